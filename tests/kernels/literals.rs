@@ -42,6 +42,33 @@ fn halves_have_literals_and_conversions() {
     check_vectors(of_halves::ir(), bindings, &x, expected, 0.02, |x, y| of_halves::<8>(x, y).launch());
 }
 
+/// Counters of loops that are unrolled, and constants, where they begin an operand: they are integers, and only what `as`
+/// makes of them is of the other side's format.
+#[tile_kernel]
+fn of_counters<const B: usize>(x: &Tensor<bf16, n>, y: &mut Tensor<bf16, n>) {
+    const STEP: i32 = 3;
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let mut parts = [t, t, t];
+    for p in 0..3 {
+        parts[p] += t + p as bf16;
+        parts[p] *= p as bf16 + 0.5;
+    }
+    let [a, b, c] = parts;
+    y.store_masked((a + b + c) * STEP as bf16 - 3 as bf16);
+}
+
+#[test]
+fn counters_and_constants_are_converted() {
+    let x: Vec<bf16> = [-4.0, 0.0, 1.0, 8.0].map(bf16::from_f32).to_vec();
+    let part = |x: f64, p: f64| (2.0 * x + p) * (p + 0.5);
+    let one = |x: &bf16| (0..3).map(|p| part(x.to_f64(), f64::from(p))).sum::<f64>() * 3.0 - 3.0;
+    let expected = x.iter().map(one).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(of_counters::ir(), bindings, &x, expected, 0.02, |x, y| of_counters::<8>(x, y).launch());
+}
+
 /// Literals beside values whose format only the function's types say.
 #[tile_fn]
 fn leaky(t: Tile<bf16, 1>, s: bf16, f: f32) -> Tile<bf16, 1> {

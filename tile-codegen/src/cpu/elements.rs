@@ -48,6 +48,12 @@ fn groups_of_axes(source: &[i64], result: &[i64]) -> Vec<(Range<usize>, Range<us
     groups
 }
 
+/// Whether an index of the second of two shapes with as many elements is one of the first by sums and products alone.
+pub(super) fn splits_axes(source: &[i64], result: &[i64]) -> bool {
+    let is_one = |axes: Range<usize>| source[axes].iter().filter(|&&extent| extent > 1).count() <= 1;
+    groups_of_axes(source, result).into_iter().all(|(axes, _)| is_one(axes))
+}
+
 fn hinted_count<'c>(ir: &Ir<'c>, end: IntValue<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
     ir.hinted_loop((ir.i64(0), end, ir.i64(1)), hint, &[], |i, _| {
         body(i);
@@ -250,7 +256,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::groups_of_axes;
+    use super::{groups_of_axes, splits_axes};
 
     #[test]
     fn axes_are_grouped_where_products_of_extents_meet() {
@@ -261,5 +267,11 @@ mod tests {
         assert_eq!(groups(&[6, 4], &[4, 6]), [(0..2, 0..2)]);
         assert_eq!(groups(&[1, 5, 7], &[5, 1, 7, 1]), [(0..2, 0..1), (2..3, 1..4)]);
         assert_eq!(groups(&[1, 1], &[1]), [(0..2, 0..1)]);
+    }
+
+    #[test]
+    fn axes_that_are_split_need_no_division() {
+        assert!(splits_axes(&[4, 128], &[4, 64, 2]) && splits_axes(&[4, 64], &[1, 4, 64, 1]));
+        assert!(!splits_axes(&[4, 64, 2], &[4, 128]) && !splits_axes(&[6, 4], &[4, 6]));
     }
 }

@@ -12,12 +12,16 @@
 //!
 //! What only a loop of stores reads is computed there, however many ops need it ([`together`]).
 //!
+//! Where an op joins pieces that take turns in memory, as the turned halves of pairs do, its one loop computes what they are
+//! made of, also what several pieces are.
+//!
 //! A stored tile whose first reader is a reduction of its rows is computed, and stored, in the reduction's loop: its
 //! elements are gone through once less.
 //!
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
+mod joined;
 mod reads;
 mod together;
 
@@ -62,6 +66,8 @@ pub(super) struct Fusion<'a> {
     /// Tiles whose elements are read in another order by the loop that they end up in.
     permuted: HashSet<ValueId>,
     stored: HashSet<ValueId>,
+    /// Tiles that are read by one loop alone, that of the op which joins pieces made of them.
+    joined: HashMap<ValueId, OpId>,
     /// By the result of a reduction, the stored tile that its loop computes.
     made_by_reduction: HashMap<ValueId, ValueId>,
     /// Gathers that read rows along the last axis of their tiles.
@@ -81,6 +87,7 @@ impl<'a> Fusion<'a> {
             uses: HashMap::new(),
             permuted: HashSet::new(),
             stored: HashSet::new(),
+            joined: HashMap::new(),
             made_by_reduction: HashMap::new(),
             gathered_rows: gathered_rows(instance),
             hosted: Hosted::new(),
@@ -89,6 +96,7 @@ impl<'a> Fusion<'a> {
         fusion.collect(instance.body());
         fusion.find_permuted();
         fusion.together = Together::of(&fusion);
+        fusion.find_joined();
         fusion.decide(instance.body());
         fusion.leave_to_reductions(instance.body());
         fusion.hosted = hosted::decide(&fusion);
@@ -193,7 +201,10 @@ impl<'a> Fusion<'a> {
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Permute(_) if self.turned_load(data).is_some() => true,
-            Op::Reshape(_) => self.is_matrix_of_load(data) && !self.is_stored(data.operands[0]),
+            Op::Reshape(_) => {
+                let is_read_in_place = self.is_matrix_of_load(data) || self.is_joined_with_others(data);
+                is_read_in_place && !self.is_stored(data.operands[0])
+            }
             Op::Broadcast(_) => {
                 self.costs_nothing(data.operands[0])
                     && !self.users(data.results[0]).any(|(_, user)| user.op == Op::Yield)
@@ -203,6 +214,7 @@ impl<'a> Fusion<'a> {
                 let tile = data.results[0];
                 let is_across = self.permuted.contains(&tile) || self.is_joined(tile);
                 let is_stream = (self.feeds_loops(tile, MOST_LOOPS) || is_for_stores(tile)) && !is_across;
+                let is_stream = is_stream || self.is_joined_with_others(data);
                 let only_use = self.only_use(tile);
                 let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
                 match view.tensor.mutable {
@@ -211,6 +223,7 @@ impl<'a> Fusion<'a> {
                 }
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
+            _ if self.is_joined_with_others(data) => true,
             op if is_elementwise(op) => {
                 let (tile, loops) = (data.results[0], if self.costs_little(data) { MOST_LOOPS } else { 1 });
                 let is_across = self.is_turned_factor(tile) || (self.is_joined(tile) && !self.is_flat(data));

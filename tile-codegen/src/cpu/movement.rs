@@ -1,40 +1,28 @@
 //! Ops that move elements. One that is a single piece is computed by element, in its consumer's loop where
-//! [`super::fuse`] says so; another is written to its buffer piece by piece, in one loop nest each. Gather is
-//! computed by element, scatter writes its buffer in the order of the indices.
+//! [`super::fuse`] says so; another is written to its buffer piece by piece, in one loop nest each, or, where pieces come in
+//! turns along short runs of memory, in one for all, which reads once what they are made of. Gather is computed by element,
+//! scatter writes its buffer in the order of the indices.
 
 use super::buffer::Buffers;
-use super::region::Emitter;
+use super::elements::is_short;
+use super::region::{Emitter, extents};
 use crate::emit::Value;
 use crate::emit::positions::Positions;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::ScatterMode;
 use tile_ir::ops::movement::Piece;
-use tile_ir::{ValueId, ops::BinaryOp};
+use tile_ir::ops::{Movement, ScatterMode};
+use tile_ir::{Instance, Op, ValueId, ops::BinaryOp};
 
 impl<'a, 'c> Emitter<'a, 'c> {
     fn positions(&self) -> Positions<'a, 'c> {
         Positions { ir: self.ir, ty: self.ir.context.i64_type() }
     }
 
-    /// Extents of a tile; none of a scalar.
-    fn extents_of(&self, value: ValueId) -> Vec<usize> {
-        if !self.is_tile(value) {
-            return Vec::new();
-        }
-        self.shape(value).iter().map(|&extent| extent as usize).collect()
-    }
-
-    fn pieces(&self, data: &OpData) -> Vec<Piece> {
-        let shapes: Vec<Vec<usize>> = data.operands.iter().map(|&value| self.extents_of(value)).collect();
-        let pieces = data.op.pieces(&shapes, &self.extents_of(data.results[0]));
-        pieces.expect("an op that moves elements")
-    }
-
     /// Element `index` of what a single piece gives.
     pub(super) fn moved_element(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
-        let pieces = self.pieces(data);
+        let pieces = pieces(self.instance, data).expect("an op that moves elements");
         let [piece] = pieces.as_slice() else { unreachable!("an op of several pieces is stored") };
         let source = piece.source(&self.positions(), index);
         self.element(data.operands[piece.operand], &source)
@@ -44,19 +32,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn movement(&mut self, data: &'a OpData) {
         let result = self.stored(data.results[0]);
         let (shape, positions) = (self.shape(data.results[0]), self.positions());
-        for piece in self.pieces(data) {
-            let operand = data.operands[piece.operand];
-            if self.buffer(operand).is_some_and(|source| Buffers::same(&source, &result)) {
-                continue;
-            }
-            let extents: Vec<i64> = piece.extents.iter().map(|&extent| extent as i64).collect();
+        let mut pieces = pieces(self.instance, data).expect("an op that moves elements");
+        pieces.retain(|piece| {
+            let source = self.buffer(data.operands[piece.operand]);
+            !source.is_some_and(|source| Buffers::same(&source, &result))
+        });
+        for pieces in pieces.chunk_by(take_turns) {
+            let extents: Vec<i64> = pieces[0].extents.iter().map(|&extent| extent as i64).collect();
             self.nest(&extents, &mut |emitter, index| {
-                let value = emitter.element(operand, &piece.source(&positions, index));
-                let starts = index.iter().zip(&piece.start);
-                let to: Vec<_> =
-                    starts.map(|(&i, &start)| emitter.ir.add(i, positions.number(start))).collect();
-                let position = emitter.position(&to, &shape);
-                emitter.buffers.store(&result, position, value);
+                let element = |piece: &Piece| {
+                    emitter.element(data.operands[piece.operand], &piece.source(&positions, index))
+                };
+                let values: Vec<Value<'c>> = pieces.iter().map(element).collect();
+                for (piece, value) in pieces.iter().zip(values) {
+                    let starts = index.iter().zip(&piece.start);
+                    let to: Vec<_> =
+                        starts.map(|(&i, &start)| emitter.ir.add(i, positions.number(start))).collect();
+                    let position = emitter.position(&to, &shape);
+                    emitter.buffers.store(&result, position, value);
+                }
             });
         }
     }
@@ -117,5 +111,33 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 emitter.buffers.store(&result, position, value);
             });
         });
+    }
+}
+
+/// The pieces of what an op gives, if it moves elements.
+fn pieces(instance: &Instance, data: &OpData) -> Option<Vec<Piece>> {
+    let extents_of = |value: ValueId| -> Vec<usize> {
+        let ty = instance.ty(value).as_tile();
+        let extents = ty.map(|ty| extents(&ty.shape)).unwrap_or_default();
+        extents.iter().map(|&extent| extent as usize).collect()
+    };
+    let shapes: Vec<Vec<usize>> = data.operands.iter().map(|&value| extents_of(value)).collect();
+    data.op.pieces(&shapes, &extents_of(*data.results.first()?))
+}
+
+/// Whether an op joins several pieces in one loop.
+pub(super) fn is_one_loop(instance: &Instance, data: &OpData) -> bool {
+    let is_cat = matches!(data.op, Op::Movement(Movement::Cat { .. }));
+    let pieces = pieces(instance, data).filter(|_| is_cat).unwrap_or_default();
+    pieces.len() > 1 && pieces.windows(2).all(|pair| take_turns(&pair[0], &pair[1]))
+}
+
+/// Whether two boxes are alike and lie beside each other along one axis, and so few elements of each are next to each other in
+/// memory that theirs take turns there.
+fn take_turns(a: &Piece, b: &Piece) -> bool {
+    let apart: Vec<usize> = (0..a.start.len()).filter(|&axis| a.start[axis] != b.start[axis]).collect();
+    match apart[..] {
+        [axis] => a.extents == b.extents && is_short(a.extents[axis..].iter().product::<usize>() as i64),
+        _ => false,
     }
 }

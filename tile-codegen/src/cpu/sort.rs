@@ -6,6 +6,10 @@
 //! vector has lanes. Every merge begins by comparing the one half with the other one backwards, so that all comparisons put
 //! the lesser key first. Behind the end of a line that isn't a power of two there are keys beyond all.
 //!
+//! Where less than half of a line is kept, only the least keys so far are held in order: the line comes in pieces of as many
+//! keys, and one in which no key is less than the last that is kept, as most are, is passed over. Any other is sorted and
+//! merged with them, which is n·log²k comparisons for k keys at the worst.
+//!
 //! Elements of 64 bits leave no room for a place: each is compared with all others of its line, and counted is how many
 //! stand before it.
 
@@ -27,17 +31,27 @@ const PLACE_BITS: u32 = 31;
 /// The widest elements that have keys, in bits.
 const MOST_BITS: u32 = 32;
 
-/// Keys of a line, and those beyond all.
+/// Keys that are sorted for so many, and those beyond all.
 fn padded(extent: i64) -> i64 {
     extent.max(i64::from(LANES)).cast_unsigned().next_power_of_two().cast_signed()
+}
+
+/// How many keys are held of a line, and sorted at once, to keep so many of them; none if it is the whole line's.
+fn held(extent: i64, kept: i64) -> Option<i64> {
+    Some(padded(kept)).filter(|&held| held < padded(extent))
 }
 
 /// Bytes of the keys of a line that an op sorts; none if it doesn't, or not by keys.
 pub(super) fn key_bytes(instance: &Instance, data: &OpData) -> u64 {
     let Op::Sort { axis, .. } = &data.op else { return 0 };
-    let ty = instance.ty(data.operands[0]).as_tile().expect("verified: a tile is sorted");
-    let dtype = ty.elem.known().expect("an instance has no dtype parameters");
-    let keys = padded(extents(&ty.shape)[*axis]).cast_unsigned();
+    let extent_of = |value| {
+        let ty = instance.ty(value).as_tile().expect("verified: a tile is sorted");
+        extents(&ty.shape)[*axis]
+    };
+    let dtype = instance.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
+    let (extent, kept) = (extent_of(data.operands[0]), extent_of(data.results[0]));
+    // Those that are held, and a piece of the line.
+    let keys = held(extent, kept).map_or(padded(extent), |held| 2 * held).cast_unsigned();
     if dtype.bits() > MOST_BITS { 0 } else { keys * DType::I64.bytes() as u64 }
 }
 
@@ -57,17 +71,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lines[axis] = 1;
         self.each_row(&lines, &mut |emitter, line| {
             let (ir, extent) = (emitter.ir, shape[axis]);
-            count(ir, ir.i64(extent), extent, |place| {
+            let mut key = |emitter: &mut Self, place| {
                 let element = emitter.element(tile, &at(line, axis, place));
                 let order = ir.resize(ir.order_of(emitter.dtype(tile), descending, element), 64, true);
-                let key = ir.or(ir.shl(order, ir.i64(PLACE_BITS.into())), place);
-                emitter.buffers.store(keys, place, key.into());
-            });
-            count(ir, ir.i64(padded(extent) - extent), extent, |beyond| {
-                let place = ir.add(ir.i64(extent), beyond);
-                emitter.buffers.store(keys, place, ir.i64(i64::MAX).into());
-            });
-            emitter.sort_keys(keys, padded(extent));
+                ir.or(ir.shl(order, ir.i64(PLACE_BITS.into())), place)
+            };
+            match held(extent, kept[axis]) {
+                Some(held) => emitter.least_keys(keys, (extent, held, kept[axis]), &mut key),
+                None => {
+                    emitter.put_keys(keys, (ir.i64(0), extent, padded(extent)), None, &mut key);
+                    emitter.sort_keys(keys, padded(extent));
+                }
+            }
             count(ir, ir.i64(kept[axis]), kept[axis], |rank| {
                 let key = emitter.buffers.load(keys, rank).into_int_value();
                 let place = ir.and(key, ir.i64((1 << PLACE_BITS) - 1));
@@ -75,6 +90,70 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 emitter.keep_sorted(data, &at(line, axis, rank), (element, place));
             });
         });
+    }
+
+    /// Puts the first keys of a line's in order: of so many in all, `held` of which `kept` are wanted.
+    fn least_keys(
+        &mut self,
+        keys: &Buffer<'c>,
+        (extent, held, kept): (i64, i64, i64),
+        key: &mut dyn FnMut(&mut Self, IntValue<'c>) -> IntValue<'c>,
+    ) {
+        let (ir, step) = (self.ir, i64::from(LANES));
+        // The first piece is what others leave of the line, so that these are whole.
+        let first = if extent % held == 0 { held } else { extent % held };
+        self.put_keys(keys, (ir.i64(0), first, held), None, key);
+        self.sort_keys(keys, held);
+        let (piece, bounds) =
+            (self.buffers.further(keys, ir.i64(held)), (ir.i64(first), ir.i64(extent), ir.i64(held)));
+        ir.hinted_loop(bounds, LoopHint::Rolled, &[], |first, _| {
+            let last = self.buffers.load(keys, ir.i64(kept - 1)).into_int_value();
+            let has_less = self.put_keys(&piece, (first, held, held), Some(last), key);
+            ir.if_then(has_less, || {
+                self.sort_keys(&piece, held);
+                each(ir, ir.i64(held), ir.i64(step), |i| {
+                    let mirrored = ir.sub(ir.i64(held - step), i);
+                    self.put_in_order([(keys, i), (&piece, mirrored)], true);
+                });
+                self.merge_halves(keys, ir.i64(held), ir.i64(held / 2));
+            });
+            Vec::new()
+        });
+    }
+
+    /// Stores the keys of `count` elements of a line from the first one on, and behind them keys beyond all, `padded` in all.
+    /// Says whether one of them is less than a key, if it is given one.
+    fn put_keys(
+        &mut self,
+        keys: &Buffer<'c>,
+        (first, count, padded): (IntValue<'c>, i64, i64),
+        last: Option<IntValue<'c>>,
+        key: &mut dyn FnMut(&mut Self, IntValue<'c>) -> IntValue<'c>,
+    ) -> IntValue<'c> {
+        let (ir, lanes) = (self.ir, i64::from(LANES));
+        let vectors = count / lanes * lanes;
+        let last = last.map(|last| ir.in_every_lane(last.into(), LANES));
+        let mut put = |emitter: &mut Self, i| {
+            let key = key(emitter, ir.add(first, i));
+            emitter.buffers.store(keys, i, key.into());
+        };
+        let is_less = |emitter: &Self, i, less| match last {
+            Some(last) => ir.or(less, ir.is_any_less(emitter.buffers.load_lanes(keys, i, None, LANES), last)),
+            None => less,
+        };
+        let bounds = (ir.i64(0), ir.i64(vectors), ir.i64(lanes));
+        let less = ir.hinted_loop(bounds, LoopHint::Rolled, &[ir.bool(false).into()], |i, less| {
+            self.each_lane(lanes, |emitter, lane| put(emitter, ir.add(i, lane)));
+            vec![is_less(self, i, less[0].into_int_value()).into()]
+        });
+        let mut less = less[0].into_int_value();
+        // The vector in which the elements end, if it has some.
+        count_from(ir, (vectors, count), |i| put(self, i));
+        count_from(ir, (count, padded), |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
+        if vectors < count {
+            less = is_less(self, ir.i64(vectors), less);
+        }
+        less
     }
 
     /// Puts keys in order; there are a power of two of them, and a vector of them at least.
@@ -90,35 +169,42 @@ impl<'a, 'c> Emitter<'a, 'c> {
             each(ir, end, merged, |begin| {
                 let last = ir.sub(ir.add(begin, merged), step);
                 each(ir, half(merged), step, |i| {
-                    self.put_in_order(keys, [ir.add(begin, i), ir.sub(last, i)], true)
+                    self.put_in_order([(keys, ir.add(begin, i)), (keys, ir.sub(last, i))], true)
                 });
             });
-            let is_apart = |distance| ir.icmp(IntPredicate::UGE, distance, step);
-            let distance = half(half(merged));
-            ir.while_loop(is_apart(distance), &[distance.into()], |distance| {
-                let distance = distance[0].into_int_value();
-                each(ir, end, ir.add(distance, distance), |begin| {
-                    each(ir, distance, step, |i| {
-                        let low = ir.add(begin, i);
-                        self.put_in_order(keys, [low, ir.add(low, distance)], false);
-                    });
-                });
-                (is_apart(half(distance)), vec![half(distance).into()])
-            });
-            self.each_key_vector(keys, end, &[4, 2, 1]);
+            self.merge_halves(keys, end, half(half(merged)));
             let next = ir.add(merged, merged);
             (goes_on(next), vec![next.into()])
         });
     }
 
+    /// Puts in order what rises and falls once, in each part of keys of twice this distance.
+    fn merge_halves(&self, keys: &Buffer<'c>, end: IntValue<'c>, distance: IntValue<'c>) {
+        let (ir, step) = (self.ir, self.ir.i64(LANES.into()));
+        let is_apart = |distance| ir.icmp(IntPredicate::UGE, distance, step);
+        ir.while_loop(is_apart(distance), &[distance.into()], |distance| {
+            let distance = distance[0].into_int_value();
+            each(ir, end, ir.add(distance, distance), |begin| {
+                each(ir, distance, step, |i| {
+                    let low = ir.add(begin, i);
+                    self.put_in_order([(keys, low), (keys, ir.add(low, distance))], false);
+                });
+            });
+            let next = ir.lshr(distance, ir.i64(1));
+            (is_apart(next), vec![next.into()])
+        });
+        self.each_key_vector(keys, end, &[4, 2, 1]);
+    }
+
     /// Compares two vectors of keys lane by lane, the second one backwards if so, and leaves the lesser keys in the first.
-    fn put_in_order(&self, keys: &Buffer<'c>, [low, high]: [IntValue<'c>; 2], backwards: bool) {
+    fn put_in_order(&self, vectors: [(&Buffer<'c>, IntValue<'c>); 2], backwards: bool) {
         let ir = self.ir;
         let turned = |vector| if backwards { ir.lanes_of(vector, |lane| LANES - 1 - lane) } else { vector };
-        let [a, b] = [low, high].map(|first| self.buffers.load_lanes(keys, first, None, LANES));
+        let [a, b] = vectors.map(|(keys, first)| self.buffers.load_lanes(keys, first, None, LANES));
         let [lesser, greater] = ir.in_order(a, turned(b));
-        self.buffers.store_lanes(keys, low, None, lesser);
-        self.buffers.store_lanes(keys, high, None, turned(greater));
+        for ((keys, first), vector) in vectors.into_iter().zip([lesser, turned(greater)]) {
+            self.buffers.store_lanes(keys, first, None, vector);
+        }
     }
 
     /// In each vector of keys, compares lanes with those whose numbers differ by these bits, one after the other.
@@ -185,7 +271,21 @@ fn each<'c>(ir: &Ir<'c>, end: IntValue<'c>, step: IntValue<'c>, body: impl FnOnc
     });
 }
 
+/// `for i in start..end`.
+fn count_from<'c>(ir: &Ir<'c>, (start, end): (i64, i64), body: impl FnOnce(IntValue<'c>)) {
+    count(ir, ir.i64(end - start), end - start, |i| body(ir.add(ir.i64(start), i)));
+}
+
 impl<'c> Ir<'c> {
+    /// Whether a lane of a vector of keys is less than the other's.
+    fn is_any_less(&self, a: VectorValue<'c>, b: VectorValue<'c>) -> IntValue<'c> {
+        let positioned = "the builder is positioned";
+        let less = self.builder.build_int_compare(IntPredicate::SLT, a, b, "").expect(positioned);
+        let bits =
+            self.builder.build_bit_cast(less, self.int_type(LANES), "").expect(positioned).into_int_value();
+        self.icmp(IntPredicate::NE, bits, bits.get_type().const_zero())
+    }
+
     /// The lanes of a vector of keys that a function names.
     fn lanes_of(&self, vector: VectorValue<'c>, lane: impl Fn(u32) -> u32) -> VectorValue<'c> {
         let lanes: Vec<u32> = (0..LANES).map(lane).collect();

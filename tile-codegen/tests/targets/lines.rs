@@ -1,7 +1,7 @@
 //! Folds, scans, sorts and histograms: native code, GPU code thread by thread, and the GPU compilers.
 
 use crate::gpu::{check_for, targets};
-use crate::support::{agree, close, cpus, instance, run_native, run_simt, sample};
+use crate::support::{agree, agree_on, close, cpus, instance, run_native, run_simt, sample};
 use tile_codegen::{Cpu, Options};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{ReduceOp, ScanMode};
@@ -227,6 +227,32 @@ fn sorts_of_long_lines() {
         let source = kernel(dtype, &shape, &[(dtype, &kept), (DType::I32, &kept)], &body);
         let arguments = [edges(dtype, &shape, 3), sample(dtype, &kept, 1), sample(DType::I32, &kept, 2)];
         agree(&source, &[], &arguments, 0.0);
+    }
+}
+
+/// Few of many: the line comes in pieces, of which the first may be shorter, each of which may hold nothing that is kept
+/// (falling lines) or nothing else (rising ones), with equal elements in pieces that follow each other.
+#[test]
+fn the_first_few_of_long_lines() {
+    let formats: Vec<DType> = elements().filter(|&dtype| dtype != DType::Bool).collect();
+    let cases = [(9, 1), (17, 8), (33, 9), (64, 8), (257, 2), (1000, 8), (1024, 16), (1024, 100), (600, 299)];
+    for (turn, &dtype) in formats.iter().cycle().take(3 * cases.len()).enumerate() {
+        let ((extent, kept), descending) = (cases[turn % cases.len()], turn % 2 == 0);
+        let (shape, result) = ([2, extent], [2, kept]);
+        let y = product(&result);
+        let word = if descending { " descending" } else { "" };
+        let body = format!("  %r0, %r1 = sort %a axis 1{word} : tile<{y}{dtype}>, tile<{y}i32>");
+        let source = kernel(dtype, &shape, &[(dtype, &result), (DType::I32, &result)], &body);
+        let number = |i: usize| [i / 9, (2 * extent - i) / 9][turn % 2].min(100);
+        let rising = match dtype.is_float() {
+            true => Elements::Float((0..2 * extent).map(|i| round_float(dtype, number(i) as f64)).collect()),
+            false => Elements::Int((0..2 * extent).map(|i| number(i) as i128).collect()),
+        };
+        for x in [edges(dtype, &shape, turn), Array::new(dtype, shape.to_vec(), rising)] {
+            let outputs = [sample(dtype, &result, 1), sample(DType::I32, &result, 2)];
+            let [values, places] = outputs;
+            agree_on(&cpus(), (&source, &[]), &[x, values, places], 0.0);
+        }
     }
 }
 

@@ -369,6 +369,10 @@ const SINGLES: &[(&str, [usize; 2], [usize; 2])] = &[
     ("insert %a, %a [0, 0]", [16, 16], [16, 16]),
     ("cat %a, %a, %a axis 0", [8, 128], [24, 128]),
     ("cat %a, %a axis 1", [5, 7], [5, 14]),
+    // Pieces that take turns in memory.
+    ("cat %a, %a, %a axis 1", [40, 1], [40, 3]),
+    ("roll %a axis 1 by 4", [9, 8], [9, 8]),
+    ("shift %a, %pad axis 1 by 3", [9, 6], [9, 6]),
     ("pad %a, %pad [1, 0] [3, 5]", [9, 20], [13, 25]),
     ("flip %a axis 1", [16, 33], [16, 33]),
     ("roll %a axis 0 by -3", [16, 33], [16, 33]),

@@ -198,8 +198,10 @@ impl Lowering {
         }
         match &value {
             Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
+            // Rustc sees an integer, a counter perhaps, and the conversion: no literal of that format.
             Val::Int(int) => {
-                return self.number(&int_literal(int.value, &to), &to, "the literal", span).map(Val::Data);
+                let constant = Op::Constant { value: int_literal(int.value, &to), elem: to };
+                return self.emit_one(constant, &[], span, &[]).map(Val::Data);
             }
             Val::Data(tile) if self.shape(*tile).is_some() => {
                 return self.error(
@@ -228,8 +230,8 @@ impl Lowering {
 }
 
 /// An integer literal as one of the format that it is converted to.
-fn int_literal(value: i128, to: &Elem) -> Val {
-    if to.known().is_some_and(DType::is_float) { Val::Float(value as f64) } else { Val::int(value) }
+fn int_literal(value: i128, to: &Elem) -> Literal {
+    if to.known().is_some_and(DType::is_float) { Literal::Float(value as f64) } else { Literal::Int(value) }
 }
 
 enum Constant {

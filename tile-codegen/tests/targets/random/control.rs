@@ -111,7 +111,8 @@ impl Writer<'_> {
 
     pub(super) fn branch(&mut self) {
         let like: Vec<Entry> = (0..1 + self.choose(2)).map(|_| self.tile()).collect();
-        let index = self.scope[0].clone();
+        let is_index = |entry: &&Entry| entry.dtype == DType::Index;
+        let index = self.scope.iter().find(is_index).expect("the block's index is in scope").clone();
         let limit = self.define("constant 1", &[], DType::Index);
         let condition = self.define(&format!("lt {}, {}", index.name, limit.name), &[], DType::Bool);
         let results = self.fresh(&like);

@@ -12,27 +12,33 @@ pub(super) struct Layout {
     pub(super) dtype: DType,
     /// The format of the second ones.
     pub(super) other: DType,
-    pub(super) tile: [usize; 2],
+    /// The extents of tiles that blocks own, along one to three axes.
+    pub(super) tile: Vec<usize>,
     /// The extents of every tensor but the counters.
-    pub(super) extents: [usize; 2],
+    pub(super) extents: Vec<usize>,
     /// Whether the kernel knows them.
     pub(super) fixed: bool,
     /// Whether there is a second output.
     pub(super) two: bool,
     /// How many counters there are.
     pub(super) counters: usize,
+    /// Whether tensors hold the greatest and least numbers too, and what is no number.
+    pub(super) extreme: bool,
 }
+
+/// The block's index along each axis.
+const PLACE: [&str; 3] = ["%i", "%j", "%h"];
 
 impl Layout {
     fn tensor(&self, dtype: DType, mutable: bool) -> TensorType {
-        let names = ["m", "n"].map(Dim::size);
-        let numbers = self.extents.map(|extent| Dim::from(extent as i64));
-        TensorType::dense(if self.fixed { numbers } else { names }.to_vec(), dtype, mutable)
+        let sizes = ["m", "n", "b"].into_iter().zip(&self.extents);
+        let extent = |(name, &extent)| if self.fixed { Dim::from(extent as i64) } else { Dim::size(name) };
+        TensorType::dense(sizes.map(extent).collect(), dtype, mutable)
     }
 
     /// Whether tiles without a mask are accepted. A tensor that is known to be empty has none.
     fn divides(&self) -> bool {
-        let mut axes = self.extents.iter().zip(self.tile);
+        let mut axes = self.extents.iter().zip(&self.tile);
         axes.all(|(extent, tile)| extent % tile == 0 && (!self.fixed || *extent > 0))
     }
 }
@@ -51,15 +57,17 @@ impl Writer<'_> {
         let operations = ["add", "min", "max", "and", "or", "xor"];
         let counters = Counters { dtype: formats[self.choose(4)], operation: operations[self.choose(6)] };
         self.text = format!(
-            "kernel @random(%x: {x}, %z: {z}, %y: {y}, %w: {w}, %c: mut tensor<k x {}>) {{\n",
-            counters.dtype
+            "kernel @random(%x: {x}, %z: {z}, %y: {y}, %w: {w}, %c: mut tensor<k x {}>, %s: {}) {{\n",
+            counters.dtype, layout.other
         );
         self.counters = Some(counters);
+        self.scope.push(Entry { name: "%s".to_owned(), shape: Vec::new(), dtype: layout.other });
         self.outputs(layout, y, w);
-        self.tensors = vec![("%x".to_owned(), 2, layout.dtype), ("%z".to_owned(), 2, layout.other)];
+        let rank = self.tile.len();
+        self.tensors = vec![("%x".to_owned(), rank, layout.dtype), ("%z".to_owned(), rank, layout.other)];
         for (name, tensor) in [("%x", x), ("%z", z)] {
             let dtype = tensor.elem.known().expect("no kernel is generic");
-            let tile = self.tile;
+            let tile = self.tile.clone();
             self.input(name, &tensor, &tile, layout.divides());
             let (view, moved) = self.moved(name, tensor, 3);
             let rank = moved.extents.len();
@@ -75,7 +83,9 @@ impl Writer<'_> {
         if self.choose(2) == 0 {
             chain = 1 + self.choose(3);
         }
+        let rank = self.tile.len();
         let spanned: &[usize] = [&[][..], &[], &[], &[0], &[1], &[0, 1]][self.choose(6)];
+        let spanned = if spanned.iter().all(|&axis| axis < rank) { spanned } else { &[] };
         let spanning = if spanned.is_empty() { String::new() } else { format!(" spanning {spanned:?}") };
         let start = self.tape.clone();
         let both = [("%y", y), ("%w", w)];
@@ -84,9 +94,9 @@ impl Writer<'_> {
             self.tape = start.clone();
             let (mut view, mut moved) = (name.to_owned(), tensor.clone());
             if chain > 0 {
-                (view, moved) = self.moved_plane(name, tensor, chain);
+                (view, moved) = self.moved_alike(name, tensor, chain);
             }
-            let tile = self.tile.to_vec();
+            let tile = self.tile.clone();
             let cut = format!("[{}]{spanning}", list(&tile));
             let partition = self.name();
             self.line(&format!("{partition} = partition {view} {cut} : {}", partition_type(&moved, &cut)));
@@ -107,11 +117,18 @@ impl Writer<'_> {
             self.line(&format!("tiles {first} {order} {{"));
             self.depth += 1;
         }
-        self.line(&format!("%i, %j = block_index {first} : index, index"));
-        for name in ["%i", "%j"] {
+        let place = self.place();
+        let types = vec!["index"; place.len()].join(", ");
+        self.line(&format!("{} = block_index {first} : {types}", place.join(", ")));
+        for &name in place {
             self.scope.push(Entry { name: name.to_owned(), shape: Vec::new(), dtype: DType::Index });
         }
         order.is_some()
+    }
+
+    /// The names of the block's index.
+    fn place(&self) -> &'static [&'static str] {
+        &PLACE[..self.tile.len()]
     }
 
     fn input(&mut self, view: &str, tensor: &TensorType, tile: &[usize], whole: bool) {
@@ -137,12 +154,12 @@ impl Writer<'_> {
         (name, tensor)
     }
 
-    /// A tensor moved so that it has two axes in the end.
-    fn moved_plane(&mut self, name: &str, tensor: TensorType, most: usize) -> (String, TensorType) {
-        let (mut name, mut tensor) = (name.to_owned(), tensor);
+    /// A tensor moved so that it has as many axes in the end.
+    fn moved_alike(&mut self, name: &str, tensor: TensorType, most: usize) -> (String, TensorType) {
+        let (mut name, mut tensor, rank) = (name.to_owned(), tensor, self.tile.len());
         for _ in 0..most {
             let movement = self.tensor_movement(&tensor);
-            if movement.apply(&tensor).is_ok_and(|(moved, _)| moved.extents.len() == 2) {
+            if movement.apply(&tensor).is_ok_and(|(moved, _)| moved.extents.len() == rank) {
                 (name, tensor) = self.apply(name, tensor, &movement);
             }
         }
@@ -241,7 +258,7 @@ impl Writer<'_> {
         let which = self.choose(self.inputs.len());
         let Input { name, tile, dtype, whole } = self.inputs[which].clone();
         if whole && self.outputs[0].whole && self.choose(2) == 0 {
-            self.define(&format!("load {name}[%i, %j]"), &tile, dtype);
+            self.define(&format!("load {name}[{}]", self.place().join(", ")), &tile, dtype);
             return;
         }
         let index = self.tile_index(tile.len());
@@ -252,7 +269,7 @@ impl Writer<'_> {
     /// The block's own tile of an output.
     pub(super) fn load_own(&mut self, which: usize) {
         let Output { dtype, whole, .. } = self.outputs[which].clone();
-        let shape = self.tile;
+        let shape = self.tile.clone();
         if whole && self.choose(2) == 0 {
             let tile = self.own(which, false);
             self.define(&format!("load {tile}"), &shape, dtype);

@@ -7,6 +7,7 @@
 
 mod control;
 mod elements;
+mod extremes;
 mod memory;
 mod minimize;
 mod tiles;
@@ -14,6 +15,7 @@ mod writer;
 
 use crate::accuracy::{PAIR_BOUNDS, is_exact};
 use crate::support::{close, cpus, instance, is_emulated, run_native, run_simt_as, sample};
+use extremes::extreme;
 use memory::Layout;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -37,7 +39,7 @@ fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
         scope: Vec::new(),
         names: 0,
         depth: 0,
-        tile: layout.tile,
+        tile: layout.tile.clone(),
         inputs: Vec::new(),
         outputs: Vec::new(),
         tensors: Vec::new(),
@@ -72,7 +74,8 @@ struct Way {
     cpu: Cpu,
     skip_passes: bool,
     gpu: &'static str,
-    threads: u32,
+    /// Threads of a block; as many as a launch has where it isn't said.
+    threads: Option<u32>,
 }
 
 fn check(source: &str, arguments: &[Array], way: Way) {
@@ -97,7 +100,7 @@ fn check(source: &str, arguments: &[Array], way: Way) {
         interp::run(&rewritten, &mut arguments).expect("the shapes fit");
         same(&arguments, &format!("after `{}`", pass.name));
     }
-    same(&run_simt_as(way.gpu, &instance, arguments, Some(way.threads)), "on simulated threads");
+    same(&run_simt_as(way.gpu, &instance, arguments, way.threads), "on simulated threads");
 }
 
 /// Whether a text is a kernel that fails.
@@ -110,23 +113,39 @@ fn extents() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 1usize..=9, 1 => Just(16), 1 => 30usize..=40]
 }
 
+/// How many axes tensors have, and the extent of the third.
+fn axes() -> impl Strategy<Value = (usize, usize)> {
+    (prop_oneof![1 => Just(1usize), 4 => Just(2), 2 => Just(3)], 0usize..4)
+}
+
 fn layouts() -> impl Strategy<Value = Layout> {
     let numbers = prop::sample::select(formats());
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
-    let tensors = ([extents(), extents()], [0usize..20, 0usize..50], 0usize..9);
-    (numbers.clone(), numbers, tensors, flags).prop_map(|(dtype, other, sizes, (fixed, two, whole))| {
-        let (tile, mut extents, counters) = sizes;
-        if whole {
-            extents = [0, 1].map(|axis| extents[axis].div_ceil(tile[axis]) * tile[axis]);
-        }
-        Layout { dtype, other, tile, extents, fixed, two, counters }
-    })
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let tensors = ([extents(), extents()], [0usize..20, 0usize..50], 0usize..9, axes());
+    (numbers.clone(), numbers, tensors, flags).prop_map(
+        |(dtype, other, sizes, (fixed, two, whole, extreme))| {
+            let (tile, extents, counters, (rank, batch)) = sizes;
+            let mut tile: Vec<usize> = tile.into_iter().chain([1 + batch % 2]).collect();
+            let mut extents: Vec<usize> = extents.into_iter().chain([batch]).collect();
+            tile.truncate(rank);
+            extents.truncate(rank);
+            // The third axis is the first, as that of a batch is.
+            tile.rotate_right(rank / 3);
+            extents.rotate_right(rank / 3);
+            if whole {
+                extents =
+                    extents.iter().zip(&tile).map(|(extent, tile)| extent.div_ceil(*tile) * tile).collect();
+            }
+            Layout { dtype, other, tile, extents, fixed, two, counters, extreme }
+        },
+    )
 }
 
 fn ways() -> impl Strategy<Value = Way> {
     let processors: Vec<Cpu> = cpus().into_iter().chain([Cpu::Host]).collect();
-    let gpus = prop::sample::select(vec!["sm_90a", "gfx942"]);
-    (prop::sample::select(processors), any::<bool>(), gpus, prop::sample::select(vec![8, 8, 1, 32]))
+    let gpus = prop::sample::select(vec!["sm_80", "sm_90a", "gfx942", "gfx1100"]);
+    let threads = [Some(8), Some(8), Some(1), Some(32), Some(64), Some(128), None, None];
+    (prop::sample::select(processors), any::<bool>(), gpus, prop::sample::select(threads.to_vec()))
         .prop_map(|(cpu, skip_passes, gpu, threads)| Way { cpu, skip_passes, gpu, threads })
 }
 
@@ -145,12 +164,14 @@ fn random_kernels_agree_exactly() {
     let tapes = prop::collection::vec(any::<u8>(), 0..260);
     let written = |tape: &[u8], layout: &Layout, ops: usize| {
         let tensors = [layout.dtype, layout.other, layout.dtype, layout.other];
+        let numbers = if layout.extreme { extreme } else { sample };
         let mut arguments: Vec<Array> =
-            (1..).zip(tensors).map(|(seed, dtype)| sample(dtype, &layout.extents, seed)).collect();
+            (1..).zip(tensors).map(|(seed, dtype)| numbers(dtype, &layout.extents, seed)).collect();
         let source = kernel(tape, layout, ops);
         let counted = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
         let counters = counted.ty(counted.params()[4]).elem().known().expect("no kernel is generic");
-        arguments.push(sample(counters, &[layout.counters], 5));
+        arguments.push(numbers(counters, &[layout.counters], 5));
+        arguments.push(numbers(layout.other, &[], 6));
         (source, arguments)
     };
     let result =

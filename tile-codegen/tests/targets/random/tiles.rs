@@ -65,6 +65,33 @@ impl Writer<'_> {
         self.define(&body, &shape, tile.dtype);
     }
 
+    /// Neighbours along the last axis, apart, computed with, and beside each other again.
+    pub(super) fn pairs(&mut self) {
+        let Some(tile) = self.pick(|entry| entry.shape.last().is_some_and(|extent| extent % 2 == 0)) else {
+            return;
+        };
+        let (mut pairs, dtype) = (tile.shape.clone(), tile.dtype);
+        if let Some(last) = pairs.last_mut() {
+            *last /= 2;
+        }
+        pairs.push(2);
+        let axis = pairs.len() - 1;
+        let both = self.define(&format!("reshape {}", tile.name), &pairs, dtype);
+        let mut half = pairs.clone();
+        half[axis] = 1;
+        let [a, b] = [0, 1].map(|side| {
+            let mut starts = vec![0; pairs.len()];
+            starts[axis] = side;
+            self.define(&format!("extract {} {starts:?}", both.name), &half, dtype)
+        });
+        let [one, other] = if dtype == DType::Bool { ["xor", "or"] } else { ["sub", "add"] };
+        let c = self.define(&format!("{one} {}, {}", a.name, b.name), &half, dtype);
+        let like = self.same_type_as(&a);
+        let d = self.define(&format!("{other} {}, {}", b.name, like.name), &half, dtype);
+        let turned = self.define(&format!("cat {}, {} axis {axis}", c.name, d.name), &pairs, dtype);
+        self.define(&format!("reshape {}", turned.name), &tile.shape, dtype);
+    }
+
     /// Elements of tiles at places that other tiles name.
     pub(super) fn indexed(&mut self) {
         let tile = self.tile();

@@ -69,7 +69,7 @@ pub(super) struct Writer<'a> {
     pub(super) scope: Vec<Entry>,
     pub(super) names: usize,
     pub(super) depth: usize,
-    pub(super) tile: [usize; 2],
+    pub(super) tile: Vec<usize>,
     pub(super) inputs: Vec<Input>,
     pub(super) outputs: Vec<Output>,
     /// Tensors that elements are looked up in: name, rank and format.
@@ -167,7 +167,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn op(&mut self) {
-        match self.choose(34) {
+        match self.choose(35) {
             0..=2 => self.binary(),
             3 | 4 => self.unary(),
             5 => self.choice(),
@@ -192,6 +192,7 @@ impl Writer<'_> {
             30 => self.count(),
             31 => self.prefetch(),
             32 => self.index(),
+            33 => self.pairs(),
             _ => self.scalar(),
         }
     }
@@ -199,13 +200,17 @@ impl Writer<'_> {
     /// Some value as a tile that is stored: of that shape, or the sum of one, repeated.
     pub(super) fn fitted(&mut self, dtype: DType) -> Entry {
         let mut tile = self.tile();
-        let shape = self.tile.to_vec();
+        let shape = self.tile.clone();
         if tile.shape != shape {
             tile = self.wide(&tile);
             tile = self.summable(&tile);
             let flat = tile.shape.iter().product();
-            let row = self.define(&format!("reshape {}", tile.name), &[1, flat], tile.dtype);
-            let sum = self.define(&format!("reduce sum {} axis 1", row.name), &[1, 1], row.dtype);
+            let ones = vec![1; shape.len()];
+            let mut line = ones.clone();
+            line[shape.len() - 1] = flat;
+            let row = self.define(&format!("reshape {}", tile.name), &line, tile.dtype);
+            let body = format!("reduce sum {} axis {}", row.name, shape.len() - 1);
+            let sum = self.define(&body, &ones, row.dtype);
             tile = self.define(&format!("broadcast {}", sum.name), &shape, sum.dtype);
         }
         self.cast(&tile, dtype)
