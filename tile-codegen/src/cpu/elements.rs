@@ -4,6 +4,7 @@ use super::buffer::Buffer;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::values::IntValue;
+use std::collections::HashMap;
 use std::ops::Range;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
@@ -141,21 +142,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let position = self.position(index, &self.shape(value));
             return self.buffers.load(&buffer, position);
         }
+        let place = (value, index.to_vec());
+        if let Some(&element) = self.computed.as_ref().and_then(|computed| computed.get(&place)) {
+            return element;
+        }
         let data = self.definition(value).expect("a tile that isn't stored is an op's result");
-        self.compute(data, index)
+        let element = self.compute(data, index);
+        if let Some(computed) = &mut self.computed {
+            computed.insert(place, element);
+        }
+        element
     }
 
     /// Element `index` of tiles, of which what several need is computed once.
     pub(super) fn elements(&mut self, tiles: &[ValueId], index: &[IntValue<'c>]) -> Vec<Value<'c>> {
-        let shared: Vec<ValueId> =
-            self.fusion.shared_by(tiles).into_iter().filter(|tile| !self.known.contains_key(tile)).collect();
-        for &tile in &shared {
-            let element = self.element(tile, index);
-            self.known.insert(tile, element);
-        }
-        let elements = tiles.iter().map(|&tile| self.element(tile, index)).collect();
-        self.known.retain(|tile, _| !shared.contains(tile));
-        elements
+        self.computing_once(|emitter| tiles.iter().map(|&tile| emitter.element(tile, index)).collect())
+    }
+
+    /// Emits what computes some elements, each of them once at a place, however many ways lead to it.
+    pub(super) fn computing_once<R>(&mut self, emit: impl FnOnce(&mut Self) -> R) -> R {
+        let around = self.computed.replace(HashMap::new());
+        let result = emit(self);
+        self.computed = around;
+        result
     }
 
     /// Reads the elements of stored tiles that have but one, and that elements of this one are computed from.

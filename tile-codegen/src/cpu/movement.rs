@@ -40,10 +40,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         for pieces in pieces.chunk_by(take_turns) {
             let extents: Vec<i64> = pieces[0].extents.iter().map(|&extent| extent as i64).collect();
             self.nest(&extents, &mut |emitter, index| {
-                let element = |piece: &Piece| {
+                let element = |emitter: &mut Self, piece: &Piece| {
                     emitter.element(data.operands[piece.operand], &piece.source(&positions, index))
                 };
-                let values: Vec<Value<'c>> = pieces.iter().map(element).collect();
+                let values: Vec<Value<'c>> = emitter
+                    .computing_once(|emitter| pieces.iter().map(|piece| element(emitter, piece)).collect());
                 for (piece, value) in pieces.iter().zip(values) {
                     let starts = index.iter().zip(&piece.start);
                     let to: Vec<_> =

@@ -55,6 +55,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) held: Arrays<'c>,
     /// Of some tiles the element that the loop reads of them: the only one, or the one that it computed just now.
     pub(super) known: HashMap<ValueId, Value<'c>>,
+    /// While elements are computed each once, those that have been, by tile and index.
+    pub(super) computed: Option<HashMap<(ValueId, Vec<IntValue<'c>>), Value<'c>>>,
     /// What the entry knows of the factors that products have kept.
     pub(super) memories: Memories<'c>,
     /// Sums that are stored before their stores, each with the condition.
@@ -99,6 +101,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             vector_bytes: 0,
             held: Arrays::new(),
             known: HashMap::new(),
+            computed: None,
             memories: Memories::default(),
             written: Written::new(),
             scalars,

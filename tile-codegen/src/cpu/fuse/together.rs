@@ -149,56 +149,17 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// The tiles that computing these for a place computes, at that place alone, more than once; those that others need first.
-    pub(in super::super) fn shared_by(&self, tiles: &[ValueId]) -> Vec<ValueId> {
-        let met = self.met_by(tiles);
-        let is_shared = |tile: &ValueId| met.again.contains(tile) && !met.elsewhere.contains(tile);
-        met.first.into_iter().filter(is_shared).collect()
-    }
-
-    /// The tiles that are read from tensors to compute these for a place, at that place alone.
+    /// The tiles that are read from tensors to compute these for a place, at that place alone: not what a flip, say, reads
+    /// elsewhere.
     pub(in super::super) fn read_in_place(&self, tiles: &[ValueId]) -> Vec<ValueId> {
-        let met = self.met_by(tiles);
-        let is_load = |tile: &ValueId| self.definition(*tile).is_some_and(|data| data.op.is_load());
-        let is_read = |tile: &ValueId| is_load(tile) && !met.elsewhere.contains(tile);
-        met.first.into_iter().filter(is_read).collect()
+        let in_place = self.computed_from(tiles, |data| data.op.is_leaf());
+        let others = in_place.iter().filter(|data| !data.op.is_leaf() && !data.op.is_load());
+        let operands: Vec<ValueId> = others.flat_map(|data| data.operands.iter().copied()).collect();
+        let elsewhere = self.computed_from(&operands, |_| true);
+        let is_in_place = |data: &&&OpData| !elsewhere.iter().any(|other| std::ptr::eq(*other, **data));
+        let loads = in_place.iter().filter(|data| data.op.is_load()).filter(is_in_place);
+        loads.map(|load| load.results[0]).collect()
     }
-
-    fn met_by(&self, tiles: &[ValueId]) -> Met {
-        let mut met = Met::default();
-        tiles.iter().for_each(|&tile| self.meet(tile, true, &mut met));
-        met
-    }
-
-    fn meet(&self, tile: ValueId, in_place: bool, met: &mut Met) {
-        let Some(data) = self.definition(tile) else { return };
-        if !is_tile(self.instance, tile) || self.is_stored(tile) {
-            return;
-        }
-        let (seen, is_leaf) = (if in_place { &met.first } else { &met.elsewhere }, data.op.is_leaf());
-        if seen.contains(&tile) {
-            return if in_place {
-                met.again.push(tile)
-            };
-        }
-        data.operands.iter().for_each(|&operand| self.meet(operand, in_place && is_leaf, met));
-        match in_place {
-            true if is_leaf || data.op.is_load() => met.first.push(tile),
-            true => {}
-            false => met.elsewhere.push(tile),
-        }
-    }
-}
-
-/// The tiles that are computed for a place of others.
-#[derive(Default)]
-struct Met {
-    /// At that place, those that others need first.
-    first: Vec<ValueId>,
-    /// At that place once more.
-    again: Vec<ValueId>,
-    /// At other places, as what a flip reads is.
-    elsewhere: Vec<ValueId>,
 }
 
 #[cfg(test)]
