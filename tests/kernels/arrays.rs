@@ -29,11 +29,11 @@ fn evaluated(
 ) -> Vec<Array> {
     let bindings: Vec<_> =
         bindings.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let instance = specialize(kernel, &bindings).unwrap();
+    let instance = specialize(kernel, &bindings).expect("the arguments fit");
     assert!(instance.walk().into_iter().all(|op| instance.op(op).op != Op::If));
     assert_eq!(instance.params().len(), arguments.len());
     let mut arguments = arguments;
-    interp::run(&instance, &mut arguments).unwrap();
+    interp::run(&instance, &mut arguments).expect("the arguments fit");
     arguments
 }
 
@@ -44,25 +44,28 @@ fn weighted_sum<const K: usize>() {
         |at: usize| f64::from(inputs.iter().zip(&weights).map(|(x, weight)| x[at] * weight).sum::<f32>());
     let expected: Vec<f64> = (0..N).map(of_place).collect();
     for (device, label) in devices() {
-        let inputs = inputs.each_ref().map(|x| Tensor::from_slice(&device, x, [N]).unwrap());
-        let mut y = Tensor::zeros(&device, [N]).unwrap();
-        weighted::<4, K>(inputs.each_ref().map(|x| &**x), weights, &mut y).launch().unwrap();
-        compare(label, &widen(&y.to_vec().unwrap()), &expected, 1e-6);
-        let mut y = Tensor::zeros(&device, [N]).unwrap();
+        let inputs =
+            inputs.each_ref().map(|x| Tensor::from_slice(&device, x, [N]).expect("the arguments fit"));
+        let mut y = Tensor::zeros(&device, [N]).expect("the arguments fit");
+        weighted::<4, K>(inputs.each_ref().map(|x| &**x), weights, &mut y)
+            .launch()
+            .expect("the arguments fit");
+        compare(label, &widen(&y.to_vec().expect("the arguments fit")), &expected, 1e-6);
+        let mut y = Tensor::zeros(&device, [N]).expect("the arguments fit");
         let launch = weighted::best(inputs.each_ref().map(|x| &**x), weights, &mut y);
         if K != 2 && K != 5 {
-            let message = launch.launch().unwrap_err().to_string();
+            let message = launch.launch().expect_err("no instance is so long").to_string();
             assert!(message.contains(&format!("the launch has K = {K}")), "{message}");
             continue;
         }
-        launch.launch().unwrap();
-        compare(label, &widen(&y.to_vec().unwrap()), &expected, 1e-6);
+        launch.launch().expect("the arguments fit");
+        compare(label, &widen(&y.to_vec().expect("the arguments fit")), &expected, 1e-6);
     }
     let mut arguments: Vec<Array> = inputs.iter().map(|x| array(x, &[N])).collect();
     arguments.extend(weights.map(|weight| array(&[weight], &[])));
     arguments.push(array(&[0f32; N], &[N]));
     let arguments = evaluated(&weighted::ir(), &[("B", 4), ("K", K)], arguments);
-    compare("the evaluator", &numbers_of(arguments.last().unwrap()), &expected, 1e-6);
+    compare("the evaluator", &numbers_of(arguments.last().expect("the arguments fit")), &expected, 1e-6);
 }
 
 #[test]

@@ -30,12 +30,9 @@ fn softmax<const B: usize>(
     if log_sums.is_some() && n == 0 {
         return;
     }
-    match log_sums {
-        Some(log_sums) => {
-            let mut log_sums = log_sums.partition_view_mut([1, 1]);
-            log_sums.store_masked(log(sum) + highest);
-        }
-        None => {}
+    if let Some(log_sums) = log_sums {
+        let mut log_sums = log_sums.partition_view_mut([1, 1]);
+        log_sums.store_masked(log(sum) + highest);
     }
     for j in 0..y.tiles(1) {
         y.at([j]).store_masked(exp(x.load_masked([i, j]) - highest) / sum);

@@ -342,8 +342,8 @@ pub(crate) fn function(request: Request) -> TokenStream {
         Ok(rewritten) => {
             let hands_on = macro_of(request);
             quote! {
-                // Indexing by a counter is how a kernel goes through several arrays.
-                #[allow(clippy::needless_range_loop)]
+                // Indexing by a counter is how a kernel goes through several arrays, and operators are calls.
+                #[allow(clippy::needless_range_loop, clippy::redundant_closure)]
                 #rewritten
 
                 #hands_on
