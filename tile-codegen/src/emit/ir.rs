@@ -46,6 +46,8 @@ pub(crate) struct Features {
     pub(crate) half_vectors: bool,
     /// Two f32 are rounded to a narrower format by one instruction.
     pub(crate) pair_rounding: Option<PairRounding>,
+    /// The intrinsic that gives the upper word of the product of two i32 without signs.
+    pub(crate) upper_product: Option<&'static str>,
 }
 
 impl Features {
@@ -60,6 +62,7 @@ impl Features {
         approximations: None,
         half_vectors: false,
         pair_rounding: None,
+        upper_product: None,
     };
 }
 

@@ -10,8 +10,8 @@ pub(super) fn philox<'c>(ir: &Ir<'c>, position: IntValue<'c>, seed: IntValue<'c>
     let ((mut a, mut b), (mut k, mut l)) = (halves(ir, position), halves(ir, seed));
     let (mut c, mut d) = (zero, zero);
     for _ in 0..ROUNDS {
-        let (low, high) = halves(ir, product(ir, a, MULTIPLIERS[0]));
-        let (other_low, other_high) = halves(ir, product(ir, c, MULTIPLIERS[1]));
+        let (low, high) = product(ir, a, MULTIPLIERS[0]);
+        let (other_low, other_high) = product(ir, c, MULTIPLIERS[1]);
         let mixed = |high, word, key| ir.xor(ir.xor(high, word), key);
         (a, b, c, d) = (mixed(other_high, b, k), other_low, mixed(high, d, l), low);
         (k, l) = (ir.add(k, word(ir, WEYL[0])), ir.add(l, word(ir, WEYL[1])));
@@ -24,9 +24,19 @@ fn word<'c>(ir: &Ir<'c>, value: u32) -> IntValue<'c> {
     ir.int_type(32).const_int(u64::from(value), false)
 }
 
-/// The product of 64 bits.
-fn product<'c>(ir: &Ir<'c>, a: IntValue<'c>, b: u32) -> IntValue<'c> {
-    ir.mul(ir.resize(a, 64, false), ir.i64(i64::from(b)))
+/// The low and the high word of a product.
+///
+/// As a product of 64 bits its upper half is a chain through all rounds of what LLVM looks for known bits in, which takes
+/// most of the time that random numbers take to compile; where an instruction has that half, LLVM doesn't look through it.
+fn product<'c>(ir: &Ir<'c>, a: IntValue<'c>, b: u32) -> (IntValue<'c>, IntValue<'c>) {
+    match ir.features.upper_product {
+        Some(instruction) if !a.is_const() => {
+            let b = word(ir, b);
+            let high = ir.intrinsic(instruction, &[], &[a.into(), b.into()]);
+            (ir.mul(a, b), high.expect("a product has a value").into_int_value())
+        }
+        _ => halves(ir, ir.mul(ir.resize(a, 64, false), ir.i64(i64::from(b)))),
+    }
 }
 
 /// The low and the high word of an i64.

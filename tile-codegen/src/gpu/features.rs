@@ -28,6 +28,7 @@ pub(crate) const NVPTX: Features = Features {
     }),
     half_vectors: false,
     pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
+    upper_product: Some("llvm.nvvm.mulhi.ui"),
 };
 
 /// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals. That a result is kept from 0 to 1 is a
@@ -46,4 +47,5 @@ pub(crate) const AMDGPU: Features = Features {
     }),
     half_vectors: true,
     pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
+    upper_product: None,
 };

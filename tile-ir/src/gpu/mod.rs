@@ -64,6 +64,7 @@ use crate::types::Type;
 use barriers::Barriers;
 use layouts::Layouts;
 use movement::Moves;
+use pipeline::Spare;
 use room::Room;
 use scratch::Scratch;
 use std::borrow::Cow;
@@ -181,7 +182,7 @@ fn schedule_from(
     loop {
         let scheduled = schedule_in(instance.clone(), (target, threads), room);
         if scheduled.shared_bytes() <= u64::from(target.shared_bytes) {
-            return scheduled;
+            return with_next_tiles(scheduled, instance, (target, threads), room);
         }
         match room.tightened(&scheduled, target) {
             Some(tighter) => room = tighter,
@@ -190,21 +191,36 @@ fn schedule_from(
     }
 }
 
+/// The schedule that also has a next turn's tiles in shared memory that this one, which fits, leaves; this one where there
+/// is no room for such.
+fn with_next_tiles(
+    scheduled: Scheduled,
+    instance: Instance,
+    (target, threads): (&TargetDesc, Option<u32>),
+    room: Room,
+) -> Scheduled {
+    if !scheduled.pipelines().wait_for_room(&scheduled) {
+        return scheduled;
+    }
+    let more = schedule_in(instance, (target, threads), Room { spare: Spare::NextTiles, ..room });
+    if more.shared_bytes() <= u64::from(target.shared_bytes) { more } else { scheduled }
+}
+
 /// The steps of a schedule.
 fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>), room: Room) -> Scheduled {
     let given = threads.map(|count| Threads::of(u64::from(count), target));
-    let (instance, pipelines) = pipelined(instance, target, given, room.scratch);
+    let (instance, pipelines) = pipelined(instance, target, given, room);
     let order = persistent::order(&instance, target, &pipelines);
     let shares_grid = order.is_some();
     let (instance, mut pipelines) = match order {
         Some(order) => {
             let instance = instance.rewrite("persistent", |kernel| persistent::run(kernel, order));
-            let pipelines = Pipelines::of(&instance, target, given, room.scratch);
+            let pipelines = Pipelines::of(&instance, target, given, room);
             (instance, pipelines)
         }
         None => (instance, pipelines),
     };
-    let found = |kernel: &Kernel| Pipelines::of(kernel, target, given, room.scratch);
+    let found = |kernel: &Kernel| Pipelines::of(kernel, target, given, room);
     let obstacles = remarks::obstacles(&instance, target, &pipelines, found);
     let threads = match given {
         Some(threads) => threads,
@@ -267,9 +283,9 @@ fn pipelined(
     instance: Instance,
     target: &TargetDesc,
     threads: Option<Threads>,
-    scratch_bytes: u64,
+    room: Room,
 ) -> (Instance, Pipelines) {
-    let found = |kernel: &Kernel| Pipelines::of(kernel, target, threads, scratch_bytes);
+    let found = |kernel: &Kernel| Pipelines::of(kernel, target, threads, room);
     let instance = match stacks::copied(&instance, target, found) {
         Cow::Borrowed(_) => instance,
         Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),

@@ -1,6 +1,7 @@
 //! How the parts of a schedule share shared memory where they want more than there is.
 
 use super::Scheduled;
+use super::pipeline::Spare;
 use crate::target::TargetDesc;
 
 /// What a schedule leaves to what it doesn't place first, in bytes of shared memory.
@@ -10,11 +11,13 @@ pub(super) struct Room {
     pub(super) scratch: u64,
     /// The most that a conversion takes at a time.
     pub(super) conversion: u64,
+    /// What becomes of shared memory that nothing needs.
+    pub(super) spare: Spare,
 }
 
 impl Room {
     /// All to whoever asks first.
-    pub(super) const ALL: Room = Room { scratch: 0, conversion: u64::MAX };
+    pub(super) const ALL: Room = Room { scratch: 0, conversion: u64::MAX, spare: Spare::Left };
 
     /// What a conversion is given before fewer tiles are copied ahead.
     const CONVERSION_BESIDE_COPIES: u64 = 16 * 1024;

@@ -8,6 +8,7 @@ mod buffers;
 mod copies;
 mod floats;
 mod hints;
+mod integers;
 mod lanes;
 mod mbarriers;
 mod scatters;
@@ -23,9 +24,10 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 9] = [
+        let families: [fn(&str) -> Option<Operation>; 10] = [
             hints::nvidia,
             floats::nvidia,
+            integers::nvidia,
             barriers::nvidia,
             shuffle::find,
             matrix::nvidia::find,

@@ -1,5 +1,6 @@
 //! Which kernels' blocks go on to further tiles, how that is written, and that it can't be seen.
 
+use super::super::room::Room;
 use super::super::{print, schedule};
 use super::*;
 use crate::abi::{KernelAbi, Sharing};
@@ -13,7 +14,7 @@ fn instance(source: &str) -> Instance {
 
 fn order_for(source: &str, target: &str) -> Option<String> {
     let (instance, target) = (instance(source), TargetDesc::named(target).unwrap());
-    let pipelines = Pipelines::of(&instance, target, None, 0);
+    let pipelines = Pipelines::of(&instance, target, None, Room::ALL);
     order(&instance, target, &pipelines).map(|order| order.to_string())
 }
 

@@ -4,7 +4,7 @@
 //! memory by a tensor map, and a warpgroup multiplies it from there. Shared memory has room for the tiles of several
 //! turns, a *ring* of stages. Threads of their own, the *producer*, wait for a stage to be empty and copy to it; the
 //! *consumers* wait for it to be full, and say when they have read it. A tile that is loaded before the loop, for all its
-//! turns, lies in the ring of what is around that, of one stage.
+//! turns, lies in the ring of what is around that, of one stage, or of two where memory is left.
 //!
 //! A [`Pipeline`] says which loads of a region are done that way, what their tiles look like in shared memory
 //! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
@@ -26,11 +26,13 @@ pub(super) use factor::selected as selected_factors;
 pub use late::{Late, Overtaken};
 pub(super) use obstacle::Obstacle;
 pub use pairs::{PAIR, axis as pair_axis};
+pub(super) use placement::Spare;
 pub use ring::{Fill, Pipeline, RingFactor, TileCopy};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
+use super::room::Room;
 use super::{LaidOut, Threads, dtype_of};
 use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
@@ -91,20 +93,20 @@ impl Pipelines {
         kernel: &Kernel,
         target: &TargetDesc,
         threads: Option<Threads>,
-        scratch_bytes: u64,
+        room: Room,
     ) -> Pipelines {
         if target.warpgroup_matrix.is_empty() {
             return Pipelines::default();
         }
         let mut obstacles = factor::outside_of_loops(kernel);
-        let found = Pipelines::found((kernel, target), threads, scratch_bytes, &mut obstacles);
+        let found = Pipelines::found((kernel, target), threads, room, &mut obstacles);
         Pipelines { obstacles, ..found.unwrap_or_default() }
     }
 
     fn found(
         (kernel, target): (&Kernel, &TargetDesc),
         threads: Option<Threads>,
-        scratch_bytes: u64,
+        room: Room,
         obstacles: &mut Obstacles,
     ) -> Option<Pipelines> {
         let ops = kernel.walk();
@@ -124,9 +126,10 @@ impl Pipelines {
         let stores = stores::candidates(&numbers);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
-            u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
+            u64::from(target.shared_bytes).saturating_sub(room.scratch.saturating_add(panel_bytes));
         let shared = pairs::shared_by_pairs(kernel, &factors);
-        let placement = Placement { kernel, uses: &uses, ranges: Ranges::of(kernel), shared, available };
+        let (ranges, spare) = (Ranges::of(kernel), room.spare);
+        let placement = Placement { kernel, uses: &uses, ranges, shared, available, spare };
         let found = placement.rings(factors, obstacles);
         let mut found = Pipelines { consumers, ..found };
         if found.is_empty() {
@@ -311,6 +314,26 @@ impl Pipelines {
 
     fn late(&self) -> impl Iterator<Item = &Late> {
         self.by_region.values().filter_map(|pipeline| pipeline.late.as_ref())
+    }
+
+    /// The regions in loops whose rings have one stage, so that the next turn's tiles wait until this one's were read.
+    fn waiting_for_room(&self, kernel: &Kernel) -> Vec<RegionId> {
+        let repeats = |op: &OpId| matches!(kernel.op(*op).op, Op::For | Op::While | Op::Tiles(_));
+        let loops = kernel.walk().into_iter().filter(repeats).flat_map(|op| &kernel.op(op).regions);
+        let repeated: HashSet<RegionId> = loops
+            .flat_map(|&region| {
+                let inside =
+                    kernel.walk_in(region).into_iter().flat_map(|op| &kernel.op(op).regions).copied();
+                inside.chain([region])
+            })
+            .collect();
+        let single = self.all().filter(|(_, pipeline)| pipeline.stages == 1).map(|(region, _)| region);
+        single.filter(|region| repeated.contains(region)).collect()
+    }
+
+    /// Whether more shared memory could hold tiles of a next turn.
+    pub(super) fn wait_for_room(&self, kernel: &Kernel) -> bool {
+        !self.waiting_for_room(kernel).is_empty()
     }
 
     fn rings_end(&self) -> u64 {

@@ -3,7 +3,9 @@
 //! A tile that a loop loads in every turn has no other place, and its ring wants the stages that hide the way from memory.
 //! A left factor that is loaded before the loop could be held by registers as well, an instruction's parts of it in all
 //! turns. Of these there are too few as soon as a turn has several products, while an instruction reads either place
-//! alike. So such a tile gets what room two stages of every ring leave.
+//! alike. So such a tile gets what room two stages of every ring leave. Where the region is executed again, as the tile of
+//! the grid of a block that goes on to further ones, its next tiles can only be copied while the present ones are read if
+//! there is a second stage; it gets that of what nothing else needs ([`Spare`]).
 
 use super::factor::{self, Factor};
 use super::obstacle::{Obstacle, Obstacles};
@@ -28,6 +30,15 @@ const MOST_STAGES: u64 = 8;
 /// Room for the mbarriers of a ring, in bytes.
 const BARRIERS_BYTES: u64 = 1024;
 
+/// What becomes of shared memory that no ring needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::gpu) enum Spare {
+    /// It is left to what threads exchange.
+    Left,
+    /// It has the next tiles of what whole loops read.
+    NextTiles,
+}
+
 /// What rings are placed by.
 pub(super) struct Placement<'k> {
     pub(super) kernel: &'k Kernel,
@@ -37,6 +48,8 @@ pub(super) struct Placement<'k> {
     pub(super) shared: HashSet<OpId>,
     /// Shared memory for all rings, in bytes.
     pub(super) available: u64,
+    /// What becomes of the rest of it.
+    pub(super) spare: Spare,
 }
 
 impl Placement<'_> {
@@ -46,7 +59,7 @@ impl Placement<'_> {
         let (before, mut placed): (Vec<Factor>, Vec<Factor>) =
             factors.into_iter().partition(|factor| loads.contains(&factor.load));
         let mut rings = loop {
-            match self.rings_of(&placed) {
+            match self.rings_of(&placed, &HashSet::new()) {
                 Ok(rings) => break rings,
                 Err((region, obstacle)) => {
                     let (none, others): (Vec<Factor>, Vec<Factor>) =
@@ -63,9 +76,32 @@ impl Placement<'_> {
             };
             let more: Vec<Factor> = placed.iter().chain(own.clone()).cloned().collect();
             if own.clone().all(is_right_placed)
-                && let Ok(with_it) = self.rings_of(&more)
+                && let Ok(with_it) = self.rings_of(&more, &HashSet::new())
             {
                 (placed, rings) = (more, with_it);
+            }
+        }
+        match self.spare {
+            Spare::Left => rings,
+            Spare::NextTiles => self.with_next_tiles(&placed, rings),
+        }
+    }
+
+    /// Gives a second stage to each ring of one whose region is executed again, where every other keeps its stages.
+    fn with_next_tiles(&self, factors: &[Factor], mut rings: Pipelines) -> Pipelines {
+        let mut doubled = HashSet::new();
+        for region in rings.waiting_for_room(self.kernel) {
+            doubled.insert(region);
+            let keeps = |more: &Pipelines| {
+                let stages = |rings: &Pipelines, other| rings.by_region[&other].stages;
+                let mut others = rings.order.iter().filter(|&&other| other != region);
+                others.all(|&other| stages(more, other) == stages(&rings, other))
+            };
+            match self.rings_of(factors, &doubled).ok().filter(keeps) {
+                Some(more) => rings = more,
+                None => {
+                    doubled.remove(&region);
+                }
             }
         }
         rings
@@ -83,39 +119,45 @@ impl Placement<'_> {
         }
     }
 
-    /// The rings of all these factors, those of outer regions first.
+    /// The rings of all these factors, those of outer regions first; of what whole loops read, these regions' have two
+    /// stages.
     ///
     /// # Errors
     /// The first region for whose ring there is no room.
-    fn rings_of(&self, factors: &[Factor]) -> Result<Pipelines, (RegionId, Obstacle)> {
+    fn rings_of(
+        &self,
+        factors: &[Factor],
+        doubled: &HashSet<RegionId>,
+    ) -> Result<Pipelines, (RegionId, Obstacle)> {
         let mut rings = Pipelines::default();
         let nested = self.kernel.walk().into_iter().flat_map(|op| &self.kernel.op(op).regions).copied();
         for region in std::iter::once(self.kernel.body()).chain(nested) {
             let own: Vec<&Factor> = factors.iter().filter(|factor| factor.home == region).collect();
             if !own.is_empty() {
-                self.add(&mut rings, region, (&own, factors)).map_err(|obstacle| (region, obstacle))?;
+                let before = 1 + u64::from(doubled.contains(&region));
+                self.add(&mut rings, (region, before), (&own, factors))
+                    .map_err(|obstacle| (region, obstacle))?;
             }
         }
         Ok(rings)
     }
 
-    /// Adds the ring of a region's factors, some of all these.
+    /// Adds the ring of a region's factors, some of all these, of so many stages where whole loops read it.
     ///
     /// # Errors
     /// That there is no room for it.
     fn add(
         &self,
         rings: &mut Pipelines,
-        region: RegionId,
+        (region, before): (RegionId, u64),
         (own, all): (&[&Factor], &[Factor]),
     ) -> Result<(), Obstacle> {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let tiles = factor::by_load(own.iter().copied());
         let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
         let ring = rings.rings_end().next_multiple_of(TILE_ALIGNMENT);
-        // What whole loops read isn't copied ahead of them.
         let (least, wanted) = match own.iter().all(|factor| factor.is_loaded_before()) {
-            true => (1, 1),
+            true => (before, before),
             false => (LEAST_STAGES, (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES)),
         };
         let available = self.available.saturating_sub(ring + BARRIERS_BYTES);

@@ -191,13 +191,14 @@ fn a_tile_that_two_products_read_is_copied_once() {
 }
 
 /// A left factor that is loaded before the loop lies in shared memory where the loop's own tiles leave room for it beside
-/// two stages, and in registers where they don't.
+/// two stages, and in registers where they don't. The next tile's has a stage of its own where the loop has all of its
+/// stages beside both.
 #[test]
 fn what_is_loaded_before_a_loop_takes_the_room_that_is_left() {
     let before = MATMUL.replace("%va[%i, %p]", "%va[%i, %1]");
-    let rings = |columns: usize| {
+    let rings = |columns: usize, depth: usize| {
         let kernel = verify(text::parse(&before).unwrap()).unwrap();
-        let bindings = [("M", 128), ("N", columns), ("K", 256)];
+        let bindings = [("M", 128), ("N", columns), ("K", depth)];
         let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
         let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
         let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
@@ -205,8 +206,9 @@ fn what_is_loaded_before_a_loop_takes_the_room_that_is_left() {
         let rings = scheduled.pipelines().all().map(|(_, ring)| (ring.stages, ring.stage_bytes));
         rings.collect::<Vec<_>>()
     };
-    assert_eq!(rings(128), [(1, 64 * 1024), (2, 64 * 1024)]);
-    assert_eq!(rings(160), [(2, 80 * 1024)]);
+    assert_eq!(rings(128, 64), [(2, 16 * 1024), (8, 16 * 1024)]);
+    assert_eq!(rings(128, 256), [(1, 64 * 1024), (2, 64 * 1024)]);
+    assert_eq!(rings(160, 256), [(2, 80 * 1024)]);
 }
 
 /// The products of what a loop loads, and the transposed of that.

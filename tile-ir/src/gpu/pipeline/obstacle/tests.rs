@@ -1,5 +1,6 @@
 //! A kernel for every reason, and the words in which a user reads it: a reason that no kernel has is none.
 
+use super::super::super::room::Room;
 use super::super::super::{schedule, stacks};
 use super::super::Pipelines;
 use super::super::tests::MATMUL;
@@ -267,7 +268,7 @@ fn told(source: &str, threads: Option<u32>) -> Result<Vec<(String, String)>, Str
     let (instance, target) = (instance(source)?, TargetDesc::named("sm_90a").unwrap());
     let scheduled = schedule(instance.clone(), target, threads);
     let given = threads.map(|_| scheduled.threads());
-    let of_stacks = Pipelines::of(&stacks::all(&instance, target), target, given, 0);
+    let of_stacks = Pipelines::of(&stacks::all(&instance, target), target, given, Room::ALL);
     let known = scheduled.pipelines().obstacles.0.values().chain(of_stacks.obstacles.0.values());
     let known: Vec<&Obstacle> = known.collect();
     let named = |message: &str| {
