@@ -147,6 +147,82 @@ pub(crate) fn transpose<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f3
     y.store_masked(x.load_masked([j, i]).t());
 }
 
+/// The mean of four neighbours; beyond the edges there are zeros.
+#[tile_kernel(instances(BM = 1 | 4 | 16, BN = 256 | 1024 | 4096))]
+pub(crate) fn neighbours<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, n>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let at = y.index();
+    let above = x.shift(0, 1).partition_view([BM, BN]).load_masked(at);
+    let below = x.shift(0, -1).partition_view([BM, BN]).load_masked(at);
+    let left = x.shift(1, 1).partition_view([BM, BN]).load_masked(at);
+    let right = x.shift(1, -1).partition_view([BM, BN]).load_masked(at);
+    y.store_masked((above + below + left + right) * 0.25);
+}
+
+/// 3 by 3, each channel by weights of its own; beyond the edges there are zeros.
+#[tile_kernel(instances(BM = 1 | 4 | 8, BN = 128 | 512))]
+pub(crate) fn depthwise<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, c, m, n>,
+    weight: &Tensor<f32, c, 3, 3>,
+    y: &mut Tensor<f32, c, m, n>,
+) {
+    let weight = weight.partition_view([1, 1, 1]);
+    let mut y = y.partition_view_mut([1, BM, BN]);
+    let [channel, i, j] = y.index();
+    let mut sum = Tile::zeros([1, BM, BN]);
+    for a in [0, 1, 2] {
+        for b in [0, 1, 2] {
+            let moved = x.shift(1, 1 - a).shift(2, 1 - b).partition_view([1, BM, BN]);
+            sum += moved.load_masked([channel, i, j]) * weight.load([channel, a as usize, b as usize]).item();
+        }
+    }
+    y.store_masked(sum);
+}
+
+/// Softmax of rows of 16 elements.
+#[tile_kernel(instances(ROWS = 16 | 64))]
+pub(crate) fn softmax_of_short_rows<const ROWS: usize>(x: &Tensor<f32, m, 16>, y: &mut Tensor<f32, m, 16>) {
+    let x = x.partition_view([ROWS, 16]);
+    let mut y = y.partition_view_mut([ROWS, 16]);
+    let rows = x.load_masked(y.index());
+    let scaled = exp(rows - rows.max(1));
+    y.store_masked(scaled / scaled.sum(1));
+}
+
+/// Squared distances of points of `D` numbers from others.
+#[tile_kernel(instances(BM = 1 | 16, BN = 16 | 64, D = 16))]
+pub(crate) fn distances<const BM: usize, const BN: usize, const D: usize>(
+    a: &Tensor<f32, m, D>,
+    b: &Tensor<f32, n, D>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let (a, b) = (a.partition_view([BM, D]), b.partition_view([BN, D]));
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let apart = a.load_masked([i, 0]).unsqueeze(1) - b.load_masked([j, 0]).unsqueeze(0);
+    y.store_masked((apart * apart).sum(2).reshape([BM, BN]));
+}
+
+/// y = x·w.
+#[tile_kernel(instances(BK = 64 | 128, BN = 128 | 256 | 1024))]
+pub(crate) fn row_times_matrix<const BK: usize, const BN: usize>(
+    x: &Tensor<f32, 1, k>,
+    w: &Tensor<f32, k, n>,
+    y: &mut Tensor<f32, 1, n>,
+) {
+    let (x, w) = (x.partition_view([1, BK]), w.partition_view([BK, BN]));
+    let mut y = y.partition_view_mut([1, BN]);
+    let [_, j] = y.index();
+    let mut sum = Tile::zeros([1, BN]);
+    for p in 0..w.tiles(0) {
+        sum = mma(x.load_masked([0, p]), w.load_masked([p, j]), sum);
+    }
+    y.store_masked(sum);
+}
+
 /// Attention with heads of `D` elements: softmax(q·kᵀ/√D)·v, where `scale` is log₂(e)/√D. A block has `BM` queries and
 /// goes through keys and values in pieces of `BN`.
 #[tile_kernel(instances(D = 64, BM = 32 | 64 | 128, BN = 64 | 128 | 256))]

@@ -129,6 +129,44 @@ impl CLoops {
         // SAFETY: the type is that of the source, and both have so many elements.
         unsafe { self.function::<Transpose>(c"transpose")(x.as_ptr(), y.as_mut_ptr(), m, x.len() / m) }
     }
+
+    /// The mean of four neighbours, of `m` rows.
+    pub(crate) fn neighbours(&self, x: &[f32], y: &mut [f32], m: usize) {
+        assert_eq!((x.len(), x.len() % m), (y.len(), 0));
+        type Neighbours = unsafe extern "C" fn(*const f32, *mut f32, usize, usize);
+        // SAFETY: the type is that of the source, and both have so many elements.
+        unsafe { self.function::<Neighbours>(c"neighbours")(x.as_ptr(), y.as_mut_ptr(), m, x.len() / m) }
+    }
+
+    /// Each channel of `m` by `n` by 3 by 3 weights of its own.
+    pub(crate) fn depthwise(&self, x: &[f32], weight: &[f32], y: &mut [f32], [m, n]: [usize; 2]) {
+        let channels = weight.len() / 9;
+        assert_eq!((x.len(), weight.len()), (channels * m * n, channels * 9));
+        assert_eq!(x.len(), y.len());
+        type Depthwise = unsafe extern "C" fn(*const f32, *const f32, *mut f32, usize, usize, usize);
+        let y = y.as_mut_ptr();
+        // SAFETY: the type is that of the source, and all have so many elements.
+        unsafe { self.function::<Depthwise>(c"depthwise")(x.as_ptr(), weight.as_ptr(), y, channels, m, n) }
+    }
+
+    /// Squared distances of points of `d` numbers from others.
+    pub(crate) fn distances(&self, a: &[f32], b: &[f32], y: &mut [f32], d: usize) {
+        let (m, n) = (a.len() / d, b.len() / d);
+        assert_eq!((a.len(), b.len(), y.len()), (m * d, n * d, m * n));
+        type Distances = unsafe extern "C" fn(*const f32, *const f32, *mut f32, usize, usize, usize);
+        // SAFETY: the type is that of the source, and all have so many elements.
+        unsafe { self.function::<Distances>(c"distances")(a.as_ptr(), b.as_ptr(), y.as_mut_ptr(), m, n, d) }
+    }
+
+    /// y = x·w.
+    pub(crate) fn row_times_matrix(&self, x: &[f32], w: &[f32], y: &mut [f32]) {
+        let (k, n) = (x.len(), y.len());
+        assert_eq!(w.len(), k * n);
+        type Product = unsafe extern "C" fn(*const f32, *const f32, *mut f32, usize, usize);
+        let y = y.as_mut_ptr();
+        // SAFETY: the type is that of the source, and all have so many elements.
+        unsafe { self.function::<Product>(c"row_times_matrix")(x.as_ptr(), w.as_ptr(), y, k, n) }
+    }
 }
 
 /// Where the library lies: beside this program, which cargo has put into the target folder.
@@ -192,6 +230,27 @@ mod tests {
         check("sum", &sum, |_| (0..m * n).map(at).sum());
         c.transpose(&x, &mut y, m);
         check("transpose", &y, |i| at(i % m * n + i / m));
+        let near = |i: usize, down: isize, right: isize| {
+            let (row, column) = ((i / n) as isize + down, (i % n) as isize + right);
+            let exists = (0..m as isize).contains(&row) && (0..n as isize).contains(&column);
+            if exists { at(row as usize * n + column as usize) } else { 0.0 }
+        };
+        c.neighbours(&x, &mut y, m);
+        let mean = |i| (near(i, -1, 0) + near(i, 1, 0) + near(i, 0, -1) + near(i, 0, 1)) / 4.0;
+        check("neighbours", &y, mean);
+        c.depthwise(&x, &a[..9], &mut y, [m, n]);
+        check("depthwise", &y, |i| {
+            let tap = |t: usize| f64::from(a[t]) * near(i, t as isize / 3 - 1, t as isize % 3 - 1);
+            (0..9).map(tap).sum()
+        });
+        let mut squares = vec![0.0; m * m];
+        c.distances(&x, &b, &mut squares, n);
+        check("distances", &squares, |i| {
+            (0..n).map(|k| (at(i / m * n + k) - f64::from(b[i % m * n + k])).powi(2)).sum()
+        });
+        let mut product = vec![0.0; n];
+        c.row_times_matrix(&a[..m], &x, &mut product);
+        check("row × matrix", &product, |j| (0..m).map(|i| f64::from(a[i]) * at(i * n + j)).sum());
         // gelu of large numbers is the number or nothing.
         let (ones, large): (Vec<f32>, Vec<f32>) =
             (0..m * n).map(|i| (1.0, if i % 2 == 0 { 9.0 } else { -9.0 })).unzip();

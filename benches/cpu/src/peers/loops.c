@@ -96,3 +96,81 @@ void transpose(const float *restrict x, float *restrict y, size_t m, size_t n) {
             for (size_t j = column; j < column + 32 && j < n; j++)
                 for (size_t i = row; i < row + 32 && i < m; i++) y[j * m + i] = x[i * n + j];
 }
+
+/* The mean of four neighbours; beyond the edges there are zeros. */
+void neighbours(const float *restrict x, float *restrict y, size_t m, size_t n) {
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < m; i++) {
+        const float *in = x + i * n;
+        float *out = y + i * n;
+        for (size_t j = 0; j < n; j++) {
+            if (j > 0 && j + 1 < n && i > 0 && i + 1 < m) continue;
+            float sum = 0;
+            if (i > 0) sum += in[j - n];
+            if (i + 1 < m) sum += in[j + n];
+            if (j > 0) sum += in[j - 1];
+            if (j + 1 < n) sum += in[j + 1];
+            out[j] = 0.25f * sum;
+            if (j == 0 && n > 1 && i > 0 && i + 1 < m) j = n - 2;
+        }
+        if (i == 0 || i + 1 == m) continue;
+#pragma omp simd
+        for (size_t j = 1; j + 1 < n; j++) out[j] = 0.25f * (in[j - n] + in[j + n] + in[j - 1] + in[j + 1]);
+    }
+}
+
+/* 3 by 3, each channel by weights of its own; beyond the edges there are zeros. */
+void depthwise(const float *restrict x, const float *restrict weight, float *restrict y, size_t channels, size_t m,
+               size_t n) {
+#pragma omp parallel for schedule(static)
+    for (size_t c = 0; c < channels; c++) {
+        const float *w = weight + c * 9;
+        for (size_t i = 0; i < m; i++) {
+            float *out = y + (c * m + i) * n;
+            for (size_t j = 0; j < n; j++) out[j] = 0;
+            for (size_t a = 0; a < 3; a++) {
+                if (i + a < 1 || i + a > m) continue;
+                const float *in = x + (c * m + i + a - 1) * n;
+                float left = w[3 * a], middle = w[3 * a + 1], right = w[3 * a + 2];
+                out[0] += middle * in[0] + (n > 1 ? right * in[1] : 0);
+#pragma omp simd
+                for (size_t j = 1; j + 1 < n; j++) out[j] += left * in[j - 1] + middle * in[j] + right * in[j + 1];
+                if (n > 1) out[n - 1] += left * in[n - 2] + middle * in[n - 1];
+            }
+        }
+    }
+}
+
+/* Squared distances of each of m points from each of n, of d numbers. */
+void distances(const float *restrict a, const float *restrict b, float *restrict y, size_t m, size_t n, size_t d) {
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            float sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (size_t k = 0; k < d; k++) {
+                float apart = a[i * d + k] - b[j * d + k];
+                sum += apart * apart;
+            }
+            y[i * n + j] = sum;
+        }
+}
+
+/* y = x·w, of k rows of n; four rows at a time, and columns shared among threads. */
+void row_times_matrix(const float *restrict x, const float *restrict w, float *restrict y, size_t k, size_t n) {
+#pragma omp parallel
+    {
+        size_t threads = omp_get_num_threads(), part = (n + threads - 1) / threads;
+        size_t from = omp_get_thread_num() * part, to = from + part < n ? from + part : n;
+        for (size_t j = from; j < to; j++) y[j] = 0;
+        size_t i = 0;
+        for (; i + 4 <= k; i += 4) {
+            const float *in = w + i * n;
+#pragma omp simd
+            for (size_t j = from; j < to; j++)
+                y[j] += x[i] * in[j] + x[i + 1] * in[n + j] + x[i + 2] * in[2 * n + j] + x[i + 3] * in[3 * n + j];
+        }
+        for (; i < k; i++)
+            for (size_t j = from; j < to; j++) y[j] += x[i] * w[i * n + j];
+    }
+}

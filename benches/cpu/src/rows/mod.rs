@@ -4,6 +4,7 @@ mod attention;
 mod compile;
 mod elements;
 mod launch;
+mod loops;
 mod matmul;
 mod normalize;
 
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<Row> {
         matmul::rows(),
         normalize::rows(),
         elements::rows(),
+        loops::rows(),
         attention::rows(),
         compile::rows(),
         launch::rows(),

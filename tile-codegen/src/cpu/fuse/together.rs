@@ -121,7 +121,8 @@ impl<'a> Fusion<'a> {
     /// Whether two stores of a region are of elements that ops on elements give, to the same places of dense tensors.
     fn may_share_loop(&self, first: &OpData, second: &OpData) -> bool {
         let partition = |data: &OpData| -> Option<&'a PartitionType> {
-            let is_direct = matches!(self.instance.ty(self.definition(data.operands[0])?.operands[0]), Type::Tensor(ty) if ty.layout.is_none());
+            let cut = self.instance.ty(self.definition(data.operands[0])?.operands[0]);
+            let is_direct = matches!(cut, Type::Tensor(tensor) if tensor.layout.is_none());
             let is_computed = self.definition(data.operands[1])?.op.is_leaf();
             self.instance.ty(data.operands[0]).as_partition().filter(|_| is_direct && is_computed)
         };
@@ -136,15 +137,12 @@ impl<'a> Fusion<'a> {
     /// The stores whose loop stands where this op does: of a store that shares the loop of a later one none, of other ops the
     /// op alone.
     pub(in super::super) fn done_with(&self, data: &'a OpData) -> Vec<&'a OpData> {
-        let stores = |stores: &[OpId]| -> Vec<&'a OpData> {
-            stores.iter().map(|&store| self.instance.op(store)).collect()
-        };
-        let loops = self.together.loops.iter().map(|of| stores(of));
-        let shared =
-            loops.filter(|_| data.op.is_store()).find(|of| of.iter().any(|op| std::ptr::eq(*op, data)));
-        match shared {
+        let is_it = |store: &OpId| std::ptr::eq(self.instance.op(*store), data);
+        match self.together.loops.iter().find(|stores| stores.iter().any(is_it)) {
             None => vec![data],
-            Some(of) if of.last().is_some_and(|last| std::ptr::eq(*last, data)) => of,
+            Some(stores) if stores.last().is_some_and(is_it) => {
+                stores.iter().map(|&store| self.instance.op(store)).collect()
+            }
             Some(_) => Vec::new(),
         }
     }

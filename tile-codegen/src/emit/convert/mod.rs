@@ -54,37 +54,51 @@ pub(super) fn float_to_int<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> Int
 /// The same by comparisons and a conversion of what is in range, which are instructions of vectors: of LLVM's saturating
 /// conversions x86 makes scalar code, lane by lane.
 fn saturated<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> IntValue<'c> {
-    let (float, bits) = (x.get_type(), to.bits());
-    let digits = if float_bits(float) == 64 { f64::MANTISSA_DIGITS } else { f32::MANTISSA_DIGITS };
-    let magnitude_bits = if to.is_signed() { bits - 1 } else { bits };
-    let beyond = 2f64.powi(magnitude_bits as i32);
-    let least = if to.is_signed() { -beyond } else { 0.0 };
-    // The largest float that is an integer of the format, or would be if it had no fraction.
-    let step = 2f64.powi(magnitude_bits as i32 - digits.min(magnitude_bits) as i32);
-    let greatest = beyond - step;
-    let kept_beyond = |predicate, x: FloatValue<'c>, bound: f64| {
+    let (float, bits, range) = (x.get_type(), to.bits(), Range::of(to, float_bits(x.get_type())));
+    let kept = |predicate, x: FloatValue<'c>, bound: f64| {
         let bound = float.const_float(bound);
         ir.select_float(ir.fcmp(predicate, x, bound), x, bound)
     };
     // NaN becomes the least.
-    let in_range = kept_beyond(FloatPredicate::OGT, x, least);
-    let in_range = kept_beyond(FloatPredicate::OLT, in_range, greatest);
-    let is_narrow = bits < 32;
-    let wide = ir.int_type(bits.max(32));
-    let converted = ir.float_to_int(in_range, to.is_signed() || is_narrow, wide);
-    let result = ir.resize(converted, bits, to.is_signed());
-    let most = if to.is_signed() { !0u64 >> (65 - bits) } else { !0u64 >> (64 - bits) };
-    let result = match digits < magnitude_bits {
-        true => {
-            let is_beyond = ir.fcmp(FloatPredicate::OGE, x, float.const_float(beyond));
-            ir.select_int(is_beyond, result.get_type().const_int(most, false), result)
-        }
-        false => result,
-    };
-    if !to.is_signed() {
-        return result;
+    let in_range = kept(FloatPredicate::OLT, kept(FloatPredicate::OGT, x, range.least), range.greatest);
+    // Conversions to i32 have instructions where those to narrower integers, and those without a sign, have none.
+    let is_signed = to.is_signed() || bits < 32;
+    let mut result =
+        ir.resize(ir.float_to_int(in_range, is_signed, ir.int_type(bits.max(32))), bits, is_signed);
+    if !range.is_exact {
+        let is_beyond = ir.fcmp(FloatPredicate::OGE, x, float.const_float(range.beyond));
+        let most = !0u64 >> (64 - bits + u32::from(to.is_signed()));
+        result = ir.select_int(is_beyond, result.get_type().const_int(most, false), result);
     }
-    ir.select_int(ir.is_nan(x), result.get_type().const_zero(), result)
+    let is_zero = to.is_signed().then(|| ir.is_nan(x));
+    is_zero.map_or(result, |is_zero| ir.select_int(is_zero, result.get_type().const_zero(), result))
+}
+
+/// Which floats are integers of a format.
+struct Range {
+    least: f64,
+    /// The largest that is.
+    greatest: f64,
+    /// The smallest integer above the format's.
+    beyond: f64,
+    /// Whether `greatest` is the largest integer of the format.
+    is_exact: bool,
+}
+
+impl Range {
+    /// Of floats of so many bits.
+    fn of(to: DType, float_bits: u32) -> Range {
+        let digits = if float_bits == 64 { f64::MANTISSA_DIGITS } else { f32::MANTISSA_DIGITS };
+        let digits_of_integer = if to.is_signed() { to.bits() - 1 } else { to.bits() };
+        let beyond = 2f64.powi(digits_of_integer as i32);
+        let step = 2f64.powi(digits_of_integer.saturating_sub(digits) as i32);
+        Range {
+            least: if to.is_signed() { -beyond } else { 0.0 },
+            greatest: beyond - step,
+            beyond,
+            is_exact: digits_of_integer <= digits,
+        }
+    }
 }
 
 /// Rust's `as` from integer (or bool) to float.

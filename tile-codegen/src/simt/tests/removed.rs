@@ -322,14 +322,14 @@ kernel @late(%q: tensor<s x 64 x bf16>, %k: tensor<t x 64 x bf16>, %v: tensor<t 
 }
 ";
 
-/// Runs [`LATE`] for sm_90a in one block that has two places of the grid, through more turns than there are stages, after
+/// Runs [`LATE`] for sm_90a in one block that has three places of the grid, through more turns than there are stages, after
 /// a change; tells whether the sums are right. Scores are zero, so that all weights are one, as all values are.
 fn late(change: &mut dyn FnMut(&Ir<'_>), timing: Timing) -> Result<bool, Fault> {
     let instance = specialize(&verify(text::parse(LATE).expect("a kernel")).expect("a right one"), &[]);
     let instance = instance.expect("it has no parameters");
     let target = TargetDesc::named("sm_90a").expect("a target");
     let kernel = compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"));
-    let shapes: [&[usize]; 4] = [&[128, 64], &[640, 64], &[640, 64], &[128, 64]];
+    let shapes: [&[usize]; 4] = [&[192, 64], &[640, 64], &[640, 64], &[192, 64]];
     let mut tensors: Vec<Vec<u128>> = shapes.map(|shape| vec![0; shape.iter().product::<usize>() / 4]).into();
     tensors[2].fill(u128::from_ne_bytes([0x3f80_u16.to_ne_bytes(); 8].concat().try_into().expect("16")));
     let bound = KernelAbi::of(&instance).bind(&shapes).expect("shapes that fit");
