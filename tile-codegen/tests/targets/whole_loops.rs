@@ -1,5 +1,6 @@
 //! Tiles that are loaded before a loop for all its turns, and lie in the ring of what is around that: a loop, a branch, the
-//! place of a tile in the grid, the kernel.
+//! place of a tile in the grid, the kernel. What is executed again has two stages there, so that the next one's tile comes
+//! while this one's is read.
 
 use crate::pipelines::check;
 use crate::support::{instance, sample};
@@ -55,11 +56,11 @@ fn check_rings(source: &str, expected: &[u64]) {
 
 #[test]
 fn right_factors_of_all_turns() {
-    check_rings(ONE_B, &[1, 8]);
+    check_rings(ONE_B, &[2, 8]);
     // Sums that are looked at in every turn.
     let used = "    %more = add %next, %next : tile<64 x 96 x f32>\n    yield %more\n";
     let used = ONE_B.replace("    yield %next\n", used);
-    assert_eq!(stages(&used), [1, 8]);
+    assert_eq!(stages(&used), [2, 8]);
     check(&used, &[], &arguments(3), 256, 0.0);
 }
 
@@ -69,7 +70,7 @@ fn both_factors_of_all_turns() {
     let load = "    %ta = load_masked %va[%i, %p] pad %pad : tile<64 x 32 x bf16>\n";
     let before = load.trim_start().replace("%p]", "%0]");
     let both = ONE_B.replace(load, "").replace(LOAD_B, &format!("{LOAD_B}  {before}"));
-    assert_eq!(stages(&both), [1]);
+    assert_eq!(stages(&both), [2]);
     // That there is a tile to load, as there isn't where k is 0, is the kernel's to know.
     [1, 10].into_iter().for_each(|turns| check(&both, &[], &arguments(turns), 256, 0.0));
 }
@@ -87,7 +88,7 @@ fn two_loops_read_one_tile() {
     });
     let second = second.replace("= %zero)", "= %sum)");
     let source = format!("{before}{first}{second}  store_masked{}", after.replace("%sum", "%sum_b"));
-    assert_eq!(stages(&source)[0], 1);
+    assert_eq!(stages(&source)[0], 2);
     [0, 1, 10].into_iter().for_each(|turns| check(&source, &[], &arguments(turns), 256, 0.0));
 }
 
@@ -106,7 +107,7 @@ fn loops_within_loops() {
   }}
   store_masked{after}"
     );
-    check_rings(&source, &[1, 8]);
+    check_rings(&source, &[2, 8]);
 }
 
 /// Every block has tiles for which it loads something, and others.
@@ -124,7 +125,7 @@ fn branches_around_loads() {
   }}
   store_masked{after}"
     );
-    check_rings(&source, &[1, 8]);
+    check_rings(&source, &[2, 8]);
 }
 
 /// One tile for all the places of the grid that a block has.
@@ -138,5 +139,6 @@ fn kernels_load_a_tile_once() {
     let source = format!(
         "{before}{constants}{load}  tiles %vc row_major {{\n  %i, %j = block_index{names}\n{body}  }}\n}}\n"
     );
+    // It isn't loaded again, so that a second stage would wait for nothing.
     check_rings(&source, &[1, 8]);
 }
