@@ -97,31 +97,36 @@ void transpose(const float *restrict x, float *restrict y, size_t m, size_t n) {
                 for (size_t i = row; i < row + 32 && i < m; i++) y[j * m + i] = x[i * n + j];
 }
 
-/* The mean of four neighbours; beyond the edges there are zeros. */
+/* The mean of the neighbours of one element; beyond the edges there are zeros. */
+static float mean_at(const float *x, size_t m, size_t n, size_t i, size_t j) {
+    float sum = 0;
+    if (i > 0) sum += x[(i - 1) * n + j];
+    if (i + 1 < m) sum += x[(i + 1) * n + j];
+    if (j > 0) sum += x[i * n + j - 1];
+    if (j + 1 < n) sum += x[i * n + j + 1];
+    return 0.25f * sum;
+}
+
 void neighbours(const float *restrict x, float *restrict y, size_t m, size_t n) {
+    size_t last = n - 1;
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < m; i++) {
         const float *in = x + i * n;
         float *out = y + i * n;
-        for (size_t j = 0; j < n; j++) {
-            if (j > 0 && j + 1 < n && i > 0 && i + 1 < m) continue;
-            float sum = 0;
-            if (i > 0) sum += in[j - n];
-            if (i + 1 < m) sum += in[j + n];
-            if (j > 0) sum += in[j - 1];
-            if (j + 1 < n) sum += in[j + 1];
-            out[j] = 0.25f * sum;
-            if (j == 0 && n > 1 && i > 0 && i + 1 < m) j = n - 2;
-        }
-        if (i == 0 || i + 1 == m) continue;
+        int is_edge = i == 0 || i + 1 == m;
+        for (size_t j = 0; is_edge && j < n; j++) out[j] = mean_at(x, m, n, i, j);
+        if (is_edge) continue;
+        out[0] = mean_at(x, m, n, i, 0);
 #pragma omp simd
-        for (size_t j = 1; j + 1 < n; j++) out[j] = 0.25f * (in[j - n] + in[j + n] + in[j - 1] + in[j + 1]);
+        for (size_t j = 1; j < last; j++) out[j] = 0.25f * (in[j - n] + in[j + n] + in[j - 1] + in[j + 1]);
+        out[last] = mean_at(x, m, n, i, last);
     }
 }
 
 /* 3 by 3, each channel by weights of its own; beyond the edges there are zeros. */
 void depthwise(const float *restrict x, const float *restrict weight, float *restrict y, size_t channels, size_t m,
                size_t n) {
+    size_t last = n - 1;
 #pragma omp parallel for schedule(static)
     for (size_t c = 0; c < channels; c++) {
         const float *w = weight + c * 9;
@@ -134,8 +139,8 @@ void depthwise(const float *restrict x, const float *restrict weight, float *res
                 float left = w[3 * a], middle = w[3 * a + 1], right = w[3 * a + 2];
                 out[0] += middle * in[0] + (n > 1 ? right * in[1] : 0);
 #pragma omp simd
-                for (size_t j = 1; j + 1 < n; j++) out[j] += left * in[j - 1] + middle * in[j] + right * in[j + 1];
-                if (n > 1) out[n - 1] += left * in[n - 2] + middle * in[n - 1];
+                for (size_t j = 1; j < last; j++) out[j] += left * in[j - 1] + middle * in[j] + right * in[j + 1];
+                if (n > 1) out[last] += left * in[last - 1] + middle * in[last];
             }
         }
     }
