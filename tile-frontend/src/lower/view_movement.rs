@@ -43,13 +43,10 @@ impl Lowering {
         ty: &TensorType,
         call: &ExprMethodCall,
     ) -> Lowered<Option<Val>> {
-        let name = call.method.to_string();
-        let Some(&(_, expected, usage)) = USAGES.iter().find(|(known, ..)| *known == name) else {
+        let Some((movement, arguments)) = self.called_movement(ty.extents.len(), call)? else {
             return Ok(None);
         };
-        let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
         let mut operands = vec![tensor];
-        let movement = self.movement_of(&name, ty.extents.len(), usage, &arguments, call.span())?;
         if Windows::are_made_by(&movement, ty) {
             return self.moved_windows(tensor, &Windows::of(ty), &movement, call).map(Some);
         }
@@ -68,13 +65,25 @@ impl Lowering {
         windows: &Windows,
         call: &ExprMethodCall,
     ) -> Lowered<Option<Val>> {
+        match self.called_movement(windows.extents().len(), call)? {
+            Some((movement, _)) => self.moved_windows(tensor, windows, &movement, call).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The movement of a tensor of this rank that a call says, with its arguments; `None` where the method isn't one.
+    fn called_movement(
+        &mut self,
+        rank: usize,
+        call: &ExprMethodCall,
+    ) -> Lowered<Option<(TensorMovement, Arguments)>> {
         let name = call.method.to_string();
         let Some(&(_, expected, usage)) = USAGES.iter().find(|(known, ..)| *known == name) else {
             return Ok(None);
         };
         let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
-        let movement = self.movement_of(&name, windows.extents().len(), usage, &arguments, call.span())?;
-        self.moved_windows(tensor, windows, &movement, call).map(Some)
+        let movement = self.movement_of(&name, rank, usage, &arguments, call.span())?;
+        Ok(Some((movement, arguments)))
     }
 
     /// The index of a `select`, which must be known where views are made.
