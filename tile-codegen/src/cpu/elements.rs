@@ -142,11 +142,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let position = self.position(index, &self.shape(value));
             return self.buffers.load(&buffer, position);
         }
+        let data = self.definition(value).expect("a tile that isn't stored is an op's result");
+        let Some(computed) = &self.computed else { return self.compute(data, index) };
         let place = (value, index.to_vec());
-        if let Some(&element) = self.computed.as_ref().and_then(|computed| computed.get(&place)) {
+        if let Some(&element) = computed.get(&place) {
             return element;
         }
-        let data = self.definition(value).expect("a tile that isn't stored is an op's result");
         let element = self.compute(data, index);
         if let Some(computed) = &mut self.computed {
             computed.insert(place, element);
