@@ -218,13 +218,16 @@ fn that_go_past_the_caches() {
     }
 }
 
-/// Whether scratch memory has elements of `a` after a product of tiles of 24×32×16.
-fn packs_a(case: &Case, [m, n, k]: [usize; 3]) -> bool {
+/// Whether scratch memory has elements of a factor after a product of tiles with so many rows, 32 columns and a depth of 16.
+fn packs(factor: usize, case: &Case, [m, n, k]: [usize; 3], rows: usize) -> bool {
     const SEVEN: f64 = 7.0;
-    let instance = instance(&case.source(), &[("BM", 24), ("BN", 32), ("BK", 16)]);
+    let instance = instance(&case.source(), &[("BM", rows), ("BN", 32), ("BK", 16)]);
     let all = |shape: [usize; 2], value| Array::full(DType::F32, &shape, Literal::Float(value));
-    let shape_of_a = if case.is_transposed[0] { [k, m] } else { [m, k] };
-    let arguments = [all(shape_of_a, SEVEN), all([k, n], 1.0), all([m, n], 0.0)];
+    let matrix = |i: usize, [r, c]: [usize; 2]| {
+        let shape = if case.is_transposed[i] { [c, r] } else { [r, c] };
+        all(shape, if i == factor { SEVEN } else { 1.0 })
+    };
+    let arguments = [matrix(0, [m, k]), matrix(1, [k, n]), all([m, n], 0.0)];
     let memory = Memory::of(&instance, &arguments);
     let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
     // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
@@ -239,6 +242,7 @@ fn packs_a(case: &Case, [m, n, k]: [usize; 3]) -> bool {
 #[test]
 fn whose_left_factor_is_read_in_its_tensor() {
     let case = Case { first: "splat %zero", ..PLAIN };
+    let packs_a = |case: &Case, sizes| packs(0, case, sizes, 24);
     assert!(!packs_a(&case, [48, 64, 320]));
     assert!(!packs_a(&case, [48, 40, 1008]));
     assert!(packs_a(&case, [48, 64, 1024]), "rows are 4096 bytes apart");
@@ -246,6 +250,35 @@ fn whose_left_factor_is_read_in_its_tensor() {
     assert!(packs_a(&case, [47, 64, 320]), "a row doesn't exist");
     assert!(packs_a(&case, [48, 64, 330]), "columns don't exist");
     assert!(packs_a(&Case { is_transposed: [true, false], ..case }, [48, 64, 320]));
+}
+
+/// Of one register block's rows, where all columns of a tile exist, and as many rows as the product is deep.
+#[test]
+fn whose_right_factor_is_read_where_it_is() {
+    let case = Case { first: "splat %zero", ..PLAIN };
+    let packs_b = |case: &Case, sizes, rows| packs(1, case, sizes, rows);
+    assert!(!packs_b(&case, [1, 64, 320], 1));
+    assert!(!packs_b(&case, [3, 96, 1008], 3));
+    assert!(!packs_b(&case, [2, 64, 320], 3), "a row of the left factor doesn't exist");
+    assert!(!packs_b(&case, [1, 64, 330], 1), "the last turn is less deep");
+    assert!(packs_b(&case, [48, 64, 320], 24), "there are several register blocks");
+    assert!(packs_b(&case, [1, 70, 320], 1), "columns don't exist");
+    assert!(packs_b(&Case { is_transposed: [false, true], ..case }, [1, 64, 320], 1));
+}
+
+/// Of one row and of a few, in every format, from the first element of the sums on and not.
+#[test]
+fn of_few_rows() {
+    use DType::{BF16, F16, F32, F64, I8, I32, U8};
+    for (left, right, sum) in [(F32, F32, F32), (F64, F64, F64), (BF16, BF16, F32), (F16, F16, F32)]
+        .into_iter()
+        .chain([(I8, I8, I32), (U8, I8, I32)])
+    {
+        let case = Case { formats: [left, right, sum], ..PLAIN };
+        case.check([1, 256, 330], [1, 128, 16]);
+        case.check([5, 96, 600], [3, 32, 64]);
+        Case { first: "splat %zero", pad: 1, ..case }.check([2, 80, 70], [2, 64, 32]);
+    }
 }
 
 /// Turns of a loop whose left factor goes down instead of to the right, which register blocks can't read as one.

@@ -15,6 +15,7 @@ use super::ahead::Next;
 use super::cell;
 use super::factor::{Factor, Strided, behind_transposition, streamed_load};
 use super::plan::{Plan, Products};
+use super::right::InPlace;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -76,8 +77,9 @@ impl Products<'_> {
 /// Where a multiplication has its packed `b`.
 pub(super) struct PackedB<'c> {
     pub(super) buffer: Buffer<'c>,
-    /// Whether it is there, because the multiplication before has packed it.
+    /// Whether nothing needs to be packed: the multiplication before has done it, or `b` is read where it is.
     pub(super) is_there: Option<IntValue<'c>>,
+    pub(super) in_place: Option<InPlace<'c>>,
 }
 
 /// What a multiplication packs of the next one's `b`.
@@ -105,13 +107,13 @@ pub(super) struct Turns<'c> {
 }
 
 /// The rows of `b` that several turns read as one matrix.
-struct Rows<'c> {
-    from: Strided<'c>,
+pub(super) struct Rows<'c> {
+    pub(super) from: Strided<'c>,
     address: IntValue<'c>,
     stride: IntValue<'c>,
     depth: IntValue<'c>,
     /// Whether all of them exist, and each turn's come behind those of the turn before.
-    is_whole: IntValue<'c>,
+    pub(super) is_whole: IntValue<'c>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -120,7 +122,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, i64) = (self.ir, self.ir.context.i64_type());
         let result = product.results[0];
         let Some(places) = self.memories.places.get(&result).cloned() else {
-            return self.only_packed_b(result, plan);
+            let in_place = self.b_of_turns_in_place(product, plan, turns);
+            return self.only_packed_b(result, plan, in_place);
         };
         let load = |cell| ir.load(i64.into(), cell).into_int_value();
         let present = load(places.present);
@@ -132,12 +135,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let present = ir.select_int(is_there, ir.sub(ir.i64(1), present), present);
         ir.store(places.present, present.into());
-        PackedB { buffer: self.place_of_packed_b(result, plan, present), is_there: Some(is_there) }
+        let buffer = self.place_of_packed_b(result, plan, present);
+        PackedB { buffer, is_there: Some(is_there), in_place: None }
     }
 
     /// Where a product has its packed `b` that nothing has packed before.
-    pub(super) fn only_packed_b(&self, result: ValueId, plan: &Plan) -> PackedB<'c> {
-        PackedB { buffer: self.place_of_packed_b(result, plan, self.ir.i64(0)), is_there: None }
+    pub(super) fn only_packed_b(
+        &self,
+        result: ValueId,
+        plan: &Plan,
+        in_place: Option<InPlace<'c>>,
+    ) -> PackedB<'c> {
+        let buffer = self.place_of_packed_b(result, plan, self.ir.i64(0));
+        PackedB { buffer, is_there: in_place.as_ref().map(|in_place| in_place.is_read), in_place }
     }
 
     /// The place of this number for the packed `b` of the product that gives a tile.
@@ -222,13 +232,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn pack_vector(&self, beside: &Beside<'c>, plan: &Plan, [row, column]: [IntValue<'c>; 2]) {
-        let ir = self.ir;
-        let lines = (0..plan.contraction.group()).map(|i| {
-            let address = self.address_in(&beside.from, [ir.add(row, ir.i64(i)), column]);
-            self.packed_vector(&beside.from, address, None, plan.block.lanes as u32, plan)
-        });
-        let vector = ir.interleaved(lines.collect());
-        self.buffers.store_as(&beside.to, plan.place_of_b(ir, [row, column]), vector.into());
+        let vector = self.joined_rows(&beside.from, plan, [row, column]);
+        self.buffers.store_as(&beside.to, plan.place_of_b(self.ir, [row, column]), vector.into());
     }
 
     /// The row and the column of the first element of a vector of `b`.
@@ -239,7 +244,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// What these turns of a loop read of `b`; `None` where nobody can know before them.
-    fn rows_of_b(&mut self, product: &'a OpData, plan: &Plan, turns: Turns<'c>) -> Option<Rows<'c>> {
+    pub(super) fn rows_of_b(
+        &mut self,
+        product: &'a OpData,
+        plan: &Plan,
+        turns: Turns<'c>,
+    ) -> Option<Rows<'c>> {
         let ir = self.ir;
         let [a, b] = [0, 1].map(|factor| product.operands[factor]);
         let Turns { counter, body, first, last } = turns;

@@ -1,15 +1,15 @@
 //! Register blocks: sums that stay in registers while a packed row of `b` after the other is multiplied by a column of
 //! `a`.
 
-use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, CHUNK, Share};
-use super::beside::Beside;
+use super::beside::{Beside, PackedB};
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
 use super::left::Left;
 use super::plan::Plan;
+use super::right::{InPlace, Panel, Right};
 use super::sums::{Start, Sums, SumsBlock};
 use crate::emit::{LoopHint, Value};
 use inkwell::intrinsics::Intrinsic;
@@ -22,8 +22,8 @@ use tile_ir::{DType, ValueId};
 struct Product<'p, 'c> {
     plan: &'p Plan,
     a: Left<'c>,
-    b: Buffer<'c>,
-    sums: Sums<'c>,
+    b: Right<'c>,
+    sums: &'p Sums<'c>,
     depth: IntValue<'c>,
     meanwhile: Meanwhile<'p, 'c>,
 }
@@ -44,28 +44,36 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, depth): (IntValue<'c>, IntValue<'c>),
-        (a, b, needed): (Left<'c>, Buffer<'c>, Needed<'c>),
+        (a, b, needed): (Left<'c>, &PackedB<'c>, Needed<'c>),
         (start, meanwhile, direct): (Start<ValueId, IntValue<'c>>, Meanwhile<'_, 'c>, Option<&Direct<'c>>),
     ) {
-        let ir = self.ir;
-        let product = Product {
-            plan,
-            a,
-            b,
-            sums: self.sums(data.results[0], plan, matrix, (start, direct)),
-            depth,
-            meanwhile,
+        let sums = self.sums(data.results[0], plan, matrix, (start, direct));
+        let by = |b| {
+            self.register_blocks(&Product { plan, a, b, sums: &sums, depth, meanwhile }, needed);
+            Vec::new()
         };
+        let packed = || by(Right::Packed(b.buffer));
+        match &b.in_place {
+            None => packed(),
+            Some(InPlace { from, is_read }) => {
+                self.ir.if_else(*is_read, || by(Right::InPlace(from.clone())), packed)
+            }
+        };
+    }
+
+    /// Covers a product with register blocks.
+    fn register_blocks(&self, product: &Product<'_, 'c>, needed: Needed<'c>) {
+        let (ir, plan) = (self.ir, product.plan);
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
         if whole > 0 {
             let range = (ir.i64(0), ir.lesser(needed.columns, ir.i64(whole)));
-            self.panels(&product, (plan.block.vectors, lanes), range, needed.rows);
+            self.panels(product, (plan.block.vectors, lanes), range, needed.rows);
         }
         if rest > 0 {
             let vectors = (rest + lanes - 1) / lanes;
             let last = rest - (vectors - 1) * lanes;
-            self.panels(&product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
+            self.panels(product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
         }
         if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
@@ -87,13 +95,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let blocks = rows_of_blocks.blocks_for(ir, rows);
         ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
             let number = ir.udiv(j, ir.i64(width));
-            let panel = ir.mul(number, ir.i64(plan.panel()));
+            let panel = self.panel_of(&product.b, plan, j);
             let first = ir.mul(number, ir.i64(plan.blocks_of_rows()));
             ir.hinted_loop((ir.i64(0), blocks, ir.i64(1)), LoopHint::Rolled, &[], |below, _| {
                 let has_last_row = rows_of_blocks.is_high(ir, below);
                 let block = SumsBlock { rows: rows_of_blocks.rows, has_last_row, vectors, last };
                 let place = [rows_of_blocks.first_row(ir, below), j];
-                self.register_block(product, block, (panel, ir.add(first, below)), place);
+                self.register_block(product, block, (&panel, ir.add(first, below)), place);
                 Vec::new()
             });
             Vec::new()
@@ -104,16 +112,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        (panel, number): (IntValue<'c>, IntValue<'c>),
+        (panel, number): (&Panel<'c>, IntValue<'c>),
         [i, j]: [IntValue<'c>; 2],
     ) {
         let (ir, plan) = (self.ir, product.plan);
-        let initial = self.first_sums(&product.sums, plan, block, [i, j]);
+        let initial = self.first_sums(product.sums, plan, block, [i, j]);
         let shares: Vec<Share<'c>> =
             product.meanwhile.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
-        self.ask_for_sums(&product.sums, plan, block, [i, j]);
+        self.ask_for_sums(product.sums, plan, block, [i, j]);
         let finals = self.outer_products(product, block, (i, panel), &shares, initial);
-        self.store_sums(&product.sums, plan, (block, [i, j]), &finals);
+        self.store_sums(product.sums, plan, (block, [i, j]), &finals);
     }
 
     /// All steps along K: those that make whole turns of the loop come in chunks, each of which asks for lines, the others
@@ -122,7 +130,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        place: (IntValue<'c>, IntValue<'c>),
+        place: (IntValue<'c>, &Panel<'c>),
         shares: &[Share<'c>],
         initial: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
@@ -153,7 +161,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        (first_row, panel): (IntValue<'c>, IntValue<'c>),
+        (first_row, panel): (IntValue<'c>, &Panel<'c>),
         (from, to, at_once): (IntValue<'c>, IntValue<'c>, i64),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
@@ -180,17 +188,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         (rows, vectors): (i64, i64),
-        (first_row, panel, p): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        (first_row, panel, p): (IntValue<'c>, &Panel<'c>, IntValue<'c>),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
-        let (lanes, group) = (plan.block.lanes, plan.contraction.group());
-        let row_of_b = ir.add(panel, ir.mul(p, ir.i64(plan.block.width() * group)));
-        let b = (0..vectors).map(|vector| {
-            let at = ir.add(row_of_b, ir.i64(vector * lanes * group));
-            self.buffers.load_lanes(&product.b, at, None, (lanes * group) as u32)
-        });
-        let b: Vec<VectorValue<'c>> = b.collect();
+        let lanes = plan.block.lanes;
+        let b: Vec<VectorValue<'c>> =
+            (0..vectors).map(|vector| self.load_right(panel, plan, p, vector)).collect();
         let word = match plan.contraction {
             Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
             Contraction::Dot(_) => ir.int_type(32).into(),

@@ -18,6 +18,7 @@ mod keep;
 mod left;
 mod pack;
 mod plan;
+mod right;
 mod sums;
 
 pub(super) use direct::Written;
@@ -83,11 +84,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
             let a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
-            let b = emitter.only_packed_b(result, plan);
+            let in_place = emitter.b_in_place(data.operands[1], plan, matrix);
+            let b = emitter.only_packed_b(result, plan, in_place);
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
             let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
             let around = (start, Meanwhile::default(), None);
-            emitter.multiply(data, plan, (matrix, depth), (left, b.buffer, needed), around);
+            emitter.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
         });
         self.round_sums(result);
     }
@@ -152,7 +154,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
             let around = (start, meanwhile, direct.as_ref());
             let left = emitter.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
-            emitter.multiply(product, plan, (ir.i64(0), depth), (left, b.buffer, needed), around);
+            emitter.multiply(product, plan, (ir.i64(0), depth), (left, &b, needed), around);
             emitter.copy_tiles(&product.results, &[sum]);
             Vec::new()
         });
