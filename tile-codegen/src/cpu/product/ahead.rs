@@ -35,8 +35,8 @@ pub(super) struct Ahead<'c> {
     lines: i64,
     /// Cache lines that one of them takes.
     pieces: i64,
-    /// Whether it is packed already.
-    is_packed: Option<IntValue<'c>>,
+    /// Whether there is no need to ask for it.
+    is_near: Option<IntValue<'c>>,
 }
 
 /// When what comes next is asked for.
@@ -50,14 +50,14 @@ pub(super) struct Next<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// The factors of a product that are read from tensors, as its loop's next turns read them: nothing of those that are
-    /// packed by then.
+    /// The factors of a product that are read from tensors, as its loop's next turns read them: nothing of those that need
+    /// no asking, as they are packed by then or come by themselves.
     pub(super) fn ahead(
         &mut self,
         data: &'a OpData,
         plan: &Plan,
         (counter, body): (ValueId, RegionId),
-        (next, are_packed): (&Next<'c>, [Option<IntValue<'c>>; 2]),
+        (next, are_near): (&Next<'c>, [Option<IntValue<'c>>; 2]),
     ) -> Vec<Ahead<'c>> {
         let ir = self.ir;
         if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
@@ -74,8 +74,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             (at(emitter, next.turn), at(emitter, ir.add(next.turn, ir.i64(1))))
         });
         let extents = [[plan.m, plan.k], [plan.k, plan.n]];
-        let both = first.into_iter().zip(second).zip(extents.into_iter().zip(are_packed));
-        let ahead = both.filter_map(|((first, second), (extents, is_packed))| {
+        let both = first.into_iter().zip(second).zip(extents.into_iter().zip(are_near));
+        let ahead = both.filter_map(|((first, second), (extents, is_near))| {
             let (first, second) = (first?, second?);
             let bytes = extents[first.contiguous] * first.element_bytes;
             Some(Ahead {
@@ -84,7 +84,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 stride: ir.mul(first.stride, ir.i64(first.element_bytes)),
                 lines: extents[1 - first.contiguous],
                 pieces: (bytes + LINE - 1) / LINE,
-                is_packed,
+                is_near,
             })
         });
         ahead.collect()
@@ -130,7 +130,7 @@ impl<'c> Ahead<'c> {
         let most = lines * self.pieces;
         let of_chunk = of_chunk(most, plan, self.pieces);
         let count = ir.i64(most);
-        let count = self.is_packed.map_or(count, |is_packed| ir.select_int(is_packed, ir.i64(0), count));
+        let count = self.is_near.map_or(count, |is_near| ir.select_int(is_near, ir.i64(0), count));
         Share { first, stride: self.stride, pieces: self.pieces, of_chunk, count }
     }
 }
@@ -142,7 +142,7 @@ pub(super) struct Share<'c> {
     pieces: i64,
     /// Cache lines that a chunk asks for.
     of_chunk: i64,
-    /// Its cache lines: none of what is packed already.
+    /// Its cache lines: none of what needs no asking.
     count: IntValue<'c>,
 }
 

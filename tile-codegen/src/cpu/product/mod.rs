@@ -148,8 +148,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
             let is_there = keeping.map(|keeping| keeping.is_there_next(ir, plan, (&next, number(next.turn))));
             let beside = emitter.beside(product, plan, (present, &next), end);
-            let are_packed = [is_there, beside.as_ref().map(|beside| beside.is_packed)];
-            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_packed));
+            let is_packed = beside.as_ref().map(|beside| beside.is_packed);
+            // Rows that are read one after the other the processor foresees.
+            let is_read = b.in_place.as_ref().map(|in_place| in_place.is_read);
+            let are_near = [is_there, is_packed.or(is_read)];
+            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_near));
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
             let around = (start, meanwhile, direct.as_ref());
