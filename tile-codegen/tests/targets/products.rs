@@ -219,9 +219,18 @@ fn that_go_past_the_caches() {
 }
 
 /// Whether scratch memory has elements of a factor after a product of tiles with so many rows, 32 columns and a depth of 16.
-fn packs(factor: usize, case: &Case, [m, n, k]: [usize; 3], rows: usize) -> bool {
+fn packs(factor: usize, case: &Case, sizes: [usize; 3], rows: usize) -> bool {
+    packs_in_tiles(factor, case, sizes, [rows, 32, 16])
+}
+
+fn packs_in_tiles(
+    factor: usize,
+    case: &Case,
+    [m, n, k]: [usize; 3],
+    [rows, columns, depth]: [usize; 3],
+) -> bool {
     const SEVEN: f64 = 7.0;
-    let instance = instance(&case.source(), &[("BM", rows), ("BN", 32), ("BK", 16)]);
+    let instance = instance(&case.source(), &[("BM", rows), ("BN", columns), ("BK", depth)]);
     let all = |shape: [usize; 2], value| Array::full(DType::F32, &shape, Literal::Float(value));
     let matrix = |i: usize, [r, c]: [usize; 2]| {
         let shape = if case.is_transposed[i] { [c, r] } else { [r, c] };
@@ -263,7 +272,14 @@ fn whose_right_factor_is_read_where_it_is() {
     assert!(!packs_b(&case, [1, 64, 330], 1), "the last turn is less deep");
     assert!(packs_b(&case, [48, 64, 320], 24), "there are several register blocks");
     assert!(packs_b(&case, [1, 70, 320], 1), "columns don't exist");
-    assert!(packs_b(&Case { is_transposed: [false, true], ..case }, [1, 64, 320], 1));
+    let columns = Case { is_transposed: [false, true], ..case };
+    let packs_columns = |sizes, rows| packs_in_tiles(1, &columns, sizes, [rows, 32, 64]);
+    assert!(!packs_columns([1, 64, 320], 1));
+    assert!(packs_columns([1, 64, 321], 1), "the last turn is less deep than a vector");
+    assert!(packs_columns([1, 70, 320], 1), "columns don't exist");
+    assert!(packs_columns([2, 64, 320], 2), "there are two rows");
+    let both = Case { is_transposed: [true; 2], ..case };
+    assert!(packs_in_tiles(1, &both, [1, 64, 320], [1, 32, 64]), "the row isn't a line of memory");
 }
 
 /// Of one row and of a few, in every format, from the first element of the sums on and not.
@@ -278,6 +294,10 @@ fn of_few_rows() {
         case.check([1, 256, 330], [1, 128, 16]);
         case.check([5, 96, 600], [3, 32, 64]);
         Case { first: "splat %zero", pad: 1, ..case }.check([2, 80, 70], [2, 64, 32]);
+        let columns = Case { is_transposed: [false, true], ..case };
+        columns.check([1, 256, 330], [1, 128, 64]);
+        Case { first: "splat %zero", pad: 1, ..columns }.check([2, 80, 256], [1, 64, 128]);
+        Case { is_transposed: [true; 2], ..case }.check([1, 64, 128], [1, 32, 64]);
     }
 }
 

@@ -111,7 +111,7 @@ pub(super) struct Rows<'c> {
     pub(super) from: Strided<'c>,
     address: IntValue<'c>,
     stride: IntValue<'c>,
-    depth: IntValue<'c>,
+    pub(super) depth: IntValue<'c>,
     /// Whether all of them exist, and each turn's come behind those of the turn before.
     pub(super) is_whole: IntValue<'c>,
 }
@@ -266,7 +266,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ends = |strided: &Strided<'c>| strided.valid.expect("checked");
         let [[rows, columns], [last_rows, last_columns]] = [ends(&begin), ends(&end)];
         let memory = self.memory_of(&begin)?;
-        let bytes = ir.mul(ir.mul(ir.mul(before, k), memory.stride), ir.i64(memory.element_bytes));
+        let row = if memory.contiguous == 1 { memory.stride } else { ir.i64(1) };
+        let bytes = ir.mul(ir.mul(ir.mul(before, k), row), ir.i64(memory.element_bytes));
         let (begin_at, end_at) = (ir.address(memory.address), ir.address(self.memory_of(&end)?.address));
         let is_one = ir.icmp(IntPredicate::EQ, before, ir.i64(0));
         let conditions = [

@@ -9,7 +9,7 @@ use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
 use super::left::Left;
 use super::plan::Plan;
-use super::right::{InPlace, Panel, Right};
+use super::right::{Panel, Right};
 use super::sums::{Start, Sums, SumsBlock};
 use crate::emit::{LoopHint, Value};
 use inkwell::intrinsics::Intrinsic;
@@ -19,12 +19,12 @@ use tile_ir::kernel::OpData;
 use tile_ir::{DType, ValueId};
 
 /// A matrix product whose factors are packed.
-struct Product<'p, 'c> {
-    plan: &'p Plan,
-    a: Left<'c>,
+pub(super) struct Product<'p, 'c> {
+    pub(super) plan: &'p Plan,
+    pub(super) a: Left<'c>,
     b: Right<'c>,
-    sums: &'p Sums<'c>,
-    depth: IntValue<'c>,
+    pub(super) sums: &'p Sums<'c>,
+    pub(super) depth: IntValue<'c>,
     meanwhile: Meanwhile<'p, 'c>,
 }
 
@@ -55,15 +55,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let packed = || by(Right::Packed(b.buffer));
         match &b.in_place {
             None => packed(),
-            Some(InPlace { from, is_read }) => {
-                self.ir.if_else(*is_read, || by(Right::InPlace(from.clone())), packed)
-            }
+            Some(in_place) => self.ir.if_else(in_place.is_read, || by(in_place.right()), packed),
         };
     }
 
     /// Covers a product with register blocks.
     fn register_blocks(&self, product: &Product<'_, 'c>, needed: Needed<'c>) {
         let (ir, plan) = (self.ir, product.plan);
+        if let Right::Columns(b) = &product.b {
+            return self.dots(product, b, needed.columns);
+        }
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
         if whole > 0 {
@@ -204,14 +205,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let a = ir.in_every_lane(a, lanes as u32);
             b.iter().map(move |&b| (a, b))
         });
-        let next = rows.zip(partial).map(|((a, b), sum)| {
-            let sum = sum.into_vector_value();
-            match plan.contraction {
-                Contraction::MultiplyAdd => self.multiply_add(a, b, sum),
-                Contraction::Dot(dot) => self.dot(dot, a, b, sum),
-            }
-        });
+        let next =
+            rows.zip(partial).map(|((a, b), sum)| self.add_product(plan, [a, b], sum.into_vector_value()));
         next.map(Value::from).collect()
+    }
+
+    /// What is multiplied at once in each lane, added to that lane of the sums.
+    pub(super) fn add_product(
+        &self,
+        plan: &Plan,
+        [a, b]: [VectorValue<'c>; 2],
+        sum: VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        match plan.contraction {
+            Contraction::MultiplyAdd => self.multiply_add(a, b, sum),
+            Contraction::Dot(dot) => self.dot(dot, a, b, sum),
+        }
     }
 
     /// `a` in words of what is multiplied at once.

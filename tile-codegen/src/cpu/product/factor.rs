@@ -40,6 +40,17 @@ enum Origin {
     Tile(ValueId),
 }
 
+impl Strided<'_> {
+    /// The same, transposed if it is, with neighbours along this axis.
+    fn as_factor(mut self, contiguous: usize, is_transposed: bool) -> Self {
+        if is_transposed {
+            self.strides.reverse();
+            self.valid.iter_mut().for_each(|valid| valid.reverse());
+        }
+        Strided { contiguous, ..self }
+    }
+}
+
 /// Where a tensor has a matrix.
 pub(super) struct Memory<'c> {
     pub(super) address: PointerValue<'c>,
@@ -124,26 +135,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn factor(&self, factor: ValueId, matrix: IntValue<'c>, plan: &Plan) -> Factor<'c> {
         let Some(contiguous) = self.contiguous_axis_of(factor, plan) else { return Factor::Computed(factor) };
         let (tile, is_transposed) = behind_transposition(self.fusion, factor);
-        let mut strided = match self.definition(tile) {
+        let strided = match self.definition(tile) {
             Some(data) if self.buffer(tile).is_none() => {
                 self.streamed_factor(data, self.matrix(data, matrix))
             }
             _ => self.stored_factor(tile, matrix),
         };
-        if is_transposed {
-            strided.strides.reverse();
-            strided.valid.iter_mut().for_each(|valid| valid.reverse());
-        }
-        Factor::Strided(Strided { contiguous, ..strided })
+        Factor::Strided(strided.as_factor(contiguous, is_transposed))
     }
 
-    /// A factor that is loaded and whose rows lie in memory as they are, with the places that exist whether the load has a
+    /// A factor that is loaded and whose lines lie in memory as they are, with the places that exist whether the load has a
     /// mask or not: for who reads it before its time.
     pub(super) fn checked_factor(&self, factor: ValueId, plan: &Plan) -> Option<Strided<'c>> {
-        let (tile, _) = behind_transposition(self.fusion, factor);
+        let contiguous = self.contiguous_axis_of(factor, plan)?;
+        let (tile, is_transposed) = behind_transposition(self.fusion, factor);
         let load = streamed_load(self.fusion, tile)?;
-        let is_by_rows = self.contiguous_axis_of(factor, plan) == Some(1);
-        is_by_rows.then(|| self.streamed_factor(load, self.checked_matrix(load, self.ir.i64(0))))
+        let loaded = self.streamed_factor(load, self.checked_matrix(load, self.ir.i64(0)));
+        Some(loaded.as_factor(contiguous, is_transposed))
     }
 
     /// Whether `a` is packed row by row.

@@ -13,6 +13,7 @@ mod beside;
 mod block;
 mod contraction;
 mod direct;
+mod dots;
 mod factor;
 mod keep;
 mod left;
@@ -84,7 +85,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
             let a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
-            let in_place = emitter.b_in_place(data.operands[1], plan, matrix);
+            let in_place = emitter.b_in_place(data, plan, matrix);
             let b = emitter.only_packed_b(result, plan, in_place);
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
             let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));

@@ -148,12 +148,6 @@ impl Plan {
         if factor == 0 { self.kept.is_some() } else { self.beside }
     }
 
-    /// Whether each element of `b` is read once, in whole vectors of rows that are multiplied at once.
-    pub(super) fn reads_b_once(&self) -> bool {
-        let is_whole = self.n % self.block.lanes == 0 && self.k % self.contraction.group() == 0;
-        is_whole && self.blocks_of_rows() == 1
-    }
-
     /// Elements along K that are multiplied together at most.
     pub(super) fn depth(&self) -> i64 {
         self.k * self.turns

@@ -2,7 +2,8 @@
 //!
 //! What packing does for `b` is to have it near, in the order in which register blocks read it, each time that they do. A
 //! product of no more rows than a register block has reads each element once: there packing is a copy for nothing, and
-//! vectors are converted, and rows that are multiplied at once joined, on their way to the registers.
+//! vectors are converted, and rows that are multiplied at once joined, on their way to the registers. Columns that are lines
+//! of memory are read so for one row alone ([`super::dots`]).
 
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
@@ -11,12 +12,11 @@ use super::factor::{Factor, Strided};
 use super::plan::Plan;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
-use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
 /// `b` of a product whose elements are read once.
 pub(super) struct InPlace<'c> {
-    pub(super) from: Strided<'c>,
+    from: Strided<'c>,
     /// Whether it is read where it is: all of it exists.
     pub(super) is_read: IntValue<'c>,
 }
@@ -24,22 +24,43 @@ pub(super) struct InPlace<'c> {
 /// Where register blocks read `b`.
 pub(super) enum Right<'c> {
     Packed(Buffer<'c>),
-    InPlace(Strided<'c>),
+    /// Where it is, in rows that are lines of memory.
+    Rows(Strided<'c>),
+    /// Where it is, in columns that are.
+    Columns(Strided<'c>),
+}
+
+impl<'c> InPlace<'c> {
+    pub(super) fn right(&self) -> Right<'c> {
+        let from = self.from.clone();
+        if from.contiguous == 1 { Right::Rows(from) } else { Right::Columns(from) }
+    }
 }
 
 /// The columns of `b` that a register block reads.
 pub(super) enum Panel<'c> {
     Packed(Buffer<'c>),
-    /// From this column on.
-    InPlace(Strided<'c>, IntValue<'c>),
+    /// Of rows, from this column on.
+    Rows(Strided<'c>, IntValue<'c>),
+}
+
+/// Steps along K that are read at once of a `b` that has neighbours along this axis.
+fn at_once(plan: &Plan, contiguous: usize) -> i64 {
+    let lanes = if contiguous == 1 { 1 } else { plan.block.lanes };
+    lanes * plan.contraction.group()
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// `b` of a matrix where it is; `None` where it is packed.
-    pub(super) fn b_in_place(&self, b: ValueId, plan: &Plan, matrix: IntValue<'c>) -> Option<InPlace<'c>> {
+    pub(super) fn b_in_place(
+        &self,
+        product: &OpData,
+        plan: &Plan,
+        matrix: IntValue<'c>,
+    ) -> Option<InPlace<'c>> {
         let ir = self.ir;
-        match self.factor(b, matrix, plan) {
-            Factor::Strided(from) if from.contiguous == 1 && plan.reads_b_once() => {
+        match self.factor(product.operands[1], matrix, plan) {
+            Factor::Strided(from) if self.reads_in_place(product, plan, from.contiguous) => {
                 let ends = from.valid.into_iter().flatten().zip([plan.k, plan.n]);
                 let whole = ends.map(|(end, extent)| ir.icmp(IntPredicate::EQ, end, ir.i64(extent)));
                 let is_read = whole.fold(ir.bool(true), |all, is_whole| ir.and(all, is_whole));
@@ -56,8 +77,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
         turns: Turns<'c>,
     ) -> Option<InPlace<'c>> {
-        let rows = if plan.reads_b_once() { self.rows_of_b(product, plan, turns)? } else { return None };
-        Some(InPlace { from: rows.from, is_read: rows.is_whole })
+        let contiguous = self.contiguous_axis_of(product.operands[1], plan)?;
+        if !self.reads_in_place(product, plan, contiguous) {
+            return None;
+        }
+        let (ir, rows) = (self.ir, self.rows_of_b(product, plan, turns)?);
+        let rest = ir.urem(rows.depth, ir.i64(at_once(plan, contiguous)));
+        let has_whole_vectors = ir.icmp(IntPredicate::EQ, rest, ir.i64(0));
+        Some(InPlace { from: rows.from, is_read: ir.and(rows.is_whole, has_whole_vectors) })
+    }
+
+    /// Whether register blocks may read a `b` where it is that has neighbours along this axis: each element once, in whole
+    /// vectors, and columns with a row that is a line as well.
+    fn reads_in_place(&self, product: &OpData, plan: &Plan, contiguous: usize) -> bool {
+        let has_whole_vectors = plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0;
+        let is_read_once = match contiguous {
+            1 => plan.blocks_of_rows() == 1,
+            _ => plan.m == 1 && self.packs_rows(product.operands[0], plan),
+        };
+        has_whole_vectors && is_read_once
     }
 
     /// The columns of `b` from one on that is the first of a panel.
@@ -68,7 +106,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let number = ir.udiv(column, ir.i64(plan.block.width()));
                 Panel::Packed(self.buffers.further(buffer, ir.mul(number, ir.i64(plan.panel()))))
             }
-            Right::InPlace(from) => Panel::InPlace(from.clone(), column),
+            Right::Rows(from) => Panel::Rows(from.clone(), column),
+            Right::Columns(_) => unreachable!("columns are multiplied without panels"),
         }
     }
 
@@ -87,7 +126,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let at = ir.add(row, ir.i64(vector * lanes * group));
                 self.buffers.load_lanes(buffer, at, None, (lanes * group) as u32)
             }
-            Panel::InPlace(from, column) => {
+            Panel::Rows(from, column) => {
                 let column = ir.add(*column, ir.i64(vector * lanes));
                 self.joined_rows(from, plan, [ir.mul(step, ir.i64(group)), column])
             }

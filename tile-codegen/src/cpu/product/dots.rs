@@ -1,0 +1,70 @@
+//! One row times columns that are lines of memory.
+//!
+//! Register blocks read rows of `b`, so that columns are transposed in registers when they are packed, with as many shuffles
+//! as a row of a block has products. Where one row is all that they would be multiplied by, each lane adds up every so-manieth
+//! product of a column, and at the end the lanes are added up.
+
+use super::super::region::Emitter;
+use super::block::Product;
+use super::contraction::Contraction;
+use super::factor::Strided;
+use super::sums::SumsBlock;
+use crate::emit::{LoopHint, Value, vector_type};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{IntValue, VectorValue};
+
+impl<'c> Emitter<'_, 'c> {
+    /// Multiplies the row by whole vectors of columns, so many, as deep as they are: whole vectors as well.
+    pub(super) fn dots(&self, product: &Product<'_, 'c>, b: &Strided<'c>, columns: IntValue<'c>) {
+        let (ir, plan, lanes) = (self.ir, product.plan, product.plan.block.lanes);
+        let block = SumsBlock { rows: 1, has_last_row: None, vectors: 1, last: lanes };
+        ir.hinted_loop((ir.i64(0), columns, ir.i64(lanes)), LoopHint::Rolled, &[], |column, _| {
+            let place = [ir.i64(0), column];
+            let first = self.first_sums(product.sums, plan, block, place)[0].into_vector_value();
+            self.ask_for_sums(product.sums, plan, block, place);
+            let zeros = vec![first.get_type().const_zero().into(); lanes as usize];
+            let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
+            let range = (ir.i64(0), steps, ir.i64(lanes));
+            let partial = ir.hinted_loop(range, LoopHint::Rolled, &zeros, |step, sums| {
+                self.step_of_dots(product, b, (step, column), sums)
+            });
+            let partial = partial.into_iter().map(|sums| sums.into_vector_value()).collect();
+            let sums = ir.transposed(partial).into_iter().fold(first, |all, sums| self.sum(all, sums));
+            self.store_sums(product.sums, plan, (block, place), &[sums.into()]);
+            Vec::new()
+        });
+    }
+
+    /// A vector of the row times one of each column.
+    fn step_of_dots(
+        &self,
+        product: &Product<'_, 'c>,
+        b: &Strided<'c>,
+        (step, first): (IntValue<'c>, IntValue<'c>),
+        sums: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
+        let (ir, plan) = (self.ir, product.plan);
+        let (lanes, group) = (plan.block.lanes, plan.contraction.group());
+        let element: BasicTypeEnum<'c> = match plan.contraction {
+            Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
+            Contraction::Dot(_) => ir.int_type(32).into(),
+        };
+        let row = vector_type(element, lanes as u32).into();
+        let a = self.load_left(&product.a, row, [ir.i64(0), step]).into_vector_value();
+        let products = sums.iter().zip(0..).map(|(sum, further)| {
+            let place = [ir.mul(step, ir.i64(group)), ir.add(first, ir.i64(further))];
+            let b = self.packed_vector(b, self.address_in(b, place), None, (lanes * group) as u32, plan);
+            self.add_product(plan, [a, b], sum.into_vector_value()).into()
+        });
+        products.collect()
+    }
+
+    fn sum(&self, a: VectorValue<'c>, b: VectorValue<'c>) -> VectorValue<'c> {
+        let builder = &self.ir.builder;
+        let sum = match a.get_type().get_element_type() {
+            BasicTypeEnum::IntType(_) => builder.build_int_add(a, b, ""),
+            _ => builder.build_float_add(a, b, ""),
+        };
+        sum.expect("the builder is positioned")
+    }
+}
