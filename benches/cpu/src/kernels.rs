@@ -207,7 +207,7 @@ pub(crate) fn distances<const BM: usize, const BN: usize, const D: usize>(
 }
 
 /// y = x·w.
-#[tile_kernel(instances(BK = 64 | 128, BN = 128 | 256 | 1024))]
+#[tile_kernel(instances(BK = 16 | 64, BN = 256 | 1024 | 2048 | 4096))]
 pub(crate) fn row_times_matrix<const BK: usize, const BN: usize>(
     x: &Tensor<f32, 1, k>,
     w: &Tensor<f32, k, n>,

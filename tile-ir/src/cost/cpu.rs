@@ -4,7 +4,8 @@
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
 //! row), what is packed of the left factor once more from the second cache, and reading and writing its sums once per
 //! multiplication; everything else is vectors of arithmetic over tiles, of which what L1 doesn't hold is gone through once
-//! more. Scratch memory beyond a core's L2 slows packing down.
+//! more. Scratch memory beyond a core's L2 slows packing down. A right factor of which few rows read each element once
+//! isn't packed.
 //! Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no other thread.
 //! The constants are fitted to what `cargo xtask bench choices` measures, that of packing to a profile of products at
 //! 1024³.
@@ -31,6 +32,9 @@ const PACKED: f64 = 10.0;
 
 /// Bytes of a packed element, of most factors.
 const PACKED_ELEMENT: u64 = 4;
+
+/// Fewer rows than every register block has.
+const FEW_ROWS: u64 = 4;
 
 /// Clocks that a block costs besides its work.
 const BLOCK: f64 = 150.0;
@@ -72,7 +76,7 @@ impl CpuMachine {
         // The last vector of a row is masked, and takes as long as another.
         let columns = (shape.n as f64 / lanes).ceil();
         // Fewer than four rows leave the multiply-adds waiting for each other.
-        let rows = (shape.m / 4 * 4) as f64 + 2.0 * (shape.m % 4) as f64;
+        let rows = (shape.m / FEW_ROWS * FEW_ROWS) as f64 + 2.0 * (shape.m % FEW_ROWS) as f64;
         let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 / VECTORS;
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
@@ -81,16 +85,21 @@ impl CpuMachine {
         [multiplied + PRODUCT, (sums * slower + left) / COPIED]
     }
 
-    /// Bytes a clock at which factors are packed.
+    /// Bytes a clock at which factors are packed, or read where they are.
     fn speed(&self, shape: &ProductShape) -> f64 {
-        if self.holds(shape) { PACKED } else { PACKED / 2.0 }
+        match shape.m {
+            ..FEW_ROWS => COPIED,
+            _ if self.holds(shape) => PACKED,
+            _ => PACKED / 2.0,
+        }
     }
 
     /// Whether a core's second cache holds a product: what is packed of its factors, as much that is packed next, and its
     /// sums.
     fn holds(&self, shape: &ProductShape) -> bool {
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
-        let packed = (shape.m + shape.n) * shape.k * turns * PACKED_ELEMENT;
+        let columns = if shape.m < FEW_ROWS { 0 } else { shape.n };
+        let packed = (shape.m + columns) * shape.k * turns * PACKED_ELEMENT;
         shape.batch * (2 * packed + 4 * shape.m * shape.n) <= self.l2_bytes
     }
 
