@@ -12,6 +12,7 @@ use super::plan::Plan;
 use super::right::{Panel, Right};
 use super::sums::{Start, Sums, SumsBlock};
 use crate::emit::{LoopHint, Value};
+use inkwell::IntPredicate;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
@@ -24,7 +25,8 @@ pub(super) struct Product<'p, 'c> {
     pub(super) a: Left<'c>,
     b: Right<'c>,
     pub(super) sums: &'p Sums<'c>,
-    pub(super) depth: IntValue<'c>,
+    /// The first step along K, and where they end.
+    pub(super) steps: [IntValue<'c>; 2],
     meanwhile: Meanwhile<'p, 'c>,
 }
 
@@ -47,16 +49,33 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (a, b, needed): (Left<'c>, &PackedB<'c>, Needed<'c>),
         (start, meanwhile, direct): (Start<ValueId, IntValue<'c>>, Meanwhile<'_, 'c>, Option<&Direct<'c>>),
     ) {
-        let sums = self.sums(data.results[0], plan, matrix, (start, direct));
-        let by = |b| {
-            self.register_blocks(&Product { plan, a, b, sums: &sums, depth, meanwhile }, needed);
+        let ir = self.ir;
+        let all = [ir.i64(0), ir.udiv(depth, ir.i64(plan.contraction.group()))];
+        let by = |b, steps, (start, direct): (Start<ValueId, IntValue<'c>>, Option<&Direct<'c>>)| {
+            let sums = &self.sums(data.results[0], plan, matrix, (start, direct));
+            self.register_blocks(&Product { plan, a, b, sums, steps, meanwhile }, needed);
             Vec::new()
         };
-        let packed = || by(Right::Packed(b.buffer));
-        match &b.in_place {
-            None => packed(),
-            Some(in_place) => self.ir.if_else(in_place.is_read, || by(in_place.right()), packed),
+        let packed = || by(Right::Packed(b.buffer), all, (start, direct));
+        let Some(in_place) = &b.in_place else {
+            packed();
+            return;
         };
+        let is_read = in_place.is_read;
+        let slices = |slice| {
+            ir.hinted_loop((all[0], all[1], ir.i64(slice)), LoopHint::Rolled, &[], |first, _| {
+                let end = ir.lesser(ir.add(first, ir.i64(slice)), all[1]);
+                let start = start.where_it_holds(ir, ir.icmp(IntPredicate::EQ, first, all[0]));
+                let goes_on = ir.icmp(IntPredicate::ULT, end, all[1]);
+                let direct = direct.map(|direct| direct.unless(ir, goes_on));
+                by(in_place.right(), [first, end], (start, direct.as_ref()))
+            })
+        };
+        let in_place = || match in_place.slice(plan) {
+            Some(slice) => slices(slice),
+            None => by(in_place.right(), all, (start, direct)),
+        };
+        ir.if_else(is_read, in_place, packed);
     }
 
     /// Covers a product with register blocks.
@@ -136,23 +155,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         initial: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
-        let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
-        let at_once = plan.block.steps;
+        let ([begin, end], at_once) = (product.steps, plan.block.steps);
         let (before, partial) = match at_once {
-            1 => (ir.i64(0), initial),
+            1 => (begin, initial),
             _ => {
-                let odd = ir.urem(steps, ir.i64(at_once));
-                (odd, self.steps(product, block, place, (ir.i64(0), odd, 1), &initial))
+                let odd = ir.add(begin, ir.urem(ir.sub(end, begin), ir.i64(at_once)));
+                (odd, self.steps(product, block, place, (begin, odd, 1), &initial))
             }
         };
-        let range = (before, steps, ir.i64(CHUNK));
+        let range = (before, end, ir.i64(CHUNK));
         ir.hinted_loop(range, LoopHint::Rolled, &partial, |first, partial| {
             let number = ir.udiv(ir.sub(first, before), ir.i64(CHUNK));
             shares.iter().for_each(|share| share.ask(ir, number));
             if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
-            let end = ir.lesser(ir.add(first, ir.i64(CHUNK)), steps);
+            let end = ir.lesser(ir.add(first, ir.i64(CHUNK)), end);
             self.steps(product, block, place, (first, end, at_once), partial)
         })
     }

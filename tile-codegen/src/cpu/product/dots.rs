@@ -23,8 +23,7 @@ impl<'c> Emitter<'_, 'c> {
             let first = self.first_sums(product.sums, plan, block, place)[0].into_vector_value();
             self.ask_for_sums(product.sums, plan, block, place);
             let zeros = vec![first.get_type().const_zero().into(); lanes as usize];
-            let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
-            let range = (ir.i64(0), steps, ir.i64(lanes));
+            let range = (product.steps[0], product.steps[1], ir.i64(lanes));
             let partial = ir.hinted_loop(range, LoopHint::Rolled, &zeros, |step, sums| {
                 self.step_of_dots(product, b, (step, column), sums)
             });

@@ -14,6 +14,9 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
 use tile_ir::kernel::OpData;
 
+/// Rows of `b` that are read beside each other.
+const ROWS_AT_ONCE: i64 = 8;
+
 /// `b` of a product whose elements are read once.
 pub(super) struct InPlace<'c> {
     from: Strided<'c>,
@@ -34,6 +37,16 @@ impl<'c> InPlace<'c> {
     pub(super) fn right(&self) -> Right<'c> {
         let from = self.from.clone();
         if from.contiguous == 1 { Right::Rows(from) } else { Right::Columns(from) }
+    }
+
+    /// Steps along K that all register blocks multiply by before they go on, where these aren't all.
+    ///
+    /// Of one row of `a`, a row of `b` takes longer to come than its products take: where several register blocks share it, it
+    /// is read from its begin to its end beside few others, as the processor foresees it. The sums go through the first cache
+    /// meanwhile.
+    pub(super) fn slice(&self, plan: &Plan) -> Option<i64> {
+        let is_shared = self.from.contiguous == 1 && plan.m == 1 && plan.n > plan.block.width();
+        is_shared.then(|| ROWS_AT_ONCE / plan.contraction.group())
     }
 }
 
@@ -83,8 +96,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let (ir, rows) = (self.ir, self.rows_of_b(product, plan, turns)?);
         let rest = ir.urem(rows.depth, ir.i64(at_once(plan, contiguous)));
-        let has_whole_vectors = ir.icmp(IntPredicate::EQ, rest, ir.i64(0));
-        Some(InPlace { from: rows.from, is_read: ir.and(rows.is_whole, has_whole_vectors) })
+        let conditions = [
+            rows.is_whole,
+            ir.icmp(IntPredicate::EQ, rest, ir.i64(0)),
+            ir.icmp(IntPredicate::UGT, rows.depth, ir.i64(0)),
+        ];
+        let is_read = conditions.into_iter().fold(ir.bool(true), |all, holds| ir.and(all, holds));
+        Some(InPlace { from: rows.from, is_read })
     }
 
     /// Whether register blocks may read a `b` where it is that has neighbours along this axis: each element once, in whole

@@ -5,7 +5,7 @@ use super::super::region::Emitter;
 use super::super::scratch::element_bytes;
 use super::direct::Direct;
 use super::plan::Plan;
-use crate::emit::Value;
+use crate::emit::{Ir, Value};
 use inkwell::values::{InstructionValue, IntValue, PointerValue, VectorValue};
 use tile_ir::ValueId;
 
@@ -21,6 +21,18 @@ pub(super) enum Start<V, C> {
 }
 
 impl<V, C> Start<V, C> {
+    /// The same where a condition holds, and else what is where they are stored.
+    pub(super) fn where_it_holds<'c>(self, ir: &Ir<'c>, condition: IntValue<'c>) -> Start<V, IntValue<'c>>
+    where
+        C: Into<IntValue<'c>>,
+    {
+        match self {
+            Start::InMemory => Start::InMemory,
+            Start::Number(value) => Start::NumberWhere(value, condition),
+            Start::NumberWhere(value, also) => Start::NumberWhere(value, ir.and(also.into(), condition)),
+        }
+    }
+
     fn map<W>(self, number: impl FnOnce(V) -> W) -> Start<W, C> {
         match self {
             Start::InMemory => Start::InMemory,
