@@ -247,7 +247,8 @@ fn packs_in_tiles(
     floats.map(f32::from_bits).any(|float| float == SEVEN as f32)
 }
 
-/// Not where rows meet in the first cache, where not all of a tile exists, and where turns aren't side by side.
+/// Not where rows meet in the first cache and several blocks read them, where not all of a tile exists, and where turns
+/// aren't side by side.
 #[test]
 fn whose_left_factor_is_read_in_its_tensor() {
     let case = Case { first: "splat %zero", ..PLAIN };
@@ -256,6 +257,7 @@ fn whose_left_factor_is_read_in_its_tensor() {
     assert!(!packs_a(&case, [48, 40, 1008]));
     assert!(packs_a(&case, [48, 64, 1024]), "rows are 4096 bytes apart");
     assert!(packs_a(&case, [48, 64, 1026]), "rows are 4104 bytes apart");
+    assert!(!packs_a(&case, [48, 32, 1024]), "no other block reads them");
     assert!(packs_a(&case, [47, 64, 320]), "a row doesn't exist");
     assert!(packs_a(&case, [48, 64, 330]), "columns don't exist");
     assert!(packs_a(&Case { is_transposed: [true, false], ..case }, [48, 64, 320]));

@@ -16,7 +16,7 @@ use super::cell;
 use super::factor::{Factor, Strided, behind_transposition, streamed_load};
 use super::plan::{Plan, Products};
 use super::right::InPlace;
-use crate::emit::{Ir, LoopHint, Value};
+use crate::emit::{Ir, LoopHint};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
@@ -170,10 +170,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let turns = ir.lesser(ir.sub(end, next.turn), ir.i64(plan.turns));
         let last = ir.sub(ir.add(next.turn, turns), ir.i64(1));
         let turns = Turns { first: next.turn, last, ..present };
-        let differs = |&(scalar, then): &(ValueId, Value<'c>)| {
-            ir.icmp(IntPredicate::NE, self.index(scalar), then.into_int_value())
-        };
-        let comes = next.scalars.iter().map(differs).fold(next.is_here, |any, differs| ir.or(any, differs));
+        let comes = ir.or(next.is_here, self.differs(&next.scalars));
         let rows = self.as_next(present.counter, next, |emitter| emitter.rows_of_b(product, plan, turns))?;
         let is_packed = ir.and(comes, rows.is_whole);
         let matrix = rows.matrix();

@@ -2,13 +2,14 @@
 //!
 //! Of `a` one element at a time is repeated in every lane, so what packing does for it is to keep rows apart that would
 //! meet in the same sets of the first cache, to convert elements, and to make up those that don't exist. Where a tensor's
-//! rows lie apart by themselves, in the packed format, and the tile is inside of it, the tensor is read where it is.
+//! rows lie apart by themselves, in the packed format, and the tile is inside of it, the tensor is read where it is; and so
+//! are rows that meet where so few columns are multiplied by them that packing would take longer.
 
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::factor::{Factor, InTensor};
-use super::keep::PackedA;
+use super::keep::{Keeping, PackedA};
 use super::plan::Plan;
 use crate::emit::Value;
 use inkwell::IntPredicate;
@@ -19,6 +20,9 @@ use tile_ir::{DType, RegionId, ValueId};
 
 /// Bytes after which addresses meet in the same set of a first cache: 32 KiB of 8 lines a set, 48 KiB of 12.
 const SETS_BYTES: i64 = 4096;
+
+/// Panels of `b`, each of which goes once through `a`, for which rows that meet aren't packed.
+const FEW_PANELS: i64 = 2;
 
 /// Where register blocks read `a`.
 #[derive(Clone, Copy)]
@@ -103,7 +107,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         product: &'a OpData,
         plan: &Plan,
         (counter, body): (ValueId, RegionId),
-        [first, last]: [IntValue<'c>; 2],
+        ([first, last], keeping): ([IntValue<'c>; 2], Option<Keeping<'c>>),
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
         if !self.is_known_ahead(a, counter, body) || !self.packs_rows(a, plan) {
@@ -119,10 +123,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let (begin, end) = (at(first)?, at(last)?);
         let all_exist = ir.and(begin.is_whole, end.is_whole);
-        let is_read = ir.and(
-            all_exist,
-            ir.and(self.lies_apart(&begin), self.goes_on(plan, [&begin, &end], [first, last])),
-        );
+        let is_shared = keeping.map_or(ir.bool(false), |keeping| keeping.is_shared(ir));
+        let is_packed = if plan.panels() <= FEW_PANELS { is_shared } else { ir.bool(true) };
+        let is_better = ir.select_int(is_packed, self.lies_apart(&begin), ir.bool(true));
+        let goes_on = self.goes_on(plan, [&begin, &end], [first, last]);
+        let is_read = ir.and(all_exist, ir.and(is_better, goes_on));
         Some(TensorA { is_read, first: begin.first, row: begin.row })
     }
 

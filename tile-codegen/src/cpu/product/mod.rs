@@ -118,8 +118,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let turns = ir.lesser(ir.sub(end, first), ir.i64(plan.turns));
             let number = |turn| ir.udiv(ir.sub(turn, begin), ir.i64(plan.turns));
             let last = ir.sub(ir.add(first, turns), ir.i64(1));
-            let in_tensor =
-                this.borrow_mut().tensor_a(product, plan, (counter, data.regions[0]), [first, last]);
+            let in_tensor = this.borrow_mut().tensor_a(
+                product,
+                plan,
+                (counter, data.regions[0]),
+                ([first, last], keeping),
+            );
             let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
             let present = Turns { counter, body: data.regions[0], first, last };
             let b = this.borrow_mut().packed_b(product, plan, present);
@@ -177,6 +181,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let scalars = indices.flat_map(|data| data.results.iter().zip(&self.tile_ahead));
         let known = scalars.filter(|(index, _)| self.scalar_if_known(**index).is_some());
         known.map(|(&index, &next)| (index, next.into())).collect()
+    }
+
+    /// Whether one of these scalars has another value than it will have.
+    fn differs(&self, scalars: &[(ValueId, Value<'c>)]) -> IntValue<'c> {
+        let ir = self.ir;
+        let differs = |&(scalar, then): &(ValueId, Value<'c>)| {
+            ir.icmp(IntPredicate::NE, self.index(scalar), then.into_int_value())
+        };
+        scalars.iter().map(differs).fold(ir.bool(false), |any, differs| ir.or(any, differs))
     }
 
     /// The turn that is packed after those before `turn`: that one, or the first of the next block's.

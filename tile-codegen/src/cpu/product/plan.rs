@@ -159,7 +159,7 @@ impl Plan {
     }
 
     /// Register blocks side by side, and panels of `b`.
-    fn panels(&self) -> i64 {
+    pub(super) fn panels(&self) -> i64 {
         (self.n + self.block.width() - 1) / self.block.width()
     }
 
