@@ -82,3 +82,50 @@ impl<'a> Fusion<'a> {
         splits_axes(&shape(data.operands[0]), &shape(data.results[0]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::{specialize, text, verify};
+
+    /// How many tiles the loop that joins what is made of pairs computes, where these lines make `%f` of the first halves, `%a`.
+    fn computed_where_pairs_are_joined(factor: &str) -> usize {
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [256] : partition<n x f32, [256]>
+  %vy = partition %y [256] : mut partition<n x f32, [256]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %x1 = load_masked %vx[%i] pad %zero : tile<256 x f32>
+  %pairs = reshape %x1 : tile<128 x 2 x f32>
+  %a = extract %pairs [0, 0] : tile<128 x 1 x f32>
+  %b = extract %pairs [0, 1] : tile<128 x 1 x f32>
+{factor}
+  %s = add %f, %b : tile<128 x 1 x f32>
+  %d = sub %a, %b : tile<128 x 1 x f32>
+  %turned = cat %d, %s axis 1 : tile<128 x 2 x f32>
+  %flat = reshape %turned : tile<256 x f32>
+  store_masked %vy, %flat
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        assert!(fusion.consumers.keys().all(|&tile| !fusion.is_stored(tile)));
+        fusion.consumers.len()
+    }
+
+    #[test]
+    fn what_joined_pieces_are_made_of_is_computed_where_they_are_joined() {
+        let number = computed_where_pairs_are_joined("  %f = neg %a : tile<128 x 1 x f32>");
+        assert_eq!(number, 7, "the load, pairs, their halves, `%f`, `%s` and `%d`");
+    }
+
+    #[test]
+    fn what_a_reduction_reads_too_is_stored() {
+        let factor = "  %all = reduce sum %a axis 0 : tile<1 x 1 x f32>
+  %f = broadcast %all : tile<128 x 1 x f32>";
+        assert_eq!(computed_where_pairs_are_joined(factor), 3, "`%b`, `%s` and `%d`");
+    }
+}
