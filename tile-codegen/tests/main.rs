@@ -15,6 +15,8 @@ mod amd;
 mod atomics;
 #[path = "targets/budgets.rs"]
 mod budgets;
+#[path = "targets/cases.rs"]
+mod cases;
 #[path = "targets/conflicts.rs"]
 mod conflicts;
 #[path = "targets/contract.rs"]

@@ -10,10 +10,8 @@
 //! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
 //! are used. Everything else is stored.
 //!
-//! What only a loop of stores reads is computed there, however many ops need it ([`together`]).
-//!
-//! Where an op joins pieces that take turns in memory, as the turned halves of pairs do, its one loop computes what they are
-//! made of, also what several pieces are.
+//! What only a loop of stores reads, or only the loop of an op that joins pieces which take turns in memory, as the turned
+//! halves of pairs do, is computed there, however many ops need it ([`consumer`]).
 //!
 //! A stored tile whose first reader is a reduction of its rows is computed, and stored, in the reduction's loop: its
 //! elements are gone through once less.
@@ -21,7 +19,7 @@
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
-mod joined;
+mod consumer;
 mod reads;
 mod together;
 
@@ -31,6 +29,7 @@ use super::hosted::{self, Hosted};
 use super::reduce::SHORTEST;
 use super::region::extents;
 use super::transpose::turned_axis;
+use consumer::Consumer;
 use std::collections::{HashMap, HashSet};
 use tile_ir::analysis::GatheredRow;
 use tile_ir::kernel::{OpData, OpId};
@@ -66,15 +65,15 @@ pub(super) struct Fusion<'a> {
     /// Tiles whose elements are read in another order by the loop that they end up in.
     permuted: HashSet<ValueId>,
     stored: HashSet<ValueId>,
-    /// Tiles that are read by one loop alone, that of the op which joins pieces made of them.
-    joined: HashMap<ValueId, OpId>,
+    /// Tiles that one loop alone reads, and computes.
+    consumers: HashMap<ValueId, Consumer>,
     /// By the result of a reduction, the stored tile that its loop computes.
     made_by_reduction: HashMap<ValueId, ValueId>,
     /// Gathers that read rows along the last axis of their tiles.
     gathered_rows: HashMap<ValueId, GatheredRow>,
     /// Reductions that another one's loop does.
     hosted: Hosted,
-    /// Stores that share a loop, and what it computes.
+    /// Stores that share a loop.
     together: Together,
 }
 
@@ -87,7 +86,7 @@ impl<'a> Fusion<'a> {
             uses: HashMap::new(),
             permuted: HashSet::new(),
             stored: HashSet::new(),
-            joined: HashMap::new(),
+            consumers: HashMap::new(),
             made_by_reduction: HashMap::new(),
             gathered_rows: gathered_rows(instance),
             hosted: Hosted::new(),
@@ -96,7 +95,7 @@ impl<'a> Fusion<'a> {
         fusion.collect(instance.body());
         fusion.find_permuted();
         fusion.together = Together::of(&fusion);
-        fusion.find_joined();
+        fusion.find_consumers();
         fusion.decide(instance.body());
         fusion.leave_to_reductions(instance.body());
         fusion.hosted = hosted::decide(&fusion);
@@ -197,12 +196,12 @@ impl<'a> Fusion<'a> {
     }
 
     fn is_computed(&self, data: &OpData) -> bool {
-        let is_for_stores = |tile| self.together.is_read_by_stores(tile);
+        let has_one_consumer = data.results.first().is_some_and(|&tile| self.has_one_consumer(tile));
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Permute(_) if self.turned_load(data).is_some() => true,
             Op::Reshape(_) => {
-                let is_read_in_place = self.is_matrix_of_load(data) || self.is_joined_with_others(data);
+                let is_read_in_place = self.is_matrix_of_load(data) || has_one_consumer;
                 is_read_in_place && !self.is_stored(data.operands[0])
             }
             Op::Broadcast(_) => {
@@ -212,23 +211,22 @@ impl<'a> Fusion<'a> {
             op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
-                let is_across = self.permuted.contains(&tile) || self.is_joined(tile);
-                let is_stream = (self.feeds_loops(tile, MOST_LOOPS) || is_for_stores(tile)) && !is_across;
-                let is_stream = is_stream || self.is_joined_with_others(data);
+                let is_across = self.permuted.contains(&tile) || self.is_joined_to_rows(tile);
+                let is_stream = has_one_consumer || (self.feeds_loops(tile, MOST_LOOPS) && !is_across);
                 let only_use = self.only_use(tile);
                 let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
                 match view.tensor.mutable {
-                    true => is_stream && self.together.is_replaced(self.instance, data),
+                    true => is_stream && self.is_replaced(data),
                     false => is_stream || is_matrix || self.is_turned_into_store(tile),
                 }
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
-            _ if self.is_joined_with_others(data) => true,
+            _ if has_one_consumer => true,
             op if is_elementwise(op) => {
                 let (tile, loops) = (data.results[0], if self.costs_little(data) { MOST_LOOPS } else { 1 });
-                let is_across = self.is_turned_factor(tile) || (self.is_joined(tile) && !self.is_flat(data));
-                let feeds = self.feeds_loops(tile, loops) || is_for_stores(tile);
-                self.turned_axis(data).is_none() && feeds && !is_across
+                let is_across =
+                    self.is_turned_factor(tile) || (self.is_joined_to_rows(tile) && !self.is_flat(data));
+                self.turned_axis(data).is_none() && self.feeds_loops(tile, loops) && !is_across
             }
             _ => false,
         }
@@ -236,7 +234,7 @@ impl<'a> Fusion<'a> {
 
     /// Whether a reshape joins the last axis of a tile with others to rows: where an element of these is would take a
     /// division each.
-    fn is_joined(&self, tile: ValueId) -> bool {
+    fn is_joined_to_rows(&self, tile: ValueId) -> bool {
         self.users(tile).any(|(_, user)| {
             let shape = |tile| self.shape_of(tile).map(extents);
             let result = user.results.first().filter(|_| matches!(user.op, Op::Reshape(_)));

@@ -1,51 +1,22 @@
 //! Native code of whole kernels against the evaluator.
 
-use crate::kernels::{CONTROL, SOFTMAX, elementwise, matmul};
+use crate::cases::{control, product, products_of_every_format};
+use crate::kernels::{SOFTMAX, elementwise, matmul};
 use crate::support::{agree, embedded_levels, instance, run_native, sample};
 use tile_codegen::Options;
 use tile_ir::array::Elements;
-use tile_ir::ops::Literal;
 use tile_ir::{Array, DType};
-
-/// Sums of up to 40 products of eighths are exact in f32; f16 accumulators round each partial sum.
-fn check_matmul(
-    operand: DType,
-    accumulator: DType,
-    (m, n, k): (usize, usize, usize),
-    tiles: [usize; 3],
-    tolerance: f64,
-) {
-    let source = matmul(operand.name(), accumulator.name());
-    let constants = [("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])];
-    let c = sample(accumulator, &[m, n], 3);
-    agree(&source, &constants, &[sample(operand, &[m, k], 1), sample(operand, &[k, n], 2), c], tolerance);
-}
 
 #[test]
 fn matmul_of_every_format() {
-    for (operand, accumulator, tolerance) in [
-        (DType::F32, DType::F32, 0.0),
-        (DType::BF16, DType::F32, 0.0),
-        (DType::F16, DType::F32, 0.0),
-        (DType::F16, DType::F16, 2e-3),
-        (DType::F64, DType::F64, 0.0),
-        (DType::I8, DType::I32, 0.0),
-        (DType::U8, DType::I32, 0.0),
-        (DType::I16, DType::I32, 0.0),
-        (DType::U32, DType::U32, 0.0),
-        (DType::I64, DType::I64, 0.0),
-        (DType::F8E4M3FN, DType::F32, 1e-6),
-        (DType::F8E5M2, DType::F16, 2e-3),
-    ] {
-        check_matmul(operand, accumulator, (33, 50, 40), [16, 32, 16], tolerance);
-    }
+    products_of_every_format().for_each(|case| case.check(agree));
 }
 
 #[test]
 fn matmul_of_ragged_and_degenerate_shapes() {
     for shape in [(1, 1, 1), (5, 3, 2), (17, 65, 9), (0, 4, 4), (4, 4, 0), (64, 64, 64)] {
         for tiles in [[16, 16, 16], [5, 7, 3], [1, 48, 8], [13, 1, 5]] {
-            check_matmul(DType::F32, DType::F32, shape, tiles, 0.0);
+            product((DType::F32, DType::F32), shape, tiles, 0.0).check(agree);
         }
     }
 }
@@ -65,18 +36,7 @@ fn softmax_with_rows_shorter_than_the_tile() {
 
 #[test]
 fn loops_branches_and_movement() {
-    for flag in [0, 1] {
-        for (n, b) in [(4, 4), (10, 4), (3, 8), (33, 33)] {
-            let arguments = [
-                sample(DType::F32, &[n, b], 1),
-                Array::scalar(DType::Bool, Literal::Int(flag)),
-                Array::scalar(DType::F32, Literal::Float(0.5)),
-                sample(DType::F32, &[n, b], 2),
-            ];
-            // Sums of a thousand numbers in another order.
-            agree(CONTROL, &[("B", b)], &arguments, 1e-5);
-        }
-    }
+    control().for_each(|case| case.check(agree));
 }
 
 #[test]

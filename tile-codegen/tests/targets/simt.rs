@@ -1,8 +1,9 @@
 //! GPU code run thread by thread on the host, against the evaluator; every shared access is checked for races.
 
-use crate::kernels::{CONTROL, SOFTMAX, elementwise, matmul, movement, reduction};
+use crate::cases::{control, product, products_of_every_format};
+use crate::kernels::{SOFTMAX, elementwise, movement, reduction};
 use crate::support::{close, instance, run_simt, sample};
-use tile_ir::ops::{Literal, ReduceOp};
+use tile_ir::ops::ReduceOp;
 use tile_ir::{Array, DType, interp};
 
 /// Runs a kernel with the usual number of threads, and with few, so that every thread has many slots.
@@ -19,37 +20,9 @@ fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], toleran
     }
 }
 
-fn check_matmul(
-    operand: DType,
-    accumulator: DType,
-    (m, n, k): (usize, usize, usize),
-    tiles: [usize; 3],
-    tolerance: f64,
-) {
-    let constants = [("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])];
-    let c = sample(accumulator, &[m, n], 3);
-    let arguments = [sample(operand, &[m, k], 1), sample(operand, &[k, n], 2), c];
-    agree(&matmul(operand.name(), accumulator.name()), &constants, &arguments, tolerance);
-}
-
 #[test]
 fn matmul_of_every_format() {
-    for (operand, accumulator, tolerance) in [
-        (DType::F32, DType::F32, 0.0),
-        (DType::BF16, DType::F32, 0.0),
-        (DType::F16, DType::F32, 0.0),
-        (DType::F16, DType::F16, 2e-3),
-        (DType::F64, DType::F64, 0.0),
-        (DType::I8, DType::I32, 0.0),
-        (DType::U8, DType::I32, 0.0),
-        (DType::I16, DType::I32, 0.0),
-        (DType::U32, DType::U32, 0.0),
-        (DType::I64, DType::I64, 0.0),
-        (DType::F8E4M3FN, DType::F32, 1e-6),
-        (DType::F8E5M2, DType::F16, 2e-3),
-    ] {
-        check_matmul(operand, accumulator, (33, 50, 40), [16, 32, 16], tolerance);
-    }
+    products_of_every_format().for_each(|case| case.check(agree));
 }
 
 #[test]
@@ -63,7 +36,7 @@ fn matmul_of_ragged_and_degenerate_shapes() {
         ((20, 12, 6), [13, 1, 5]),
         ((30, 300, 8), [2, 256, 4]),
     ] {
-        check_matmul(DType::F32, DType::F32, shape, tiles, 0.0);
+        product((DType::F32, DType::F32), shape, tiles, 0.0).check(agree);
     }
 }
 
@@ -78,18 +51,7 @@ fn softmax_with_rows_shorter_than_the_tile() {
 
 #[test]
 fn loops_branches_and_movement() {
-    for flag in [0, 1] {
-        for (n, b) in [(4, 4), (10, 4), (3, 8), (33, 33)] {
-            let arguments = [
-                sample(DType::F32, &[n, b], 1),
-                Array::scalar(DType::Bool, Literal::Int(flag)),
-                Array::scalar(DType::F32, Literal::Float(0.5)),
-                sample(DType::F32, &[n, b], 2),
-            ];
-            // Sums of a thousand numbers in another order.
-            agree(CONTROL, &[("B", b)], &arguments, 1e-5);
-        }
-    }
+    control().for_each(|case| case.check(agree));
 }
 
 #[test]
@@ -234,7 +196,7 @@ fn aligned_rows_are_moved_in_vectors() {
         );
         agree(&source, &[], &arguments, 0.0);
     }
-    check_matmul(DType::BF16, DType::F32, (48, 80, 64), [32, 64, 32], 0.0);
-    check_matmul(DType::F16, DType::F16, (32, 48, 96), [16, 32, 32], 0.0);
-    check_matmul(DType::I8, DType::I32, (64, 96, 64), [32, 32, 64], 0.0);
+    product((DType::BF16, DType::F32), (48, 80, 64), [32, 64, 32], 0.0).check(agree);
+    product((DType::F16, DType::F16), (32, 48, 96), [16, 32, 32], 0.0).check(agree);
+    product((DType::I8, DType::I32), (64, 96, 64), [32, 32, 64], 0.0).check(agree);
 }

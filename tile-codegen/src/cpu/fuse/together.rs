@@ -1,13 +1,12 @@
 //! Stores of tiles that lie at the same place of their tensors share a loop, where the last of them stands. What only such a
-//! loop reads is computed in it, once for each place, however many ops need it there, so that a kernel of element-wise ops
-//! goes over its tiles once: an optimizer's step reads gradient, parameter and moments from their tensors and writes three of
-//! them back.
+//! loop reads is computed in it ([`super::consumer`]), so that a kernel of element-wise ops goes over its tiles once: an
+//! optimizer's step reads gradient, parameter and moments from their tensors and writes three of them back.
 //!
 //! Between stores that share a loop are only ops on elements, and loads of tensors that none of them writes. A load of a tile
-//! that its block writes ([`Together::is_replaced`]) is read in the loop where nothing but the loop writes there.
+//! that its block writes ([`Fusion::is_replaced`]) is read in the loop where nothing but the loop writes there.
 
-use super::{Fusion, is_tile};
-use std::collections::HashMap;
+use super::Fusion;
+use super::consumer::Consumer;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::types::PartitionType;
 use tile_ir::view::Source;
@@ -18,8 +17,6 @@ use tile_ir::{Instance, Op, RegionId, Type, ValueId};
 pub(super) struct Together {
     /// The stores of each loop, in order.
     loops: Vec<Vec<OpId>>,
-    /// The tiles that one loop alone reads, place by place, and which loop it is.
-    readers: HashMap<ValueId, usize>,
 }
 
 impl Together {
@@ -27,14 +24,6 @@ impl Together {
     pub(super) fn of(fusion: &Fusion<'_>) -> Together {
         let mut together = Together::default();
         together.collect(fusion, fusion.instance.body());
-        for op in fusion.instance.walk().into_iter().rev() {
-            let data = fusion.instance.op(op);
-            let &[tile] = data.results.as_slice() else { continue };
-            if (data.op.is_leaf() || data.op.is_load()) && is_tile(fusion.instance, tile) {
-                let reader = together.only_reader(fusion, tile);
-                together.readers.extend(reader.map(|reader| (tile, reader)));
-            }
-        }
         together
     }
 
@@ -56,49 +45,9 @@ impl Together {
         self.loops.extend(Some(open).filter(|open| !open.is_empty()));
     }
 
-    /// The loop that alone reads a tile, at the same places, if there is one.
-    fn only_reader(&self, fusion: &Fusion<'_>, tile: ValueId) -> Option<usize> {
-        let uses = fusion.uses.get(&tile)?;
-        let reader = |of: &super::Use| {
-            let user = fusion.instance.op(of.op);
-            let is_beside = fusion.home.get(&tile) == Some(&of.region);
-            match user.results.as_slice() {
-                _ if !is_beside => None,
-                [] if user.op.is_store() && of.operand == 1 => self.number(of.op),
-                &[result] if user.op.is_leaf() && fusion.shape_of(result) == fusion.shape_of(tile) => {
-                    self.readers.get(&result).copied()
-                }
-                _ => None,
-            }
-        };
-        let first = reader(uses.first()?)?;
-        uses.iter().all(|of| reader(of) == Some(first)).then_some(first)
-    }
-
-    fn number(&self, store: OpId) -> Option<usize> {
+    /// The number of the loop that does a store.
+    pub(super) fn number(&self, store: OpId) -> Option<usize> {
         self.loops.iter().position(|stores| stores.contains(&store))
-    }
-
-    /// Whether the loop of a store, or of several, alone reads a tile, at the same places.
-    pub(super) fn is_read_by_stores(&self, tile: ValueId) -> bool {
-        self.readers.contains_key(&tile)
-    }
-
-    /// Whether a load is of the tile that the loop which alone reads it stores, and nothing else is ever stored to that tensor.
-    pub(super) fn is_replaced(&self, instance: &Instance, load: &OpData) -> bool {
-        let Some(&reader) = load.results.first().and_then(|tile| self.readers.get(tile)) else {
-            return false;
-        };
-        let mut stores = self.loops[reader].iter().map(|&store| instance.op(store));
-        let is_own =
-            |store: &OpData| store.operands[0] == load.operands[0] && store.tile_index() == load.tile_index();
-        let tensor = argument(instance, load);
-        let writes = |data: &&OpData| match &data.op {
-            Op::Atomic(_) => Source::of(instance, data.operands[0]).argument == tensor,
-            op => op.is_store() && argument(instance, data) == tensor,
-        };
-        let ops = instance.walk().into_iter().map(|op| instance.op(op));
-        stores.any(is_own) && ops.filter(writes).count() == 1
     }
 }
 
@@ -132,6 +81,23 @@ impl<'a> Fusion<'a> {
             && argument(self.instance, first) != argument(self.instance, second)
             && a.tensor.extents == b.tensor.extents
             && (&a.tile, &a.steps, &a.spanned) == (&b.tile, &b.steps, &b.spanned)
+    }
+
+    /// Whether a load is of the tile that the loop which alone reads it stores, and nothing else is ever stored to that tensor.
+    pub(super) fn is_replaced(&self, load: &OpData) -> bool {
+        let instance = self.instance;
+        let consumer = load.results.first().and_then(|tile| self.consumers.get(tile));
+        let Some(&Consumer::Stores(number)) = consumer else { return false };
+        let mut stores = self.together.loops[number].iter().map(|&store| instance.op(store));
+        let is_own =
+            |store: &OpData| store.operands[0] == load.operands[0] && store.tile_index() == load.tile_index();
+        let tensor = argument(instance, load);
+        let writes = |data: &&OpData| match &data.op {
+            Op::Atomic(_) => Source::of(instance, data.operands[0]).argument == tensor,
+            op => op.is_store() && argument(instance, data) == tensor,
+        };
+        let ops = instance.walk().into_iter().map(|op| instance.op(op));
+        stores.any(is_own) && ops.filter(writes).count() == 1
     }
 
     /// The stores whose loop stands where this op does: of a store that shares the loop of a later one none, of other ops the

@@ -1,0 +1,131 @@
+//! The one loop that all uses of a tile end up in, which computes what it alone reads, however often it does: an element that
+//! several need at a place is computed once there.
+//!
+//! Two kinds of loops do so, and differ in what passes a place on. That of stores ([`super::together`]) reads every tile at the
+//! place that it stores. That of an op which joins pieces reads a tile at a place for each use, as the halves of pairs do:
+//! LLVM reads once what lies between.
+
+use super::super::elements::splits_axes;
+use super::super::movement::is_one_loop;
+use super::super::region::extents;
+use super::{Fusion, MOST_LOOPS, Use, is_tile};
+use tile_ir::kernel::{OpData, OpId};
+use tile_ir::ops::Movement;
+use tile_ir::{Op, ValueId};
+
+/// A loop that computes what it alone reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consumer {
+    /// Of the op that joins pieces which take turns in memory.
+    Pieces(OpId),
+    /// Of stores, by its number in [`super::together::Together`].
+    Stores(usize),
+}
+
+impl<'a> Fusion<'a> {
+    /// Finds the tiles that one loop alone reads, and computes. In reverse order, so that what becomes of a tile is known
+    /// before the tile.
+    pub(super) fn find_consumers(&mut self) {
+        let instance = self.instance;
+        for op in instance.walk().into_iter().rev() {
+            let data = instance.op(op);
+            let &[tile] = data.results.as_slice() else { continue };
+            let consumer = self.only_consumer(tile).filter(|_| is_tile(instance, tile));
+            let is_computed = |&consumer: &Consumer| data.op.is_load() || self.passes_on(consumer, data);
+            let consumer = consumer.filter(is_computed);
+            self.consumers.extend(consumer.map(|consumer| (tile, consumer)));
+        }
+    }
+
+    /// The loop that all uses of a tile end up in, if it is one.
+    fn only_consumer(&self, tile: ValueId) -> Option<Consumer> {
+        let uses = self.uses.get(&tile)?;
+        let consumer = |u: &Use| self.consumer(u).filter(|_| self.home.get(&tile) == Some(&u.region));
+        let first = consumer(uses.first()?)?;
+        let is_few = match first {
+            Consumer::Pieces(_) => uses.len() <= MOST_LOOPS,
+            Consumer::Stores(_) => true,
+        };
+        (is_few && uses.iter().all(|u| consumer(u) == Some(first))).then_some(first)
+    }
+
+    /// The loop that a use stands in, or ends up in.
+    fn consumer(&self, of: &Use) -> Option<Consumer> {
+        let data = self.instance.op(of.op);
+        if data.op.is_store() {
+            return self.together.number(of.op).filter(|_| of.operand == 1).map(Consumer::Stores);
+        }
+        if is_one_loop(self.instance, data) {
+            return Some(Consumer::Pieces(of.op));
+        }
+        let &consumer = self.consumers.get(data.results.first()?)?;
+        self.passes_on(consumer, data).then_some(consumer)
+    }
+
+    /// Whether the loop computes an element of what an op gives from one of each operand: at the same place, in that of
+    /// stores, and in that of pieces at one that takes no division to find.
+    fn passes_on(&self, consumer: Consumer, data: &OpData) -> bool {
+        match (consumer, &data.op) {
+            (Consumer::Pieces(_), Op::Movement(movement)) => matches!(movement, Movement::Extract { .. }),
+            (Consumer::Pieces(_), Op::Reshape(_)) => self.splits_axes(data),
+            (_, op) => op.is_leaf(),
+        }
+    }
+
+    /// Whether one loop alone reads a tile, and computes it.
+    pub(super) fn has_one_consumer(&self, tile: ValueId) -> bool {
+        self.consumers.contains_key(&tile)
+    }
+
+    fn splits_axes(&self, data: &OpData) -> bool {
+        let shape = |tile| self.shape_of(tile).map(extents).unwrap_or_default();
+        splits_axes(&shape(data.operands[0]), &shape(data.results[0]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::{specialize, text, verify};
+
+    /// How many tiles the loop that joins what is made of pairs computes, where these lines make `%f` of the first halves, `%a`.
+    fn computed_where_pairs_are_joined(factor: &str) -> usize {
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [256] : partition<n x f32, [256]>
+  %vy = partition %y [256] : mut partition<n x f32, [256]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %x1 = load_masked %vx[%i] pad %zero : tile<256 x f32>
+  %pairs = reshape %x1 : tile<128 x 2 x f32>
+  %a = extract %pairs [0, 0] : tile<128 x 1 x f32>
+  %b = extract %pairs [0, 1] : tile<128 x 1 x f32>
+{factor}
+  %s = add %f, %b : tile<128 x 1 x f32>
+  %d = sub %a, %b : tile<128 x 1 x f32>
+  %turned = cat %d, %s axis 1 : tile<128 x 2 x f32>
+  %flat = reshape %turned : tile<256 x f32>
+  store_masked %vy, %flat
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        assert!(fusion.consumers.keys().all(|&tile| !fusion.is_stored(tile)));
+        fusion.consumers.len()
+    }
+
+    #[test]
+    fn what_joined_pieces_are_made_of_is_computed_where_they_are_joined() {
+        let number = computed_where_pairs_are_joined("  %f = neg %a : tile<128 x 1 x f32>");
+        assert_eq!(number, 7, "the load, pairs, their halves, `%f`, `%s` and `%d`");
+    }
+
+    #[test]
+    fn what_a_reduction_reads_too_is_stored() {
+        let factor = "  %all = reduce sum %a axis 0 : tile<1 x 1 x f32>
+  %f = broadcast %all : tile<128 x 1 x f32>";
+        assert_eq!(computed_where_pairs_are_joined(factor), 3, "`%b`, `%s` and `%d`");
+    }
+}
