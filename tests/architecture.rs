@@ -50,18 +50,28 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Package name → its normal and build dependencies (name, optional).
-fn dependencies() -> BTreeMap<String, Vec<(String, bool)>> {
+/// What cargo says of the workspace's packages.
+fn metadata() -> Value {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
-    let text = |value: &Value| value.as_str().expect("a string").to_owned();
-    let list = |value: &Value| value.as_array().expect("a list").clone();
-    list(&metadata["packages"])
+    serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a string").to_owned()
+}
+
+fn list(value: &Value) -> Vec<Value> {
+    value.as_array().expect("a list").clone()
+}
+
+/// Package name → its normal and build dependencies (name, optional).
+fn dependencies() -> BTreeMap<String, Vec<(String, bool)>> {
+    list(&metadata()["packages"])
         .iter()
         .map(|package| {
             let used = list(&package["dependencies"])
@@ -90,6 +100,22 @@ fn crates_depend_downward_only() {
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// A registry knows no paths: what is published finds the other packages by their versions.
+#[test]
+fn packages_say_which_version_of_each_other_they_need() {
+    let published = |name: &str| MAY_DEPEND_ON.iter().any(|(known, ..)| *known == name);
+    let mut found = 0;
+    for package in list(&metadata()["packages"]).iter().filter(|package| published(&text(&package["name"]))) {
+        for used in list(&package["dependencies"]).iter().filter(|used| published(&text(&used["name"]))) {
+            let (from, to) = (text(&package["name"]), text(&used["name"]));
+            assert_ne!(used["req"], "*", "{from} needs a version of {to} in [workspace.dependencies]");
+            assert_eq!(text(&used["req"]), format!("^{}", text(&package["version"])), "{from} on {to}");
+            found += 1;
+        }
+    }
+    assert!(found > MAY_DEPEND_ON.len(), "{found} dependencies");
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod ragged;
 mod random;
 mod recurrences;
 mod reductions;
+mod routing;
 mod scatter;
 mod schedules;
 mod sequences;

@@ -73,10 +73,10 @@ impl Device {
     /// [`Error::NoDevice`] for an unknown name, or a device that isn't there.
     pub fn named(name: &str) -> Result<Device> {
         let no = |reason: &str| Error::NoDevice { device: name.to_owned(), reason: reason.to_owned() };
-        match name {
-            "cpu" => Ok(Device::cpu()),
-            "reference" => Ok(Device::reference()),
-            _ if let Some(target) = name.strip_prefix(simulated::PREFIX) => Device::simulated(target),
+        match (name, name.strip_prefix(simulated::PREFIX)) {
+            ("cpu", _) => Ok(Device::cpu()),
+            ("reference", _) => Ok(Device::reference()),
+            (_, Some(target)) => Device::simulated(target),
             _ => {
                 let (api, ordinal) = name.split_once(':').unwrap_or((name, "0"));
                 let vendor = VENDORS.iter().find(|vendor| vendor.api == api);

@@ -36,8 +36,8 @@ impl<'c> Emitter<'_, 'c> {
             Fragment::Slots(values.collect())
         };
         let bounded = Bounded::of(self, op, &window);
-        let fragment = match (&window.mask, load.pad) {
-            (Some(mask), Some(pad)) if let Some(bounded) = &bounded => {
+        let fragment = match (&window.mask, load.pad, &bounded) {
+            (Some(mask), Some(pad), Some(bounded)) => {
                 let pad = self.scalar(pad);
                 let checked = || self.load_bounded(op, bounded, &mapping, (tile, pad));
                 if self.moves_less(op, tile) {
@@ -46,7 +46,7 @@ impl<'c> Emitter<'_, 'c> {
                     checked()
                 }
             }
-            (Some(mask), Some(pad)) => {
+            (Some(mask), Some(pad), None) => {
                 let pad = self.scalar(pad);
                 let part = || self.choose(tile, mask.whole, || read(None), || read(Some((mask, pad))));
                 self.choose(tile, mask.any, part, || Fragment::Uniform(pad))

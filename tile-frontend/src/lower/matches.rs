@@ -116,18 +116,18 @@ impl Lowering {
     }
 
     fn fits(&mut self, pattern: &Pat, value: &Val, bound: &mut Bound) -> Lowered<Fits> {
+        if let (&Val::Optional(tensor, given), Some(optional)) = (value, OptionPattern::of(pattern)) {
+            return match optional {
+                OptionPattern::Some(inner) => {
+                    let fits = self.fits(inner, &Val::Tensor(tensor), bound)?;
+                    self.both(Fits::If(given), fits, BinaryOp::And)
+                }
+                OptionPattern::None => self.negated(given, pattern.span()).map(Fits::If),
+            };
+        }
         match (pattern, value) {
             (Pat::Wild(_), _) => Ok(Fits::Always),
             (Pat::Paren(inner), _) => self.fits(&inner.pat, value, bound),
-            (_, &Val::Optional(tensor, given)) if let Some(optional) = OptionPattern::of(pattern) => {
-                match optional {
-                    OptionPattern::Some(inner) => {
-                        let fits = self.fits(inner, &Val::Tensor(tensor), bound)?;
-                        self.both(Fits::If(given), fits, BinaryOp::And)
-                    }
-                    OptionPattern::None => self.negated(given, pattern.span()).map(Fits::If),
-                }
-            }
             (Pat::Ident(name), _) if self.is_constant(&name.ident) => {
                 let path: Expr = syn::parse_quote!(#name);
                 let constant = self.expression(&path)?;

@@ -39,6 +39,10 @@ impl Facts {
                 break;
             }
         }
+        // A form has one divisor: of numbers more follows, so theirs come first.
+        for condition in &kernel.conditions {
+            facts.divided_by_parameters(condition);
+        }
         facts
     }
 
@@ -175,6 +179,20 @@ impl Facts {
         let Some(Atom::Rem(dividend, divisor)) = only_atom(remainder) else { return };
         if let (Some(divisor), Some(rest)) = (divisor.as_const(), rest.as_const()) {
             self.congruent(dividend, divisor, rest);
+        }
+    }
+
+    /// `a mod b == 0` of a parameter and what other parameters make: `a` is `b*a′`.
+    fn divided_by_parameters(&mut self, condition: &Condition) {
+        let (left, right) = (self.apply(&condition.left), self.apply(&condition.right));
+        if condition.predicate != Predicate::Eq || right.as_const() != Some(0) {
+            return;
+        }
+        let Some(Atom::Rem(dividend, divisor)) = only_atom(&left) else { return };
+        let Some(atom @ Atom::Param(_)) = only_atom(dividend) else { return };
+        let value = (**divisor).clone() * next(atom);
+        if divisor.as_const().is_none() && may_be(atom, &value) {
+            self.define(atom, value);
         }
     }
 
@@ -337,28 +355,39 @@ fn scaled<'d>(terms: impl Iterator<Item = (&'d [Atom], i64)>) -> Dim {
     })
 }
 
-/// The terms that a positive number divides, divided, and the others.
-fn split(form: &Dim, by: i64) -> (Dim, Dim) {
-    let whole = scaled(form.terms().filter(|(_, c)| c % by == 0).map(|(factors, c)| (factors, c / by)));
-    let rest = scaled(form.terms().filter(|(_, c)| c % by != 0));
-    (whole, rest)
+/// The terms that a divisor divides, divided, and the others; `None` of divisors that are sums or may be negative.
+fn split(form: &Dim, by: &Dim) -> Option<(Dim, Dim)> {
+    let (factors, coefficient) = by.terms().next().filter(|&(_, coefficient)| coefficient > 0)?;
+    if by.terms().count() > 1 || !by.is_natural() {
+        return None;
+    }
+    let term = |(atoms, multiple): (&[Atom], i64)| {
+        let mut atoms = atoms.to_vec();
+        for factor in factors {
+            atoms.remove(atoms.iter().position(|atom| atom == factor)?);
+        }
+        (multiple % coefficient == 0).then_some((atoms, multiple / coefficient))
+    };
+    let divided: Vec<_> = form.terms().filter_map(term).collect();
+    let whole = scaled(divided.iter().map(|(atoms, coefficient)| (atoms.as_slice(), *coefficient)));
+    let rest = scaled(form.terms().filter(|&other| term(other).is_none()));
+    Some((whole, rest))
 }
 
 /// `(by*whole + rest) / by` is `whole + rest / by`, rounded either way.
 fn quotient(a: &Dim, b: &Dim, divide: fn(&Dim, &Dim) -> Dim) -> Dim {
-    match b.as_const() {
-        Some(by @ 1..) => {
-            let (whole, rest) = split(a, by);
-            whole + divide(&rest, b)
-        }
-        _ => divide(a, b),
+    match split(a, b) {
+        Some((whole, rest)) if rest.as_const() == Some(0) => whole,
+        Some((whole, rest)) => whole + divide(&rest, b),
+        None => divide(a, b),
     }
 }
 
 fn remainder(a: &Dim, b: &Dim) -> Dim {
-    match b.as_const() {
-        Some(by @ 1..) => split(a, by).1.rem(b),
-        _ => a.rem(b),
+    match split(a, b) {
+        Some((_, rest)) if rest.as_const() == Some(0) => rest,
+        Some((_, rest)) => rest.rem(b),
+        None => a.rem(b),
     }
 }
 

@@ -93,6 +93,15 @@ fn conditions_of_parameters_become_forms_without_sizes() {
         // What a launch decides, no parameter is made of.
         ("\"\": B ge m", ""),
         ("\"\": rem(m, B) eq 0", ""),
+        // One parameter divides another.
+        ("\"\": rem(B, C) eq 0", "B = B′*C"),
+        ("\"\": rem(B, C) eq 0, \"\": rem(C, 4) eq 0", "B = 4*B′*C′, C = 4*C′"),
+        ("\"\": rem(B, 16*C) eq 0", "B = 16*B′*C"),
+        ("\"\": rem(B, C) eq 0, \"\": rem(C, B) eq 0", "B = B′*C"),
+        // Of what a number divides, that alone is known, whichever is said first.
+        ("\"\": rem(B, C) eq 0, \"\": rem(B, 8) eq 0", "B = 8*B′"),
+        ("\"\": rem(B, C) eq 1", ""),
+        ("\"\": rem(B, B) eq 0", ""),
     ] {
         assert_eq!(facts(conditions).0, expected, "{conditions}");
     }
@@ -101,6 +110,21 @@ fn conditions_of_parameters_become_forms_without_sizes() {
     let product = b.floor_div(&eight) * eight.clone() * Dim::param("C");
     assert_eq!(facts.apply(&product), facts.apply(&(b * Dim::param("C"))));
     assert_ne!(facts.apply(&Dim::param("C").floor_div(&eight)), facts.apply(&Dim::param("C")));
+}
+
+#[test]
+fn a_quotient_by_a_parameter_that_divides_is_exact() {
+    let source =
+        "kernel @k<B, C>(%x: tensor<m x n x f32>) where \"\": rem(B, C) eq 0 {\n  %i = extent m : index\n}\n";
+    let facts = Facts::of(&parse(source).unwrap());
+    let (b, c) = (Dim::param("B"), Dim::param("C"));
+    let same = |left: Dim, right: Dim| facts.apply(&left) == facts.apply(&right);
+    assert!(same(b.floor_div(&c) * c.clone(), b.clone()));
+    assert!(same(b.ceil_div(&c), b.floor_div(&c)));
+    assert!(same((b.clone() * Dim::from(3) + c.clone()).rem(&c), Dim::from(0)));
+    assert!(same((b.clone() + Dim::from(1)).floor_div(&c), b.floor_div(&c) + Dim::from(1).floor_div(&c)));
+    assert!(!same(c.floor_div(&b) * b.clone(), c.clone()));
+    assert!(!same((b.clone() + Dim::from(1)).floor_div(&c) * c, b));
 }
 
 #[test]

@@ -75,12 +75,18 @@ pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type], facts: &Facts) 
         .at(0);
         // `B / 2 * 2` isn't `B`, which may be odd.
         let mut atoms = tile.shape.iter().chain(shape).flat_map(Dim::terms).flat_map(|(factors, _)| factors);
-        return Err(match atoms.any(|atom| matches!(atom, Atom::FloorDiv(..) | Atom::CeilDiv(..))) {
-            true => error.help(
-                "a quotient may be rounded; say that it isn't, `#[tile_kernel(where(K % 2 == 0))]`, or make the smaller \
-                 extent the parameter, so that the larger one is a product: `const HALF: usize` and `2 * HALF`",
-            ),
-            false => error,
+        let remainder = atoms.find_map(|atom| match atom {
+            Atom::FloorDiv(dividend, divisor) | Atom::CeilDiv(dividend, divisor) => {
+                Some(dividend.rem(divisor))
+            }
+            _ => None,
+        });
+        return Err(match remainder {
+            Some(remainder) => error.help(format!(
+                "a quotient may be rounded; say that it isn't, `#[tile_kernel(where({remainder:#} == 0))]`, or make the \
+                 smaller extent the parameter, so that the larger one is a product: `const HALF: usize` and `2 * HALF`"
+            )),
+            None => error,
         });
     }
     Ok(Type::tile(shape.iter().cloned(), tile.elem.clone()))
