@@ -137,6 +137,19 @@ fn exponentials_are_short() {
     assert!(!compares(&text), "{text}");
 }
 
+/// One function of the magnitude serves `gelu` near zero and far from it, and neither it nor a logarithm divides.
+#[test]
+fn gelu_and_logarithms_are_short() {
+    let text = ptx(DType::F32, DType::F32, "gelu %a");
+    let arithmetic =
+        ["fma.rn.f32", "mul.rn.f32", "add.rn.f32", "rcp.approx.ftz.f32", "ex2.approx.ftz.f32", "min.f32"];
+    assert_eq!(arithmetic.map(|name| count(&text, name)), [16, 5, 1, 1, 1, 1], "{text}");
+    for op in ["log", "log2", "log10", "ln_1p"] {
+        let text = ptx(DType::F32, DType::F32, &format!("{op} %a"));
+        assert_eq!(count(&text, "div.rn.f32"), usize::from(op == "ln_1p"), "{op}: {text}");
+    }
+}
+
 /// Numbers at which rounding to a narrower format is decided, with what comes of them in bf16 and in f16.
 fn roundings() -> Vec<(f64, f64, f64)> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
