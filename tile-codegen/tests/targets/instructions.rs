@@ -150,6 +150,19 @@ fn gelu_and_logarithms_are_short() {
     }
 }
 
+/// Of f32; there is none of f64.
+#[test]
+fn inverse_roots_are_one_instruction() {
+    let text = ptx(DType::F32, DType::F32, "rsqrt %a");
+    assert_eq!(
+        ["rsqrt.approx.f32", "sqrt.rn.f32", "rcp.rn.f32"].map(|name| count(&text, name)),
+        [1, 0, 0],
+        "{text}"
+    );
+    let text = ptx(DType::F64, DType::F64, "rsqrt %a");
+    assert_eq!(["sqrt.rn.f64", "rcp.rn.f64"].map(|name| count(&text, name)), [1, 1], "{text}");
+}
+
 /// Numbers at which rounding to a narrower format is decided, with what comes of them in bf16 and in f16.
 fn roundings() -> Vec<(f64, f64, f64)> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
