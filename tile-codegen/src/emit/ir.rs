@@ -81,6 +81,8 @@ pub(crate) struct Approximations {
     pub(crate) exp2: &'static str,
     /// `1/x` of normal numbers, within 1 ulp.
     pub(crate) reciprocal: &'static str,
+    /// `1/√x` within 2 ulp, also of subnormal numbers, where there is one.
+    pub(crate) rsqrt: Option<&'static str>,
     /// `a·b + c` rounded once and kept from 0 to 1, and 0 for NaN, where LLVM doesn't find the instruction itself.
     pub(crate) saturated_mul_add: Option<&'static str>,
 }

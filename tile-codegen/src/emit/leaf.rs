@@ -132,7 +132,7 @@ impl<'c> Ir<'c> {
             UnaryOp::Exp10 => math::exp10(self, x),
             UnaryOp::ExpM1 => math::exp_m1(self, x),
             UnaryOp::Sqrt => self.float_intrinsic("llvm.sqrt", &[x]),
-            UnaryOp::Rsqrt => self.fdiv(one, self.float_intrinsic("llvm.sqrt", &[x])),
+            UnaryOp::Rsqrt => math::rsqrt(self, x),
             UnaryOp::Recip => self.fdiv(one, x),
             UnaryOp::RoundTf32 => convert::round_tf32(self, x),
             UnaryOp::Signum => {

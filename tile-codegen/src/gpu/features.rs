@@ -13,7 +13,8 @@ impl Features {
 
 /// NVIDIA's. `max` and `min` (PTX ISA, "max"): +0 is larger than −0, NaN is ignored, or propagated with `.NaN`. Errors of
 /// `2ˣ`: PTX ISA, `ex2.approx`, 2 ulp, and 1 ulp of `expf` in the CUDA C++ Programming Guide, which takes it of such
-/// arguments; of `1/x`: PTX ISA, `rcp.approx.ftz`, 1 ulp.
+/// arguments; of `1/x`: PTX ISA, `rcp.approx.ftz`, 1 ulp; of `1/√x`: 2 ulp of `rsqrtf` in that guide, which is
+/// `rsqrt.approx`.
 pub(crate) const NVPTX: Features = Features {
     half_conversion: true,
     fma: true,
@@ -24,6 +25,7 @@ pub(crate) const NVPTX: Features = Features {
     approximations: Some(Approximations {
         exp2: "llvm.nvvm.ex2.approx.ftz",
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
+        rsqrt: Some("llvm.nvvm.rsqrt.approx.f"),
         saturated_mul_add: Some("llvm.nvvm.fma.rn.sat.f"),
     }),
     half_vectors: false,
@@ -31,7 +33,7 @@ pub(crate) const NVPTX: Features = Features {
     upper_product: Some("llvm.nvvm.mulhi.ui"),
 };
 
-/// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals. That a result is kept from 0 to 1 is a
+/// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals; `V_RSQ_F32` takes no subnormal numbers. That a result is kept from 0 to 1 is a
 /// modifier of instructions, which LLVM finds.
 pub(crate) const AMDGPU: Features = Features {
     half_conversion: true,
@@ -43,6 +45,7 @@ pub(crate) const AMDGPU: Features = Features {
     approximations: Some(Approximations {
         exp2: "llvm.amdgcn.exp2",
         reciprocal: "llvm.amdgcn.rcp",
+        rsqrt: None,
         saturated_mul_add: None,
     }),
     half_vectors: true,

@@ -137,6 +137,32 @@ fn exponentials_are_short() {
     assert!(!compares(&text), "{text}");
 }
 
+/// One function of the magnitude serves `gelu` near zero and far from it, and neither it nor a logarithm divides.
+#[test]
+fn gelu_and_logarithms_are_short() {
+    let text = ptx(DType::F32, DType::F32, "gelu %a");
+    let arithmetic =
+        ["fma.rn.f32", "mul.rn.f32", "add.rn.f32", "rcp.approx.ftz.f32", "ex2.approx.ftz.f32", "min.f32"];
+    assert_eq!(arithmetic.map(|name| count(&text, name)), [16, 5, 1, 1, 1, 1], "{text}");
+    for op in ["log", "log2", "log10", "ln_1p"] {
+        let text = ptx(DType::F32, DType::F32, &format!("{op} %a"));
+        assert_eq!(count(&text, "div.rn.f32"), usize::from(op == "ln_1p"), "{op}: {text}");
+    }
+}
+
+/// Of f32; there is none of f64.
+#[test]
+fn inverse_roots_are_one_instruction() {
+    let text = ptx(DType::F32, DType::F32, "rsqrt %a");
+    assert_eq!(
+        ["rsqrt.approx.f32", "sqrt.rn.f32", "rcp.rn.f32"].map(|name| count(&text, name)),
+        [1, 0, 0],
+        "{text}"
+    );
+    let text = ptx(DType::F64, DType::F64, "rsqrt %a");
+    assert_eq!(["sqrt.rn.f64", "rcp.rn.f64"].map(|name| count(&text, name)), [1, 1], "{text}");
+}
+
 /// Numbers at which rounding to a narrower format is decided, with what comes of them in bf16 and in f16.
 fn roundings() -> Vec<(f64, f64, f64)> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);

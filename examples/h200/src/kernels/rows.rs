@@ -9,12 +9,14 @@ pub(crate) fn softmax<const W: usize>(x: &Tensor<bf16, m, W>, y: &mut Tensor<bf1
     let mut y = y.partition_view_mut([1, W]);
     let row = x.load_masked(y.index()).cast::<f32>();
     let scaled = exp(row - row.max(1));
-    y.store_masked((scaled / scaled.sum(1)).cast::<bf16>());
+    // A division for each element takes the arithmetic longer than reading and writing it takes memory.
+    y.store_masked((scaled * (1.0 / scaled.sum(1))).cast::<bf16>());
 }
 
 /// The largest element of each row, and Σ exp(x − largest): what the softmax of rows needs that don't fit into a
-/// block. Read in pieces of `B` elements.
-#[tile_kernel(where(n % B == 0), instances(B = 8192))]
+/// block. Read in pieces of `B` elements: few, because each has a largest element and a sum of its own in registers, and these
+/// decide how many reads are on their way.
+#[tile_kernel(where(n % B == 0), instances(B = 2048))]
 pub(crate) fn softmax_statistics<const B: usize>(
     x: &Tensor<bf16, m, n>,
     largest: &mut Tensor<f32, m, 1>,
@@ -28,9 +30,10 @@ pub(crate) fn softmax_statistics<const B: usize>(
     let mut sum = Tile::<f32, 2>::zeros([1, B]);
     for p in 0..x.tiles(1) {
         let piece = x.load_masked([i, p]).cast::<f32>();
-        let larger = max(most, piece);
-        sum = sum * exp(most - larger) + exp(piece - larger);
-        most = larger;
+        // One of what the sum and its new part are scaled by is 1: one power for both.
+        let smaller = exp2(abs(piece - most) * -std::f32::consts::LOG2_E);
+        sum = select(piece > most, sum.mul_add(smaller, 1.0), sum + smaller);
+        most = max(most, piece);
     }
     let all = most.max(1);
     largest.store_masked(all);

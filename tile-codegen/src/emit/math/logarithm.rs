@@ -2,7 +2,7 @@
 
 use super::{
     Double, Precision, cut, cut_constant, double_constant, fast_two_sum, identity_near_zero, polynomial,
-    two_product,
+    quotient, two_product,
 };
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
@@ -35,7 +35,7 @@ pub(super) fn split<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Sp
 /// `f²/2` and what is to be added to `f − f²/2` for `ln(1 + f)`: fdlibm's form, in which the small terms are
 /// summed before the large one.
 fn log_terms<'c>(ir: &Ir<'c>, p: &Precision<'c>, f: FloatValue<'c>) -> (FloatValue<'c>, FloatValue<'c>) {
-    let s = ir.fdiv(f, ir.fadd(p.float(2.0), f));
+    let s = quotient(ir, p, f, ir.fadd(p.float(2.0), f));
     let z = ir.fmul(s, s);
     let terms = if p.wide { 11 } else { 5 };
     let coefficients: Vec<f64> = (1..=terms).map(|k| 2.0 / f64::from(2 * k + 1)).collect();

@@ -115,6 +115,27 @@ fn reciprocal<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatVal
     }
 }
 
+/// `1/√x`.
+pub(super) fn rsqrt<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    match approximations(ir, &p).and_then(|with| with.rsqrt) {
+        Some(name) => ir.f32_instruction(name, &[x]),
+        None => ir.fdiv(p.float(1.0), ir.float_intrinsic("llvm.sqrt", &[x])),
+    }
+}
+
+/// `a/b` of numbers far from those that overflow or vanish, within hardly more than half an ulp. A division has cases for
+/// these, which GPUs branch for; here the error of the reciprocal is what the remainder says of it.
+fn quotient<'c>(ir: &Ir<'c>, p: &Precision<'c>, a: FloatValue<'c>, b: FloatValue<'c>) -> FloatValue<'c> {
+    if approximations(ir, p).is_none() {
+        return ir.fdiv(a, b);
+    }
+    let inverse = reciprocal(ir, p, b);
+    let estimate = ir.fmul(a, inverse);
+    let remainder = ir.mul_add(ir.fneg(estimate), b, a);
+    ir.mul_add(remainder, inverse, estimate)
+}
+
 /// `x` itself where it is so small that `f(x) = x` to half an ulp; keeps −0 and every bit of subnormals.
 fn identity_near_zero<'c>(
     ir: &Ir<'c>,

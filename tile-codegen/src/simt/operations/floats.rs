@@ -1,4 +1,4 @@
-//! Arithmetic of floats. NVIDIA's: PTX ISA, "fma", "ex2", "rcp", "cvt". AMD's: the ISA manuals, `V_EXP_F32`, `V_RCP_F32`.
+//! Arithmetic of floats. NVIDIA's: PTX ISA, "fma", "ex2", "rcp", "rsqrt", "cvt". AMD's: the ISA manuals, `V_EXP_F32`, `V_RCP_F32`.
 //!
 //! Where a device may be off in the last place, the result is the correctly rounded one.
 
@@ -8,6 +8,8 @@ use crate::simt::instruction::{Call, Operation, Then};
 pub(super) fn nvidia(name: &str) -> Option<Operation> {
     match name {
         "rcp.approx.ftz.f" => function(|x| 1.0 / x),
+        // Of subnormal numbers too; no result is one.
+        "rsqrt.approx.f" => give(|call| ((1.0 / f64::from(float(call, 0)).sqrt()) as f32).to_bits()),
         "fma.rn.sat.f" => {
             give(|call| saturate(float(call, 0).mul_add(float(call, 1), float(call, 2))).to_bits())
         }
