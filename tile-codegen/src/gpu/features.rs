@@ -33,8 +33,8 @@ pub(crate) const NVPTX: Features = Features {
     upper_product: Some("llvm.nvvm.mulhi.ui"),
 };
 
-/// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals; `V_RSQ_F32` takes no subnormal numbers. That a result is kept from 0 to 1 is a
-/// modifier of instructions, which LLVM finds.
+/// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals; `V_RSQ_F32` takes no subnormal numbers.
+/// That a result is kept from 0 to 1 is a modifier of instructions, which LLVM finds.
 pub(crate) const AMDGPU: Features = Features {
     half_conversion: true,
     fma: true,

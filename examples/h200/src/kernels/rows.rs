@@ -14,8 +14,8 @@ pub(crate) fn softmax<const W: usize>(x: &Tensor<bf16, m, W>, y: &mut Tensor<bf1
 }
 
 /// The largest element of each row, and Σ exp(x − largest): what the softmax of rows needs that don't fit into a
-/// block. Read in pieces of `B` elements: few, because each has a largest element and a sum of its own in registers, and these
-/// decide how many reads are on their way.
+/// block. Read in pieces of `B` elements: few, because each has a largest element and a sum of its own in registers, and
+/// these decide how many reads are on their way.
 #[tile_kernel(where(n % B == 0), instances(B = 2048))]
 pub(crate) fn softmax_statistics<const B: usize>(
     x: &Tensor<bf16, m, n>,

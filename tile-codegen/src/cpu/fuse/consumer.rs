@@ -1,9 +1,9 @@
-//! The one loop that all uses of a tile end up in, which computes what it alone reads, however often it does: an element that
-//! several need at a place is computed once there.
+//! The one loop that all uses of a tile end up in, which computes what it alone reads, however often it does: an element
+//! that several need at a place is computed once there.
 //!
-//! Two kinds of loops do so, and differ in what passes a place on. That of stores ([`super::together`]) reads every tile at the
-//! place that it stores. That of an op which joins pieces reads a tile at a place for each use, as the halves of pairs do:
-//! LLVM reads once what lies between.
+//! Two kinds of loops do so, and differ in what passes a place on. That of stores ([`super::together`]) reads every tile at
+//! the place that it stores. That of an op which joins pieces reads a tile at a place for each use, as the halves of pairs
+//! do: LLVM reads once what lies between.
 
 use super::super::elements::splits_axes;
 use super::super::movement::is_one_loop;
@@ -88,7 +88,8 @@ mod tests {
     use super::*;
     use tile_ir::{specialize, text, verify};
 
-    /// How many tiles the loop that joins what is made of pairs computes, where these lines make `%f` of the first halves, `%a`.
+    /// How many tiles the loop that joins what is made of pairs computes, where these lines make `%f` of the first halves,
+    /// `%a`.
     fn computed_where_pairs_are_joined(factor: &str) -> usize {
         let source = format!(
             "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{

@@ -42,7 +42,7 @@ enum Origin {
 
 impl Strided<'_> {
     /// The same, transposed if it is, with neighbours along this axis.
-    fn as_factor(mut self, contiguous: usize, is_transposed: bool) -> Self {
+    fn into_factor(mut self, contiguous: usize, is_transposed: bool) -> Self {
         if is_transposed {
             self.strides.reverse();
             self.valid.iter_mut().for_each(|valid| valid.reverse());
@@ -141,7 +141,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             _ => self.stored_factor(tile, matrix),
         };
-        Factor::Strided(strided.as_factor(contiguous, is_transposed))
+        Factor::Strided(strided.into_factor(contiguous, is_transposed))
     }
 
     /// A factor that is loaded and whose lines lie in memory as they are, with the places that exist whether the load has a
@@ -151,7 +151,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (tile, is_transposed) = behind_transposition(self.fusion, factor);
         let load = streamed_load(self.fusion, tile)?;
         let loaded = self.streamed_factor(load, self.checked_matrix(load, self.ir.i64(0)));
-        Some(loaded.as_factor(contiguous, is_transposed))
+        Some(loaded.into_factor(contiguous, is_transposed))
     }
 
     /// Whether `a` is packed row by row.
