@@ -279,7 +279,8 @@ fn whose_right_factor_is_read_where_it_is() {
     assert!(!packs_columns([1, 64, 320], 1));
     assert!(packs_columns([1, 64, 321], 1), "the last turn is less deep than a vector");
     assert!(packs_columns([1, 70, 320], 1), "columns don't exist");
-    assert!(packs_columns([2, 64, 320], 2), "there are two rows");
+    assert!(!packs_columns([3, 64, 320], 4), "a row doesn't exist");
+    assert!(packs_columns([5, 64, 320], 5), "there are five rows");
     let both = Case { is_transposed: [true; 2], ..case };
     assert!(packs_in_tiles(1, &both, [1, 64, 320], [1, 32, 64]), "the row isn't a line of memory");
 }
@@ -299,6 +300,7 @@ fn of_few_rows() {
         let columns = Case { is_transposed: [false, true], ..case };
         columns.check([1, 256, 330], [1, 128, 64]);
         Case { first: "splat %zero", pad: 1, ..columns }.check([2, 80, 256], [1, 64, 128]);
+        columns.check([7, 128, 330], [4, 64, 64]);
         Case { is_transposed: [true; 2], ..case }.check([1, 64, 128], [1, 32, 64]);
     }
 }

@@ -1,5 +1,4 @@
-//! Register blocks: sums that stay in registers while a packed row of `b` after the other is multiplied by a column of
-//! `a`.
+//! Register blocks: sums that stay in registers while a row of `b` after the other is multiplied by a column of `a`.
 
 use super::super::region::Emitter;
 use super::Needed;
@@ -19,7 +18,7 @@ use inkwell::values::{BasicValue, IntValue, VectorValue};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, ValueId};
 
-/// A matrix product whose factors are packed.
+/// A matrix product whose factors are where register blocks read them.
 pub(super) struct Product<'p, 'c> {
     pub(super) plan: &'p Plan,
     pub(super) a: Left<'c>,
@@ -40,7 +39,7 @@ pub(super) struct Meanwhile<'p, 'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Multiplies the packed factors of a matrix, as deep as they are, and adds that to the accumulator.
+    /// Multiplies the factors of a matrix, packed or where they are, as deep as they are, and adds that to the accumulator.
     pub(super) fn multiply(
         &mut self,
         data: &'a OpData,
@@ -82,7 +81,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn register_blocks(&self, product: &Product<'_, 'c>, needed: Needed<'c>) {
         let (ir, plan) = (self.ir, product.plan);
         if let Right::Columns(b) = &product.b {
-            return self.dots(product, b, needed.columns);
+            return self.dots(product, b, needed);
         }
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);

@@ -1,10 +1,12 @@
-//! One row times columns that are lines of memory.
+//! A few rows times columns that are lines of memory.
 //!
 //! Register blocks read rows of `b`, so that columns are transposed in registers when they are packed, with as many shuffles
-//! as a row of a block has products. Where one row is all that they would be multiplied by, each lane adds up every so-manieth
-//! product of a column, and at the end the lanes are added up.
+//! as several rows of a block have products. Where no more rows would be multiplied by them, each lane adds up every
+//! so-manieth product of a row and a column, and at the end the lanes are added up. One row after the other goes through a
+//! vector of columns, which the first cache has from the second row on.
 
 use super::super::region::Emitter;
+use super::Needed;
 use super::block::Product;
 use super::contraction::Contraction;
 use super::factor::Strided;
@@ -14,24 +16,33 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::{IntValue, VectorValue};
 
 impl<'c> Emitter<'_, 'c> {
-    /// Multiplies the row by whole vectors of columns, so many, as deep as they are: whole vectors as well.
-    pub(super) fn dots(&self, product: &Product<'_, 'c>, b: &Strided<'c>, columns: IntValue<'c>) {
-        let (ir, plan, lanes) = (self.ir, product.plan, product.plan.block.lanes);
-        let block = SumsBlock { rows: 1, has_last_row: None, vectors: 1, last: lanes };
-        ir.hinted_loop((ir.i64(0), columns, ir.i64(lanes)), LoopHint::Rolled, &[], |column, _| {
-            let place = [ir.i64(0), column];
-            let first = self.first_sums(product.sums, plan, block, place)[0].into_vector_value();
-            self.ask_for_sums(product.sums, plan, block, place);
-            let zeros = vec![first.get_type().const_zero().into(); lanes as usize];
-            let range = (product.steps[0], product.steps[1], ir.i64(lanes));
-            let partial = ir.hinted_loop(range, LoopHint::Rolled, &zeros, |step, sums| {
-                self.step_of_dots(product, b, (step, column), sums)
+    /// Multiplies the rows by whole vectors of columns, as many as are needed, as deep as they are: whole vectors as well.
+    pub(super) fn dots(&self, product: &Product<'_, 'c>, b: &Strided<'c>, needed: Needed<'c>) {
+        let (ir, lanes) = (self.ir, product.plan.block.lanes);
+        let columns = (ir.i64(0), needed.columns, ir.i64(lanes));
+        ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
+            ir.hinted_loop((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, &[], |row, _| {
+                self.dots_of_row(product, b, [row, column]);
+                Vec::new()
             });
-            let partial = partial.into_iter().map(|sums| sums.into_vector_value()).collect();
-            let sums = ir.transposed(partial).into_iter().fold(first, |all, sums| self.sum(all, sums));
-            self.store_sums(product.sums, plan, (block, place), &[sums.into()]);
             Vec::new()
         });
+    }
+
+    /// Multiplies a row by a vector of columns.
+    fn dots_of_row(&self, product: &Product<'_, 'c>, b: &Strided<'c>, place: [IntValue<'c>; 2]) {
+        let (ir, plan, lanes) = (self.ir, product.plan, product.plan.block.lanes);
+        let block = SumsBlock { rows: 1, has_last_row: None, vectors: 1, last: lanes };
+        let first = self.first_sums(product.sums, plan, block, place)[0].into_vector_value();
+        self.ask_for_sums(product.sums, plan, block, place);
+        let zeros = vec![first.get_type().const_zero().into(); lanes as usize];
+        let range = (product.steps[0], product.steps[1], ir.i64(lanes));
+        let partial = ir.hinted_loop(range, LoopHint::Rolled, &zeros, |step, sums| {
+            self.step_of_dots(product, b, (step, place), sums)
+        });
+        let partial = partial.into_iter().map(|sums| sums.into_vector_value()).collect();
+        let sums = ir.transposed(partial).into_iter().fold(first, |all, sums| self.sum(all, sums));
+        self.store_sums(product.sums, plan, (block, place), &[sums.into()]);
     }
 
     /// A vector of the row times one of each column.
@@ -39,7 +50,7 @@ impl<'c> Emitter<'_, 'c> {
         &self,
         product: &Product<'_, 'c>,
         b: &Strided<'c>,
-        (step, first): (IntValue<'c>, IntValue<'c>),
+        (step, [row, first]): (IntValue<'c>, [IntValue<'c>; 2]),
         sums: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
@@ -48,8 +59,8 @@ impl<'c> Emitter<'_, 'c> {
             Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
             Contraction::Dot(_) => ir.int_type(32).into(),
         };
-        let row = vector_type(element, lanes as u32).into();
-        let a = self.load_left(&product.a, row, [ir.i64(0), step]).into_vector_value();
+        let vector = vector_type(element, lanes as u32).into();
+        let a = self.load_left(&product.a, vector, [row, step]).into_vector_value();
         let products = sums.iter().zip(0..).map(|(sum, further)| {
             let place = [ir.mul(step, ir.i64(group)), ir.add(first, ir.i64(further))];
             let b = self.packed_vector(b, self.address_in(b, place), None, (lanes * group) as u32, plan);

@@ -3,7 +3,7 @@
 //! What packing does for `b` is to have it near, in the order in which register blocks read it, each time that they do. A
 //! product of no more rows than a register block has reads each element once: there packing is a copy for nothing, and
 //! vectors are converted, and rows that are multiplied at once joined, on their way to the registers. Columns that are lines
-//! of memory are read so for one row alone ([`super::dots`]).
+//! of memory are read so for a few rows alone ([`super::dots`]).
 
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
@@ -13,6 +13,9 @@ use super::plan::Plan;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
 use tile_ir::kernel::OpData;
+
+/// Rows of `a` for which columns that are lines of memory aren't transposed.
+const FEW_ROWS: i64 = 4;
 
 /// Rows of `b` that are read beside each other.
 const ROWS_AT_ONCE: i64 = 8;
@@ -105,13 +108,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some(InPlace { from: rows.from, is_read })
     }
 
-    /// Whether register blocks may read a `b` where it is that has neighbours along this axis: each element once, in whole
-    /// vectors, and columns with a row that is a line as well.
+    /// Whether a `b` may be read where it is that has neighbours along this axis: each element from memory once, in whole
+    /// vectors, and columns beside rows that are lines as well.
     fn reads_in_place(&self, product: &OpData, plan: &Plan, contiguous: usize) -> bool {
         let has_whole_vectors = plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0;
         let is_read_once = match contiguous {
             1 => plan.blocks_of_rows() == 1,
-            _ => plan.m == 1 && self.packs_rows(product.operands[0], plan),
+            _ => plan.m <= FEW_ROWS && self.packs_rows(product.operands[0], plan),
         };
         has_whole_vectors && is_read_once
     }
