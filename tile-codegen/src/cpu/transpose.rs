@@ -174,9 +174,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 // A row of the other axes, whose extents are 1, may be missing altogether.
                 let others = |valid: &[IntValue<'c>], own: [usize; 2]| {
                     let others = (0..valid.len()).filter(|axis| !own.contains(axis));
-                    others.fold(ir.bool(true), |all, axis| {
-                        ir.and(all, ir.icmp(IntPredicate::NE, valid[axis], zero))
-                    })
+                    ir.all(others.map(|axis| ir.icmp(IntPredicate::NE, valid[axis], zero)))
                 };
                 let exist = ir.and(others(there, [across, last]), others(wanted, [axis, last]));
                 let rows = ir.lesser(there[last], wanted[axis]);

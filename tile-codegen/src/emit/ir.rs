@@ -161,6 +161,11 @@ impl<'c> Ir<'c> {
         self.context.bool_type().const_int(u64::from(value), false)
     }
 
+    /// Whether all of these hold.
+    pub(crate) fn all(&self, conditions: impl IntoIterator<Item = IntValue<'c>>) -> IntValue<'c> {
+        conditions.into_iter().fold(self.bool(true), |all, holds| self.and(all, holds))
+    }
+
     int_ops! {
         add build_int_add; sub build_int_sub; mul build_int_mul; and build_and; or build_or; xor build_xor;
         shl build_left_shift; udiv build_int_unsigned_div; urem build_int_unsigned_rem;

@@ -40,11 +40,7 @@ fn contest(
     // A loop that reads as much and hardly computes shows what memory gives as well as one that combines bits.
     let roles = [Some(Role::Peer), (access == Access::Read).then_some(Role::Limit)];
     for role in roles.into_iter().flatten() {
-        let Some(c_loops) = setting.peers.c_loops.clone() else { continue };
-        contestants.push(Contestant::here(role, "C loop", move |shared| {
-            c_loop(&c_loops, shared);
-            Ok(())
-        }));
+        contestants.extend(super::c_loop(role, c_loop, setting));
     }
     contestants.extend(limits::of(access, setting.threads));
     let arrays = match access {

@@ -1,6 +1,6 @@
 //! Kernels of several kinds beside C loops for the same work, without bars: what isn't products, long rows or elements alone.
 
-use super::{Row, Setting, TOLERANCE, check, random};
+use super::{Row, Setting, TOLERANCE, c_loop, check, random};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::{depthwise, distances, neighbours, row_times_matrix, softmax_of_short_rows};
@@ -109,13 +109,7 @@ fn contest(of: Loop, setting: &Setting<'_>) -> Result<Contest> {
     let mut y = unsafe { shared.output.tensor::<f32>(output) }?;
     let note = (of.instance)(&x, &mut y)?;
     let own = Contestant::here(Role::Ours, "ours", move |_| Ok((of.launch)(&x, &mut y)?));
-    let mut contestants = vec![own];
-    if let Some(c_loops) = setting.peers.c_loops.clone() {
-        contestants.push(Contestant::here(Role::Peer, "C loop", move |shared| {
-            (of.c_loop)(&c_loops, shared);
-            Ok(())
-        }));
-    }
+    let contestants = [own].into_iter().chain(c_loop(Role::Peer, of.c_loop, setting)).collect();
     let bytes = 4 * (inputs.iter().map(|shape| count(shape)).sum::<usize>() + count(output));
     Ok(Contest {
         title: of.title.to_owned(),

@@ -9,8 +9,9 @@ mod matmul;
 mod normalize;
 
 use crate::Result;
-use crate::contest::{Contest, distance, is_within};
+use crate::contest::{Contest, Contestant, Role, Shared, distance, is_within};
 use crate::peers::Peers;
+use crate::peers::c_loops::CLoops;
 use tile::{Device, Tensor, TensorRef};
 
 /// What a row is built with.
@@ -45,6 +46,19 @@ impl Row {
     pub(crate) fn build(&self, setting: &Setting<'_>) -> Result<Contest> {
         (self.build)(setting).map_err(|error| format!("{}: {error}", self.title).into())
     }
+}
+
+/// A loop in C as a contestant, where there is a compiler for it.
+fn c_loop(
+    role: Role,
+    run: impl Fn(&CLoops, &mut Shared) + 'static,
+    setting: &Setting<'_>,
+) -> Option<Contestant> {
+    let c_loops = setting.peers.c_loops.clone()?;
+    Some(Contestant::here(role, "C loop", move |shared| {
+        run(&c_loops, shared);
+        Ok(())
+    }))
 }
 
 /// All rows.

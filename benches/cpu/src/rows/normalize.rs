@@ -1,11 +1,12 @@
 //! Softmax and normalisation of rows: limited by memory, which must give and take every element once.
 
-use super::{Row, Setting, TOLERANCE, check, random};
+use super::{Row, Setting, TOLERANCE, c_loop, check, random};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::{layernorm, rmsnorm, softmax};
 use crate::limits::{self, Access};
 use crate::memory::Memory;
+use crate::peers::c_loops::CLoops;
 use crate::verdict::{Bars, Work};
 use std::rc::Rc;
 use tile::{Device, Tensor, TensorRef};
@@ -82,19 +83,16 @@ fn contest(kind: Kind, [m, n]: [usize; 2], setting: &Setting<'_>) -> Result<Cont
         Ok(launch_of!(kind, &x, &weight, &bias, &mut y).launch()?)
     });
     let mut contestants = vec![own];
-    if let Some(c_loops) = &setting.peers.c_loops {
-        let c_loops = Rc::clone(c_loops);
-        contestants.push(Contestant::here(Role::Peer, "C loop", move |shared| {
-            let (x, y) = (shared.inputs[0].of(), shared.output.of_mut());
-            let (weight, bias) = (shared.inputs[1].of(), shared.inputs[2].of());
-            match kind {
-                Kind::Softmax => c_loops.softmax(x, y, n),
-                Kind::RmsNorm => c_loops.rmsnorm(x, weight, y),
-                Kind::LayerNorm => c_loops.layernorm(x, weight, bias, y),
-            }
-            Ok(())
-        }));
-    }
+    let in_c = move |c_loops: &CLoops, shared: &mut Shared| {
+        let (x, y) = (shared.inputs[0].of(), shared.output.of_mut());
+        let (weight, bias) = (shared.inputs[1].of(), shared.inputs[2].of());
+        match kind {
+            Kind::Softmax => c_loops.softmax(x, y, n),
+            Kind::RmsNorm => c_loops.rmsnorm(x, weight, y),
+            Kind::LayerNorm => c_loops.layernorm(x, weight, bias, y),
+        }
+    };
+    contestants.extend(c_loop(Role::Peer, in_c, setting));
     if let Some(torch) = &setting.peers.torch {
         let task = format!("{} {} {m} {n}", kind.name(), setting.threads);
         contestants.push(Contestant::elsewhere("torch", Rc::clone(torch), task));

@@ -131,7 +131,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let rows = self.rows_of_b(product, plan, turns);
         let is_there = rows.map_or(ir.bool(false), |rows| {
             let both = rows.matrix().into_iter().zip(there);
-            both.fold(ir.bool(true), |all, (now, there)| ir.and(all, ir.icmp(IntPredicate::EQ, now, there)))
+            ir.all(both.map(|(now, there)| ir.icmp(IntPredicate::EQ, now, there)))
         });
         let present = ir.select_int(is_there, ir.sub(ir.i64(1), present), present);
         ir.store(places.present, present.into());
@@ -279,7 +279,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             address: begin_at,
             stride: memory.stride,
             depth: ir.add(ir.mul(before, k), of_last),
-            is_whole: conditions.into_iter().fold(ir.bool(true), |all, holds| ir.and(all, holds)),
+            is_whole: ir.all(conditions),
         })
     }
 }

@@ -213,10 +213,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let lanes = plan.block.lanes;
         let b: Vec<VectorValue<'c>> =
             (0..vectors).map(|vector| self.load_right(panel, plan, p, vector)).collect();
-        let word = match plan.contraction {
-            Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
-            Contraction::Dot(_) => ir.int_type(32).into(),
-        };
+        let word = self.word_of(product);
         let rows = (0..rows).flat_map(|row| {
             let a = self.load_left(&product.a, word, [ir.add(first_row, ir.i64(row)), p]);
             let a = ir.in_every_lane(a, lanes as u32);
@@ -225,6 +222,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let next =
             rows.zip(partial).map(|((a, b), sum)| self.add_product(plan, [a, b], sum.into_vector_value()));
         next.map(Value::from).collect()
+    }
+
+    /// What of `a` is multiplied at once in a lane.
+    pub(super) fn word_of(&self, product: &Product<'_, 'c>) -> BasicTypeEnum<'c> {
+        match product.plan.contraction {
+            Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
+            Contraction::Dot(_) => self.ir.int_type(32).into(),
+        }
     }
 
     /// What is multiplied at once in each lane, added to that lane of the sums.
@@ -265,7 +270,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if dot.adds {
             return result;
         }
-        ir.builder.build_int_add(sum, result, "").expect("the builder is positioned")
+        self.sum(sum, result)
+    }
+
+    /// Sums of integers or of floats, lane by lane.
+    pub(super) fn sum(&self, a: VectorValue<'c>, b: VectorValue<'c>) -> VectorValue<'c> {
+        let builder = &self.ir.builder;
+        let sum = match a.get_type().get_element_type() {
+            BasicTypeEnum::IntType(_) => builder.build_int_add(a, b, ""),
+            _ => builder.build_float_add(a, b, ""),
+        };
+        sum.expect("the builder is positioned")
     }
 
     fn multiply_add(&self, a: VectorValue<'c>, b: VectorValue<'c>, sum: VectorValue<'c>) -> VectorValue<'c> {
@@ -273,7 +288,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let positioned = "the builder is positioned";
         if matches!(sum.get_type().get_element_type(), BasicTypeEnum::IntType(_)) {
             let product = ir.builder.build_int_mul(a, b, "").expect(positioned);
-            return ir.builder.build_int_add(sum, product, "").expect(positioned);
+            return self.sum(sum, product);
         }
         if ir.features.fma {
             let operands = [a.as_basic_value_enum(), b.as_basic_value_enum(), sum.as_basic_value_enum()];
@@ -281,6 +296,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return fused.expect("fma has a result").into_vector_value();
         }
         let product = ir.builder.build_float_mul(a, b, "").expect(positioned);
-        ir.builder.build_float_add(sum, product, "").expect(positioned)
+        self.sum(sum, product)
     }
 }

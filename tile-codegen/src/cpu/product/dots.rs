@@ -8,12 +8,10 @@
 use super::super::region::Emitter;
 use super::Needed;
 use super::block::Product;
-use super::contraction::Contraction;
 use super::factor::Strided;
 use super::sums::SumsBlock;
 use crate::emit::{LoopHint, Value, vector_type};
-use inkwell::types::BasicTypeEnum;
-use inkwell::values::{IntValue, VectorValue};
+use inkwell::values::IntValue;
 
 impl<'c> Emitter<'_, 'c> {
     /// Multiplies the rows by whole vectors of columns, as many as are needed, as deep as they are: whole vectors as well.
@@ -55,11 +53,7 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
         let (lanes, group) = (plan.block.lanes, plan.contraction.group());
-        let element: BasicTypeEnum<'c> = match plan.contraction {
-            Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
-            Contraction::Dot(_) => ir.int_type(32).into(),
-        };
-        let vector = vector_type(element, lanes as u32).into();
+        let vector = vector_type(self.word_of(product), lanes as u32).into();
         let a = self.load_left(&product.a, vector, [row, step]).into_vector_value();
         let products = sums.iter().zip(0..).map(|(sum, further)| {
             let place = [ir.mul(step, ir.i64(group)), ir.add(first, ir.i64(further))];
@@ -67,14 +61,5 @@ impl<'c> Emitter<'_, 'c> {
             self.add_product(plan, [a, b], sum.into_vector_value()).into()
         });
         products.collect()
-    }
-
-    fn sum(&self, a: VectorValue<'c>, b: VectorValue<'c>) -> VectorValue<'c> {
-        let builder = &self.ir.builder;
-        let sum = match a.get_type().get_element_type() {
-            BasicTypeEnum::IntType(_) => builder.build_int_add(a, b, ""),
-            _ => builder.build_float_add(a, b, ""),
-        };
-        sum.expect("the builder is positioned")
     }
 }

@@ -185,19 +185,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// A matrix in its tensor, where its rows needn't be converted to be packed.
     pub(super) fn in_tensor(&self, matrix: &Strided<'c>, plan: &Plan) -> Option<InTensor<'c>> {
-        let ir = self.ir;
         let is_packed = matches!(matrix.origin, Origin::Tensor(_)) && is_packed(matrix.dtype, plan);
         if !is_packed || matrix.contiguous != 1 {
             return None;
         }
-        let ends = matrix.valid.into_iter().flatten().zip([plan.m, plan.k]);
-        let whole = ends.map(|(end, extent)| ir.icmp(IntPredicate::EQ, end, ir.i64(extent)));
         Some(InTensor {
             first: matrix.first,
             row: matrix.strides[0],
             element_bytes: matrix.dtype.bytes() as i64,
-            is_whole: whole.fold(ir.bool(true), |all, is_whole| ir.and(all, is_whole)),
+            is_whole: self.is_all_there(matrix, [plan.m, plan.k]),
         })
+    }
+
+    /// Whether all elements of a matrix with these extents exist.
+    pub(super) fn is_all_there(&self, matrix: &Strided<'c>, extents: [i64; 2]) -> IntValue<'c> {
+        let ir = self.ir;
+        let ends = matrix.valid.into_iter().flatten().zip(extents);
+        ir.all(ends.map(|(end, extent)| ir.icmp(IntPredicate::EQ, end, ir.i64(extent))))
     }
 
     fn stored_factor(&self, tile: ValueId, matrix: IntValue<'c>) -> Strided<'c> {

@@ -193,9 +193,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.and(same, ir.icmp(IntPredicate::EQ, before, now))
             });
         let given = next.iter().filter(|(scalar, _)| kept.given.contains(scalar));
-        let stays = given.fold(ir.bool(true), |all, &(scalar, then)| {
-            ir.and(all, ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value()))
-        });
+        let same = |&(scalar, then): &(ValueId, Value<'c>)| {
+            ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value())
+        };
+        let stays = ir.all(given.map(same));
         let keeping = Keeping { is_kept, stays, comes: self.differs(next) };
         ir.store(*is_there, ir.resize(keeping.is_wanted(ir), 64, false).into());
         Some(keeping)

@@ -193,6 +193,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             };
             ir.lanes_below(ir.up_to(place, end), lanes as u32)
         };
+        let is_all_there = from.valid.map(|_| self.is_all_there(from, extents));
         let this = std::cell::RefCell::new((&mut *self, give));
         let copy = |first: IntValue<'c>, place: IntValue<'c>, is_masked: bool| {
             let (emitter, give) = &mut *this.borrow_mut();
@@ -223,15 +224,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 each(last, lanes, &|place| copy(line, place, !is_whole || width % lanes != 0));
             }),
         };
-        let Some(valid) = from.valid else { return lines(true) };
-        let all =
-            valid.iter().zip(extents).map(|(&end, extent)| ir.icmp(IntPredicate::EQ, end, ir.i64(extent)));
-        let all = all.reduce(|a, b| ir.and(a, b)).expect("a matrix has two axes");
+        let Some(is_all_there) = is_all_there else { return lines(true) };
         let either = |is_whole| {
             lines(is_whole);
             Vec::new()
         };
-        ir.if_else(all, || either(true), || either(false));
+        ir.if_else(is_all_there, || either(true), || either(false));
     }
 
     /// Gives the rows of a matrix whose columns are contiguous: squares of it are read column by column and transposed.

@@ -74,12 +74,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
         matrix: IntValue<'c>,
     ) -> Option<InPlace<'c>> {
-        let ir = self.ir;
         match self.factor(product.operands[1], matrix, plan) {
             Factor::Strided(from) if self.reads_in_place(product, plan, from.contiguous) => {
-                let ends = from.valid.into_iter().flatten().zip([plan.k, plan.n]);
-                let whole = ends.map(|(end, extent)| ir.icmp(IntPredicate::EQ, end, ir.i64(extent)));
-                let is_read = whole.fold(ir.bool(true), |all, is_whole| ir.and(all, is_whole));
+                let is_read = self.is_all_there(&from, [plan.k, plan.n]);
                 Some(InPlace { from, is_read })
             }
             _ => None,
@@ -104,8 +101,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.icmp(IntPredicate::EQ, rest, ir.i64(0)),
             ir.icmp(IntPredicate::UGT, rows.depth, ir.i64(0)),
         ];
-        let is_read = conditions.into_iter().fold(ir.bool(true), |all, holds| ir.and(all, holds));
-        Some(InPlace { from: rows.from, is_read })
+        Some(InPlace { from: rows.from, is_read: ir.all(conditions) })
     }
 
     /// Whether a `b` may be read where it is that has neighbours along this axis: each element from memory once, in whole

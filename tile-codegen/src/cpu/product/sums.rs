@@ -21,23 +21,22 @@ pub(super) enum Start<V, C> {
 }
 
 impl<V, C> Start<V, C> {
-    /// The same where a condition holds, and else what is where they are stored.
-    pub(super) fn where_it_holds<'c>(self, ir: &Ir<'c>, condition: IntValue<'c>) -> Start<V, IntValue<'c>>
-    where
-        C: Into<IntValue<'c>>,
-    {
-        match self {
-            Start::InMemory => Start::InMemory,
-            Start::Number(value) => Start::NumberWhere(value, condition),
-            Start::NumberWhere(value, also) => Start::NumberWhere(value, ir.and(also.into(), condition)),
-        }
-    }
-
     fn map<W>(self, number: impl FnOnce(V) -> W) -> Start<W, C> {
         match self {
             Start::InMemory => Start::InMemory,
             Start::Number(value) => Start::Number(number(value)),
             Start::NumberWhere(value, condition) => Start::NumberWhere(number(value), condition),
+        }
+    }
+}
+
+impl<'c, V> Start<V, IntValue<'c>> {
+    /// The same where a condition holds, and else what is where they are stored.
+    pub(super) fn where_it_holds(self, ir: &Ir<'c>, condition: IntValue<'c>) -> Self {
+        match self {
+            Start::InMemory => Start::InMemory,
+            Start::Number(value) => Start::NumberWhere(value, condition),
+            Start::NumberWhere(value, also) => Start::NumberWhere(value, ir.and(also, condition)),
         }
     }
 }
