@@ -33,6 +33,13 @@ pub(super) struct Buffer<'c> {
     place: Place,
 }
 
+impl<'c> Buffer<'c> {
+    /// Its elements from this address on.
+    pub(super) fn from(&self, address: PointerValue<'c>) -> Buffer<'c> {
+        Buffer { address, ..*self }
+    }
+}
+
 impl<'a, 'c> Buffers<'a, 'c> {
     pub(super) fn new(
         ir: &'a Ir<'c>,
@@ -155,7 +162,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     /// What comes so many elements later in the same place.
     pub(super) fn further(&self, buffer: &Buffer<'c>, elements: IntValue<'c>) -> Buffer<'c> {
         let address = self.ir.element(self.element_type(buffer.dtype), buffer.address, elements);
-        Buffer { address, ..*buffer }
+        buffer.from(address)
     }
 
     /// Reads element `index`.

@@ -45,7 +45,7 @@ impl Processor {
 /// store ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 1, 10.4.6.2).
 fn x86_64(machine: &Machine) -> Processor {
     let (rows, lanes, steps) = match () {
-        () if machine.has("avx512f") => (12, 16, 1),
+        () if machine.has("avx512f") => (12, 16, 2),
         () if machine.has("fma") => (6, 8, 2),
         () => (4, 4, 2),
     };

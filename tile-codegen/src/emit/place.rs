@@ -108,4 +108,11 @@ impl<'c> Ir<'c> {
         let address = unsafe { self.builder.build_gep(ty, base, &[index], "") };
         address.expect("the builder is positioned")
     }
+
+    /// The same address, of which LLVM's loop passes don't know what it was made of, so that they compute it once.
+    pub(crate) fn of_its_own(&self, address: PointerValue<'c>) -> PointerValue<'c> {
+        let name = "llvm.launder.invariant.group";
+        let own = self.intrinsic(name, &[address.get_type().into()], &[address.into()]);
+        own.expect("it gives a pointer").into_pointer_value()
+    }
 }

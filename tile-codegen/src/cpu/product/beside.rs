@@ -16,9 +16,9 @@ use super::cell;
 use super::factor::{Factor, Strided, behind_transposition, streamed_load};
 use super::plan::{Plan, Products};
 use super::right::InPlace;
-use crate::emit::{Ir, LoopHint};
-use inkwell::IntPredicate;
+use crate::emit::Ir;
 use inkwell::values::{IntValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{Instance, RegionId, ValueId};
@@ -56,15 +56,30 @@ pub(super) struct Places<'c> {
     present: PointerValue<'c>,
     /// The matrix that the other one has: its address, the distance of its rows and how many there are; zeros for none.
     matrix: [PointerValue<'c>; 3],
-    /// How many vectors of the next matrix have been copied.
-    copied: PointerValue<'c>,
+    progress: Progress<'c>,
 }
 
 impl<'c> Places<'c> {
     fn new(ir: &Ir<'c>) -> Places<'c> {
-        let cell = || cell(ir, "beside");
-        Places { present: cell(), matrix: [cell(), cell(), cell()], copied: cell() }
+        let number = || cell(ir, ir.context.i64_type(), "beside");
+        let address = || cell(ir, ir.context.ptr_type(AddressSpace::default()), "beside");
+        let progress = Progress { from: address(), to: address(), column: number(), left: number() };
+        Places { present: number(), matrix: [number(), number(), number()], progress }
     }
+}
+
+/// How far the next matrix has been copied, in pieces of what a chunk of steps copies. Addresses move on from piece to piece:
+/// what computes them takes places of arithmetic from multiply-adds.
+#[derive(Clone, Copy)]
+struct Progress<'c> {
+    /// The rows of the next piece, in the tensor.
+    from: PointerValue<'c>,
+    /// The same in the first panel.
+    to: PointerValue<'c>,
+    /// The first column of the next piece.
+    column: PointerValue<'c>,
+    /// Pieces that are missing.
+    left: PointerValue<'c>,
 }
 
 impl Products<'_> {
@@ -88,12 +103,10 @@ pub(super) struct Beside<'c> {
     to: Buffer<'c>,
     /// Whether anything is packed.
     pub(super) is_packed: IntValue<'c>,
-    /// Vectors of the next matrix, or none.
-    vectors: IntValue<'c>,
-    copied: PointerValue<'c>,
+    progress: Progress<'c>,
     /// Vectors of a row that a chunk of steps copies.
     of_chunk: i64,
-    /// Vectors that a register block copies.
+    /// Rows of `b` from what a chunk copies to what the next register block's does.
     of_block: i64,
 }
 
@@ -177,67 +190,78 @@ impl<'a, 'c> Emitter<'a, 'c> {
         for (cell, value) in places.matrix.into_iter().zip(matrix) {
             ir.store(cell, ir.select_int(is_packed, value, ir.i64(0)).into());
         }
-        ir.store(places.copied, ir.i64(0).into());
-        let (group, of_row) = (plan.contraction.group(), plan.n / plan.block.lanes);
-        let vectors = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
         let of_chunk = vectors_of_chunk(plan)?;
         let number = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
-        let other = ir.sub(ir.i64(1), number);
-        Some(Beside {
-            from: rows.from,
-            to: self.place_of_packed_b(result, plan, other),
-            is_packed,
-            vectors: ir.select_int(is_packed, vectors, ir.i64(0)),
-            copied: places.copied,
-            of_chunk,
-            of_block: of_chunk * plan.chunks(),
-        })
+        let to = self.place_of_packed_b(result, plan, ir.sub(ir.i64(1), number));
+        let (progress, group) = (places.progress, plan.contraction.group());
+        let of_row = plan.n / plan.block.lanes / of_chunk;
+        let pieces = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
+        ir.store(progress.from, rows.from.first().into());
+        ir.store(progress.to, to.address.into());
+        ir.store(progress.column, ir.i64(0).into());
+        ir.store(progress.left, ir.select_int(is_packed, pieces, ir.i64(0)).into());
+        let of_block = (plan.chunks() / of_row).max(1) * group;
+        Some(Beside { from: rows.from, to, is_packed, progress, of_chunk, of_block })
     }
 
     /// Copies what a chunk of steps is to copy, and asks for what the next register block's chunk will.
     pub(super) fn pack_chunk(&self, beside: &Beside<'c>, plan: &Plan) {
         let ir = self.ir;
-        let first = ir.load(ir.context.i64_type().into(), beside.copied).into_int_value();
-        ir.if_then(ir.icmp(IntPredicate::ULT, first, beside.vectors), || {
-            let [place, asked] = [first, ir.add(first, ir.i64(beside.of_block))].map(|vector| {
-                let last = ir.sub(beside.vectors, ir.i64(beside.of_chunk));
-                self.place_of(plan, ir.lesser(vector, last))
-            });
+        let left = self.left_of(beside);
+        ir.if_then(ir.icmp(IntPredicate::NE, left, ir.i64(0)), || {
+            let (rows, column) = self.pack_piece(beside, plan, left);
             for vector in 0..beside.of_chunk {
-                let further = |[row, column]: [IntValue<'c>; 2]| {
-                    [row, ir.add(column, ir.i64(vector * plan.block.lanes))]
-                };
-                self.pack_vector(beside, plan, further(place));
+                let column = ir.add(column, ir.i64(vector * plan.block.lanes));
                 for line in 0..plan.contraction.group() {
-                    let [row, column] = further(asked);
-                    let address = self.address_in(&beside.from, [ir.add(row, ir.i64(line)), column]);
-                    ir.prefetch_for_later(address);
+                    let row = ir.i64(beside.of_block + line);
+                    ir.prefetch_for_later(self.address_in(&rows, [row, column]));
                 }
             }
-            ir.store(beside.copied, ir.add(first, ir.i64(beside.of_chunk)).into());
         });
     }
 
     /// Copies what register blocks have left: those of a tile at the edge are fewer.
     pub(super) fn pack_rest(&self, beside: &Beside<'c>, plan: &Plan) {
-        let ir = self.ir;
-        let first = ir.load(ir.context.i64_type().into(), beside.copied).into_int_value();
-        ir.hinted_loop((first, beside.vectors, ir.i64(1)), LoopHint::Rolled, &[], |number, _| {
-            self.pack_vector(beside, plan, self.place_of(plan, number));
-            Vec::new()
+        let is_some = |ir: &Ir<'c>| ir.icmp(IntPredicate::NE, self.left_of(beside), ir.i64(0));
+        self.ir.while_loop(is_some(self.ir), &[], |_| {
+            self.pack_piece(beside, plan, self.left_of(beside));
+            (is_some(self.ir), Vec::new())
         });
     }
 
-    fn pack_vector(&self, beside: &Beside<'c>, plan: &Plan, [row, column]: [IntValue<'c>; 2]) {
-        let vector = self.joined_rows(&beside.from, plan, [row, column]);
-        self.buffers.store_as(&beside.to, plan.place_of_b(self.ir, [row, column]), vector.into());
+    /// Pieces that are missing.
+    fn left_of(&self, beside: &Beside<'c>) -> IntValue<'c> {
+        self.ir.load(self.ir.context.i64_type().into(), beside.progress.left).into_int_value()
     }
 
-    /// The row and the column of the first element of a vector of `b`.
-    fn place_of(&self, plan: &Plan, vector: IntValue<'c>) -> [IntValue<'c>; 2] {
-        let (ir, of_row) = (self.ir, self.ir.i64(plan.n / plan.block.lanes));
-        let row = ir.mul(ir.udiv(vector, of_row), ir.i64(plan.contraction.group()));
-        [row, ir.mul(ir.urem(vector, of_row), ir.i64(plan.block.lanes))]
+    /// Copies the next of so many pieces; its rows, and its first column.
+    fn pack_piece(
+        &self,
+        beside: &Beside<'c>,
+        plan: &Plan,
+        left: IntValue<'c>,
+    ) -> (Strided<'c>, IntValue<'c>) {
+        let (ir, progress, i64) = (self.ir, beside.progress, self.ir.context.i64_type());
+        let (group, lanes, width) = (plan.contraction.group(), plan.block.lanes, plan.block.width());
+        let [from, to] = [progress.from, progress.to].map(|cell| {
+            ir.load(ir.context.ptr_type(AddressSpace::default()).into(), cell).into_pointer_value()
+        });
+        let column = ir.load(i64.into(), progress.column).into_int_value();
+        let (rows, panels) = (beside.from.from(from), beside.to.from(to));
+        for vector in 0..beside.of_chunk {
+            let place = [ir.i64(0), ir.add(column, ir.i64(vector * lanes))];
+            let joined = self.joined_rows(&rows, plan, place);
+            self.buffers.store_as(&panels, plan.place_of_b(ir, place), joined.into());
+        }
+        let next = ir.add(column, ir.i64(beside.of_chunk * lanes));
+        let is_last = ir.icmp(IntPredicate::EQ, next, ir.i64(plan.n));
+        let below = self.address_in(&rows, [ir.i64(group), ir.i64(0)]);
+        let panels_below = self.buffers.further(&panels, ir.i64(width * group)).address;
+        ir.store(progress.from, ir.select(is_last, below.into(), from.into()));
+        ir.store(progress.to, ir.select(is_last, panels_below.into(), to.into()));
+        ir.store(progress.column, ir.select_int(is_last, ir.i64(0), next).into());
+        ir.store(progress.left, ir.sub(left, ir.i64(1)).into());
+        (rows, column)
     }
 
     /// What these turns of a loop read of `b`; `None` where nobody can know before them.

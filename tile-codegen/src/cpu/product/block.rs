@@ -6,7 +6,7 @@ use super::ahead::{Ahead, CHUNK, Share};
 use super::beside::{Beside, PackedB};
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
-use super::left::Left;
+use super::left::{Left, LeftRow};
 use super::plan::Plan;
 use super::right::{Panel, Right};
 use super::sums::{Start, Sums, SumsBlock};
@@ -135,11 +135,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         [i, j]: [IntValue<'c>; 2],
     ) {
         let (ir, plan) = (self.ir, product.plan);
-        let initial = self.first_sums(product.sums, plan, block, [i, j]);
+        let initial = self.first_sums(product.sums, plan, block);
         let shares: Vec<Share<'c>> =
             product.meanwhile.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         self.ask_for_sums(product.sums, plan, block, [i, j]);
-        let finals = self.outer_products(product, block, (i, panel), &shares, initial);
+        let rows = self.rows_of_left(&product.a, i, block.rows);
+        let products = self.outer_products(product, block, (&rows, panel), &shares, initial);
+        let finals = self.with_sums_in_memory(product.sums, plan, (block, [i, j]), products);
         self.store_sums(product.sums, plan, (block, [i, j]), &finals);
     }
 
@@ -149,18 +151,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        place: (IntValue<'c>, &Panel<'c>),
+        factors: (&[LeftRow<'c>], &Panel<'c>),
         shares: &[Share<'c>],
         initial: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
         let ([begin, end], at_once) = (product.steps, plan.block.steps);
-        let (before, partial) = match at_once {
-            1 => (begin, initial),
-            _ => {
-                let odd = ir.add(begin, ir.urem(ir.sub(end, begin), ir.i64(at_once)));
-                (odd, self.steps(product, block, place, (begin, odd, 1), &initial))
-            }
+        let (before, partial) = if plan.has_whole_turns() {
+            (begin, initial)
+        } else {
+            let odd = ir.add(begin, ir.urem(ir.sub(end, begin), ir.i64(at_once)));
+            (odd, self.steps(product, block, factors, (begin, odd, 1), &initial))
         };
         let range = (before, end, ir.i64(CHUNK));
         ir.hinted_loop(range, LoopHint::Rolled, &partial, |first, partial| {
@@ -170,7 +171,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.pack_chunk(beside, plan);
             }
             let end = ir.lesser(ir.add(first, ir.i64(CHUNK)), end);
-            self.steps(product, block, place, (first, end, at_once), partial)
+            self.steps(product, block, factors, (first, end, at_once), partial)
         })
     }
 
@@ -179,7 +180,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        (first_row, panel): (IntValue<'c>, &Panel<'c>),
+        (a, panel): (&[LeftRow<'c>], &Panel<'c>),
         (from, to, at_once): (IntValue<'c>, IntValue<'c>, i64),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
@@ -187,7 +188,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let of_rows = |rows: i64| {
             let (sums, others) = partial.split_at((rows * block.vectors) as usize);
             let step = |p, sums: &[Value<'c>]| {
-                self.outer_product(product, (rows, block.vectors), (first_row, panel, p), sums)
+                self.outer_product(product, block.vectors, (&a[..rows as usize], panel, p), sums)
             };
             let range = (from, to, ir.i64(at_once));
             let sums = ir.hinted_loop(range, LoopHint::Rolled, sums, |p, sums| {
@@ -205,8 +206,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn outer_product(
         &self,
         product: &Product<'_, 'c>,
-        (rows, vectors): (i64, i64),
-        (first_row, panel, p): (IntValue<'c>, &Panel<'c>, IntValue<'c>),
+        vectors: i64,
+        (a, panel, p): (&[LeftRow<'c>], &Panel<'c>, IntValue<'c>),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
@@ -214,8 +215,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let b: Vec<VectorValue<'c>> =
             (0..vectors).map(|vector| self.load_right(panel, plan, p, vector)).collect();
         let word = self.word_of(product);
-        let rows = (0..rows).flat_map(|row| {
-            let a = self.load_left(&product.a, word, [ir.add(first_row, ir.i64(row)), p]);
+        let rows = a.iter().flat_map(|row| {
+            let a = self.load_left(row, word, p);
             let a = ir.in_every_lane(a, lanes as u32);
             b.iter().map(move |&b| (a, b))
         });

@@ -9,6 +9,7 @@ use super::super::region::Emitter;
 use super::Needed;
 use super::block::Product;
 use super::factor::Strided;
+use super::left::LeftRow;
 use super::sums::SumsBlock;
 use crate::emit::{LoopHint, Value, vector_type};
 use inkwell::values::IntValue;
@@ -31,30 +32,32 @@ impl<'c> Emitter<'_, 'c> {
     fn dots_of_row(&self, product: &Product<'_, 'c>, b: &Strided<'c>, place: [IntValue<'c>; 2]) {
         let (ir, plan, lanes) = (self.ir, product.plan, product.plan.block.lanes);
         let block = SumsBlock { rows: 1, has_last_row: None, vectors: 1, last: lanes };
-        let first = self.first_sums(product.sums, plan, block, place)[0].into_vector_value();
+        let first = self.first_sums(product.sums, plan, block)[0].into_vector_value();
         self.ask_for_sums(product.sums, plan, block, place);
         let zeros = vec![first.get_type().const_zero().into(); lanes as usize];
         let range = (product.steps[0], product.steps[1], ir.i64(lanes));
+        let row = &self.rows_of_left(&product.a, place[0], 1)[0];
         let partial = ir.hinted_loop(range, LoopHint::Rolled, &zeros, |step, sums| {
-            self.step_of_dots(product, b, (step, place), sums)
+            self.step_of_dots(product, (row, b), (step, place[1]), sums)
         });
         let partial = partial.into_iter().map(|sums| sums.into_vector_value()).collect();
         let sums = ir.transposed(partial).into_iter().fold(first, |all, sums| self.sum(all, sums));
-        self.store_sums(product.sums, plan, (block, place), &[sums.into()]);
+        let sums = self.with_sums_in_memory(product.sums, plan, (block, place), vec![sums.into()]);
+        self.store_sums(product.sums, plan, (block, place), &sums);
     }
 
     /// A vector of the row times one of each column.
     fn step_of_dots(
         &self,
         product: &Product<'_, 'c>,
-        b: &Strided<'c>,
-        (step, [row, first]): (IntValue<'c>, [IntValue<'c>; 2]),
+        (row, b): (&LeftRow<'c>, &Strided<'c>),
+        (step, first): (IntValue<'c>, IntValue<'c>),
         sums: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
         let (lanes, group) = (plan.block.lanes, plan.contraction.group());
         let vector = vector_type(self.word_of(product), lanes as u32).into();
-        let a = self.load_left(&product.a, vector, [row, step]).into_vector_value();
+        let a = self.load_left(row, vector, step).into_vector_value();
         let products = sums.iter().zip(0..).map(|(sum, further)| {
             let place = [ir.mul(step, ir.i64(group)), ir.add(first, ir.i64(further))];
             let b = self.packed_vector(b, self.address_in(b, place), None, (lanes * group) as u32, plan);

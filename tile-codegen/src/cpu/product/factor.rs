@@ -51,6 +51,18 @@ impl Strided<'_> {
     }
 }
 
+impl<'c> Strided<'c> {
+    /// Where the first element is.
+    pub(super) fn first(&self) -> PointerValue<'c> {
+        self.first
+    }
+
+    /// The same from this address on, of which all is there that is read.
+    pub(super) fn from(&self, first: PointerValue<'c>) -> Strided<'c> {
+        Strided { first, valid: None, ..self.clone() }
+    }
+}
+
 /// Where a tensor has a matrix.
 pub(super) struct Memory<'c> {
     pub(super) address: PointerValue<'c>,

@@ -118,7 +118,7 @@ pub(super) struct Memory<'c> {
 impl Products<'_> {
     /// What an entry knows at its begin, by the tile that a product gives: nothing is kept from an entry to the next.
     pub(super) fn kept_by_entry<'c>(&self, ir: &Ir<'c>) -> HashMap<ValueId, Memory<'c>> {
-        let cell = || cell(ir, "kept");
+        let cell = || cell(ir, ir.context.i64_type(), "kept");
         let memory = |kept: &Kept| Memory {
             is_there: cell(),
             given: (0..kept.given.len() + RANGE).map(|_| cell()).collect(),

@@ -37,6 +37,14 @@ pub(super) struct Left<'c> {
     buffer: Option<Buffer<'c>>,
 }
 
+/// A row of `a`.
+pub(super) struct LeftRow<'c> {
+    address: PointerValue<'c>,
+    column: i64,
+    dtype: DType,
+    buffer: Option<Buffer<'c>>,
+}
+
 /// The tensor's part that is `a` of a multiplication.
 pub(super) struct TensorA<'c> {
     /// Whether it is read there.
@@ -82,20 +90,34 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// What of `a` register blocks multiply at once: in this row, at this step along K.
+    /// So many rows of `a`, from this one on.
+    ///
+    /// LLVM is kept from knowing how far they lie apart: it would add that up from row to row in every step along K, and where
+    /// additions and multiply-adds share places of arithmetic, as on Intel's processors, each takes the place of another.
+    pub(super) fn rows_of_left(&self, left: &Left<'c>, first: IntValue<'c>, rows: i64) -> Vec<LeftRow<'c>> {
+        let (ir, ty) = (self.ir, self.buffers.element_type(left.dtype));
+        let row = |number: i64| {
+            let before = ir.mul(ir.add(first, ir.i64(number)), left.row);
+            let address = ir.of_its_own(ir.offset(ty, left.first, before));
+            LeftRow { address, column: left.column, dtype: left.dtype, buffer: left.buffer }
+        };
+        (0..rows).map(row).collect()
+    }
+
+    /// What of a row of `a` register blocks multiply at once, at this step along K.
     pub(super) fn load_left(
         &self,
-        left: &Left<'c>,
+        row: &LeftRow<'c>,
         ty: BasicTypeEnum<'c>,
-        [row, step]: [IntValue<'c>; 2],
+        step: IntValue<'c>,
     ) -> Value<'c> {
         let ir = self.ir;
-        let at = ir.add(ir.mul(row, left.row), ir.mul(step, ir.i64(left.column)));
-        match &left.buffer {
-            Some(buffer) => self.buffers.load_as(buffer, ty, at),
+        let at = ir.mul(step, ir.i64(row.column));
+        match row.buffer {
+            Some(buffer) => self.buffers.load_as(&buffer.from(row.address), ty, at),
             None => {
-                let address = ir.element(self.buffers.element_type(left.dtype), left.first, at);
-                ir.load_at(ty, address, Some(left.dtype.bytes() as u32))
+                let address = ir.element(self.buffers.element_type(row.dtype), row.address, at);
+                ir.load_at(ty, address, Some(row.dtype.bytes() as u32))
             }
         }
     }

@@ -35,6 +35,7 @@ use ahead::Next;
 use beside::{Places, Turns};
 use block::Meanwhile;
 use inkwell::IntPredicate;
+use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
 use keep::Memory;
 use plan::Plan;
@@ -64,10 +65,11 @@ impl<'c> Memories<'c> {
     }
 }
 
-/// A number on the stack, 0 at the begin of an entry.
-fn cell<'c>(ir: &Ir<'c>, name: &str) -> PointerValue<'c> {
-    let cell = ir.builder.build_alloca(ir.context.i64_type(), name).expect("the builder is positioned");
-    ir.store(cell, ir.i64(0).into());
+/// A number or an address on the stack, 0 at the begin of an entry.
+fn cell<'c>(ir: &Ir<'c>, ty: impl BasicType<'c>, name: &str) -> PointerValue<'c> {
+    let ty = ty.as_basic_type_enum();
+    let cell = ir.builder.build_alloca(ty, name).expect("the builder is positioned");
+    ir.store(cell, ty.const_zero());
     cell
 }
 

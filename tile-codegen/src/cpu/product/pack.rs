@@ -71,7 +71,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         depth
     }
 
-    /// How deep a product is: as far as one of the factors has elements, where both have zeros behind.
+    /// How deep a product is: as far as one of the factors has elements, where both have zeros behind, in whole turns of the
+    /// register blocks' loop where a product has such.
     pub(super) fn depth_of(&self, a: &Factor<'c>, b: &Factor<'c>, plan: &Plan) -> IntValue<'c> {
         let ir = self.ir;
         let ends = |factor: &Factor<'c>, axis: usize| match factor {
@@ -80,11 +81,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             _ => None,
         };
-        let group = plan.contraction.group();
+        let at_once = plan.contraction.group() * if plan.has_whole_turns() { plan.block.steps } else { 1 };
         match (ends(a, 1), ends(b, 0)) {
             (Some(a), Some(b)) => {
                 let depth = ir.greater(a, b);
-                ir.mul(ir.udiv(ir.add(depth, ir.i64(group - 1)), ir.i64(group)), ir.i64(group))
+                ir.mul(ir.udiv(ir.add(depth, ir.i64(at_once - 1)), ir.i64(at_once)), ir.i64(at_once))
             }
             _ => ir.i64(plan.k),
         }

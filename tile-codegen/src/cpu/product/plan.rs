@@ -153,6 +153,11 @@ impl Plan {
         self.k * self.turns
     }
 
+    /// Whether all steps along K make whole turns of the register blocks' loop.
+    pub(super) fn has_whole_turns(&self) -> bool {
+        self.k % (self.block.steps * self.contraction.group()) == 0
+    }
+
     /// Register blocks of a product.
     pub(super) fn blocks(&self) -> i64 {
         self.panels() * self.blocks_of_rows()

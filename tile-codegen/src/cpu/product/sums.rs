@@ -93,17 +93,32 @@ impl<'c> Emitter<'_, 'c> {
         Sums { c, start: start.map(|start| self.scalar(start)), to, stride, direct: direct.cloned() }
     }
 
-    /// What the sums of a register block begin with.
-    pub(super) fn first_sums(
+    /// What the sums of a register block begin with: a number, or nothing, where [`Self::with_sums_in_memory`] adds to them.
+    pub(super) fn first_sums(&self, sums: &Sums<'c>, plan: &Plan, block: SumsBlock<'c>) -> Vec<Value<'c>> {
+        let ir = self.ir;
+        let none = self.buffers.element_type(sums.c.dtype).const_zero();
+        let first = match sums.start {
+            Start::InMemory => none,
+            Start::Number(start) => start,
+            Start::NumberWhere(start, condition) => ir.select(condition, start, none),
+        };
+        vec![ir.in_every_lane(first, plan.block.lanes as u32).into(); block.places().count()]
+    }
+
+    /// The products that a register block has added up, with the sums to which they are added where these are in memory.
+    ///
+    /// They are read at the end, as the processor asks for them while it still multiplies: multiply-adds that begin with them
+    /// wait for the second cache.
+    pub(super) fn with_sums_in_memory(
         &self,
         sums: &Sums<'c>,
         plan: &Plan,
-        block: SumsBlock<'c>,
-        [i, j]: [IntValue<'c>; 2],
+        (block, [i, j]): (SumsBlock<'c>, [IntValue<'c>; 2]),
+        products: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
         let (ir, lanes) = (self.ir, plan.block.lanes);
-        let load = || {
-            let load = |(row, vector): (i64, i64)| {
+        let add = || {
+            let add = |((row, vector), product): ((i64, i64), &Value<'c>)| {
                 // In place of a row that isn't there the first one is read, and what becomes of it isn't stored.
                 let row = match block.has_last_row.filter(|_| row + 1 == block.rows) {
                     Some(has) => ir.select_int(has, ir.i64(row), ir.i64(0)),
@@ -112,15 +127,15 @@ impl<'c> Emitter<'_, 'c> {
                 let row = ir.mul(ir.add(i, row), ir.i64(plan.n));
                 let at = ir.add(ir.add(row, j), ir.i64(vector * lanes));
                 let mask = self.mask_of(plan, block, vector);
-                Value::from(self.buffers.load_lanes(&sums.c, at, mask, lanes as u32))
+                let sum = self.buffers.load_lanes(&sums.c, at, mask, lanes as u32);
+                self.sum(sum, product.into_vector_value()).into()
             };
-            block.places().map(load).collect()
+            block.places().zip(&products).map(add).collect()
         };
-        let repeat = |start| vec![ir.in_every_lane(start, lanes as u32).into(); block.places().count()];
         match sums.start {
-            Start::InMemory => load(),
-            Start::Number(start) => repeat(start),
-            Start::NumberWhere(start, condition) => ir.if_else(condition, || repeat(start), load),
+            Start::InMemory => add(),
+            Start::Number(_) => products,
+            Start::NumberWhere(_, condition) => ir.if_else(condition, || products.clone(), add),
         }
     }
 
