@@ -41,13 +41,14 @@ impl Processor {
 
 /// With 32 vector registers of 512 bits 24 are sums, two a row of `b`, and one what of `a` is in every lane; with 16 of 256
 /// they are 12, two and one, where a multiply-add needs none for the product. A step of these takes six clocks, in which the
-/// processor also begins what the loop is made of; two in a turn leave it room. Stores past the caches are ordered by no other
+/// processor also begins what the loop is made of, and where it counts in the places of multiply-adds it loses some of them;
+/// two steps in a turn leave it room. Stores past the caches are ordered by no other
 /// store ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 1, 10.4.6.2).
 fn x86_64(machine: &Machine) -> Processor {
-    let (rows, lanes, steps) = match () {
-        () if machine.has("avx512f") => (12, 16, 2),
-        () if machine.has("fma") => (6, 8, 2),
-        () => (4, 4, 2),
+    let (rows, lanes) = match () {
+        () if machine.has("avx512f") => (12, 16),
+        () if machine.has("fma") => (6, 8),
+        () => (4, 4),
     };
     Processor {
         features: Features {
@@ -59,7 +60,7 @@ fn x86_64(machine: &Machine) -> Processor {
             ..Features::NONE
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
-        block: RegisterBlock { rows, vectors: 2, lanes, steps },
+        block: RegisterBlock { rows, vectors: 2, lanes, steps: 2 },
         asks_near: machine.has(BRINGS_NEAR) && machine.has("avx512f"),
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }
