@@ -167,6 +167,8 @@ impl VisitMut for Rewrite {
 
     fn visit_generic_argument_mut(&mut self, _: &mut syn::GenericArgument) {}
 
+    fn visit_expr_const_mut(&mut self, _: &mut syn::ExprConst) {}
+
     fn visit_expr_repeat_mut(&mut self, repeat: &mut ExprRepeat) {
         self.visit_expr_mut(&mut repeat.expr);
     }

@@ -95,6 +95,7 @@ impl VisitMut for Marks {
         if let Some(scope) = self.visible.last_mut() {
             scope.push(Bound { name: pattern.ident.clone(), has_value: true });
         }
+        visit_mut::visit_pat_ident_mut(self, pattern);
     }
 
     /// A closure assigns nothing from around it.

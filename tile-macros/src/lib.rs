@@ -145,7 +145,7 @@ pub fn kernels(items: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Fields are tiles, scalars, arrays and tuples of these, and other such structs; a compile error names a field
+/// So is a tuple struct, `struct Sums(Tile<f32, 2>, Tile<f32, 2>);`. Fields are tiles, scalars, arrays and tuples of these, and other such structs; a compile error names a field
 /// that is something else.
 #[proc_macro_derive(TileStruct)]
 pub fn tile_struct(item: TokenStream) -> TokenStream {

@@ -103,7 +103,7 @@ impl Lowering {
         let parameters: Vec<Parameter<'_>> = inputs.collect();
         self.check_count(&name, &parameters, arguments.len(), call.span())?;
         let text = self.text_of(helper, defined);
-        let mut site = self.site(&name, call);
+        let mut site = self.site(&name, call.func.span());
         let text = self.bind_generics(&mut site, text, helper, call)?;
         let outer = self.scopes.isolate();
         let callers = std::mem::replace(&mut self.text, Rc::new(text));
@@ -116,8 +116,8 @@ impl Lowering {
     }
 
     /// A call from the current place.
-    pub(super) fn site(&self, name: &str, call: &ExprCall) -> Call {
-        let (span, is_foreign) = (call.func.span(), self.text.is_foreign);
+    pub(super) fn site(&self, name: &str, span: Span) -> Call {
+        let is_foreign = self.text.is_foreign;
         Call { name: name.to_owned(), span, is_foreign, constants: HashMap::new() }
     }
 

@@ -1,22 +1,28 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
-use super::arguments::is_of_arguments;
+use super::iterators::unwrapped;
 use super::movement::is_movement;
 use super::names;
 use super::{Lowered, Lowering, kind};
 use crate::span::Spanned;
 use crate::value::Val;
-use syn::ExprMethodCall;
+use syn::{Expr, ExprMethodCall};
 use tile_ir::ops::{BinaryOp, Predicate, ReduceOp};
 use tile_ir::{Op, ValueId};
 
 impl Lowering {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
+        if let Expr::Range(range) = unwrapped(&call.receiver) {
+            return self.range_method(range, call);
+        }
         let receiver = self.expression(&call.receiver)?;
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::Optional(_, given) => self.optional_method(given, call),
-            ref array if call.method == "len" && is_of_arguments(array) => self.length(array, call),
+            ref array @ (Val::List(_) | Val::Arguments(..)) if call.method == "len" => {
+                self.length(array, call)
+            }
+            Val::List(values) => self.list_method(values, call),
             Val::Windows(tensor, ref windows) => self.windows_method(tensor, windows, call),
             Val::WindowsView(tensor, ref windows, ref tile) => {
                 self.windows_view_method(tensor, windows, tile, call)
@@ -30,9 +36,11 @@ impl Lowering {
             other => {
                 let message = format!("{} has no methods in a kernel", kind(&other));
                 let help = match (&other, call.method.to_string().as_str()) {
-                    (Val::List(_), "len") => "its length is that of its type",
-                    (Val::List(_) | Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
+                    (Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
                     (_, "clone") => "values of kernels are `Copy`; leave the call out",
+                    (Val::Record(record, _), name) => &format!(
+                        "write a function, `#[tile_fn] fn {name}(state: {record}, …) -> {record}`, and call it: `state = {name}(state, …)`"
+                    ),
                     _ => "use its parts",
                 };
                 self.error(call.method.span(), message, help)
@@ -125,16 +133,19 @@ impl Lowering {
             let spans = [call.receiver.span(), arguments.spans[0]];
             return self.arithmetic(op, receiver, &arguments.values[0], call.span(), spans);
         }
+        if let "ln" | "log" = name.as_str() {
+            return self.logarithm(receiver, call);
+        }
         let comparison = Predicate::from_name(&name).is_some();
         if !comparison && let Some(value) = self.leaf_method(receiver, call)? {
             return Ok(value);
         }
-        let help = match name.as_str() {
-            "item" => "this is a scalar already; leave the call out",
-            "cast" => "scalars are converted with `as`",
-            _ => "scalars have operators, `as` and the mathematical functions",
-        };
-        self.no_method("a scalar", call, help)
+        match name.as_str() {
+            "clamp" => self.clamp_scalar(receiver, call),
+            "powi" => self.powi_scalar(receiver, call),
+            "to_bits" => self.to_bits(receiver, call),
+            _ => self.no_method("a scalar", call, &names::help_of_scalar(&name)),
+        }
     }
 
     /// `m.div_ceil(BM)` of known extents.
