@@ -22,7 +22,7 @@ fn adapters<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
         tiles[k] += weight;
     }
     for &tile in &tiles {
-        if (tile - tile).sum(0).item() > 0.0 {
+        if (tile - tile.abs()).sum(0).item() > 0.0 {
             continue;
         }
         sum += tile;

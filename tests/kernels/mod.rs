@@ -34,6 +34,7 @@ mod losses;
 mod margins;
 mod matrices;
 mod messages;
+mod methods;
 mod movement;
 mod optional;
 mod optional_outputs;

@@ -53,7 +53,7 @@ fn chosen<const B: usize>(kinds: &Tensor<i32, 6>, x: &Tensor<f32, n>, y: &mut Te
         sums.0 = match step {
             Step { kind: 0, .. } => before,
             Step { kind: 1..=2, by } if by > 1.5 => before + by,
-            Step { kind: kind @ (1 | 2 | 3), .. } => before * kind as f32,
+            Step { kind: kind @ (1 | 3), .. } => before * kind as f32,
             Step { .. } => before - 1.0,
         };
         sums.1 += match [step.kind, 3] {
@@ -100,7 +100,7 @@ fn later<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     } else {
         factor = t;
         offset = -1;
-        zeros = t - t;
+        zeros = t * 0.0;
     }
     let mut last;
     let mut sum = zeros;
@@ -109,9 +109,13 @@ fn later<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
         sum += last;
     }
     let found;
+    let mut k = 0;
     loop {
-        found = sum + offset as f32;
-        break;
+        k += 1;
+        if k > i {
+            found = sum + offset as f32;
+            break;
+        }
     }
     y.store_masked(found);
 }
@@ -134,7 +138,8 @@ fn ranges<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     let inside = (1..3).contains(&i) || (..=-5).contains(&k) || (7..).contains(&(i + 3));
     // It wraps, as everywhere in a kernel.
     let wrapped = matches!(k + i32::MAX, i32::MIN..=-1 if i < 5);
-    y.store_masked(t * 0 + (if inside { 1 } else { 0 }) + (if wrapped { 10 } else { 0 }));
+    let ones = if inside { 1 } else { 0 };
+    y.store_masked(Tile::full([B], ones + if wrapped { 10 } else { 0 }));
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Lowering {
                 if name == "from_bits"
                     && let Some(dtype) = DType::from_rust_name(owner) =>
             {
-                self.from_bits(dtype, call)
+                self.float_of_bits(dtype, call)
             }
             _ if names::is_known(path) => self.function(&name, path, call),
             _ if is_of_struct(path) => self.tuple_struct(&name, call),

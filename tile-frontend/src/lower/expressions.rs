@@ -150,6 +150,9 @@ impl Lowering {
         }
         let segments: Vec<String> =
             path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if let Some(item) = self.text.helpers.constant(&segments.join("::")).cloned() {
+            return self.module_constant(&item);
+        }
         match constant_of(&segments) {
             Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
             Some((Constant::Int(value), dtype)) => self.typed(Literal::Int(value), dtype, path.span()),
@@ -274,10 +277,11 @@ fn help_of_path(segments: &[String]) -> String {
              `T::NAN`"
                 .to_owned()
         }
+        "Rounding" => "a direction stands in the call: `x.cast_with::<f16>(Rounding::Up)`".to_owned(),
         owner if is_type(owner) && (!is_constant || name.len() == 1) => super::unknown::OF_ENUMS.to_owned(),
         _ => format!(
-            "constants of types and other modules aren't seen: write `const {name}: f32 = …;` beside the kernel, in a module with \
-             `#[tile_kernels]`"
+            "constants of other modules, and of types whose `impl` has no `#[tile_fn]`, aren't seen: write `const {name}: f32 = …;` \
+             beside the kernel, in a module with `#[tile_kernels]`"
         ),
     }
 }

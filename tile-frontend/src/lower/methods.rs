@@ -4,9 +4,10 @@ use super::iterators::unwrapped;
 use super::movement::is_movement;
 use super::names;
 use super::{Lowered, Lowering, kind};
+use crate::helpers::Helper;
 use crate::span::Spanned;
 use crate::value::Val;
-use syn::{Expr, ExprMethodCall};
+use syn::{Expr, ExprMethodCall, parse_quote};
 use tile_ir::ops::{BinaryOp, Predicate, ReduceOp};
 use tile_ir::{Op, ValueId};
 
@@ -33,19 +34,41 @@ impl Lowering {
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
             Val::Poison => Err(super::Reported),
+            Val::Record(ref record, _) => match self.method_of(record, call) {
+                Some((helper, path)) => self.call_method(&helper, receiver, path, call),
+                None => {
+                    let name = &call.method;
+                    let known = self.text.helpers.methods_of(record);
+                    let help = if known.is_empty() {
+                        format!(
+                            "write `#[tile_fn] impl {record} {{ fn {name}(self, …) -> Self {{ … }} }}` beside the kernel, in a module with `#[tile_kernels]`"
+                        )
+                    } else {
+                        format!("it has {}", known.join(", "))
+                    };
+                    self.no_method(&format!("`{record}`"), call, &help)
+                }
+            },
             other => {
                 let message = format!("{} has no methods in a kernel", kind(&other));
                 let help = match (&other, call.method.to_string().as_str()) {
                     (Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
                     (_, "clone") => "values of kernels are `Copy`; leave the call out",
-                    (Val::Record(record, _), name) => &format!(
-                        "write a function, `#[tile_fn] fn {name}(state: {record}, …) -> {record}`, and call it: `state = {name}(state, …)`"
-                    ),
                     _ => "use its parts",
                 };
                 self.error(call.method.span(), message, help)
             }
         }
+    }
+
+    /// The function of the module that a method of a struct is, with its path at the place of the method's name.
+    fn method_of(&self, record: &str, call: &ExprMethodCall) -> Option<(Helper, syn::Path)> {
+        let (owner, name) = (syn::Ident::new(record, call.method.span()), &call.method);
+        let mut path: syn::Path = parse_quote!(#owner::#name);
+        if let (Some(written), Some(last)) = (&call.turbofish, path.segments.last_mut()) {
+            last.arguments = syn::PathArguments::AngleBracketed(written.clone());
+        }
+        self.text.helpers.function(&path).cloned().map(|helper| (helper, path))
     }
 
     pub(super) fn no_method(&mut self, what: &str, call: &ExprMethodCall, help: &str) -> Lowered<Val> {
@@ -143,7 +166,7 @@ impl Lowering {
         match name.as_str() {
             "clamp" => self.clamp_scalar(receiver, call),
             "powi" => self.powi_scalar(receiver, call),
-            "to_bits" => self.to_bits(receiver, call),
+            "to_bits" => self.bits_of_float(receiver, call),
             _ => self.no_method("a scalar", call, &names::help_of_scalar(&name)),
         }
     }

@@ -192,6 +192,12 @@ fn view_methods() -> Vec<Kind> {
     vec![("methods of views", names.map(ToOwned::to_owned).into())]
 }
 
+/// Whether tiles, tensors or views have a method of this name.
+pub(crate) fn is_method(name: &str) -> bool {
+    let kinds = [tile_methods(), tensor_methods(), view_methods()];
+    kinds.iter().flatten().any(|(_, names)| names.iter().any(|known| known == name))
+}
+
 /// What to write instead of a method that tiles don't have.
 pub(super) fn help_of_tile(name: &str) -> String {
     help(name, &tile_methods(), "tile::kernel::Tile")

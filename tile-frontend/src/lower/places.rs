@@ -10,7 +10,7 @@ use crate::scope::VariableId;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use std::collections::BTreeMap;
-use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member};
+use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, UnOp};
 
 /// The longest array of repeated values.
 const MAX_LENGTH: i128 = 256;
@@ -265,6 +265,8 @@ impl Lowering {
     fn place(&mut self, target: &Expr) -> Lowered<Place> {
         match target {
             Expr::Paren(inner) => self.place(&inner.expr),
+            // `*self` of a method, where `self` is the value.
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.place(&unary.expr),
             Expr::Path(path) => {
                 let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
                 match self.scopes.find(&name) {

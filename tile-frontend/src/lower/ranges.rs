@@ -82,6 +82,10 @@ impl Lowering {
                     turns.collect::<Lowered<_>>().map(Sequence::Unrolled)
                 }
                 Val::Poison => Err(super::Reported),
+                Val::Data(tile) if self.shape(tile).is_some() => {
+                    let help = "operators, functions and reductions work on all its elements; `x.take(i, axis)` is a slice of it";
+                    self.error(expression.span(), "a tile has no iterator", help)
+                }
                 _ => self.not_a_range(expression),
             };
         }
@@ -111,6 +115,10 @@ impl Lowering {
     }
 
     fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {
+        if let Expr::Reference(_) = expression {
+            let help = "write `for i in 0..x.len() { x[i] += 1.0; }`: such a loop is unrolled";
+            return self.error(expression.span(), "a loop can't change what it runs over", help);
+        }
         let help = "write `for p in a..b`, with `.rev()` and `.step_by(n)` if need be, or run over an array of values";
         self.error(expression.span(), "a kernel's `for` runs over a range", help)
     }

@@ -58,7 +58,7 @@ impl Lowering {
     }
 
     /// `x.to_bits()`.
-    pub(super) fn to_bits(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
+    pub(super) fn bits_of_float(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         self.arguments("to_bits", &call.args, 0, "x.to_bits()", call.span())?;
         let place = call.receiver.span();
         let value = self.data(receiver, "the operand of `to_bits`", place)?;
@@ -71,7 +71,7 @@ impl Lowering {
     }
 
     /// `f32::from_bits(x)`.
-    pub(super) fn from_bits(&mut self, dtype: DType, call: &syn::ExprCall) -> Lowered<Val> {
+    pub(super) fn float_of_bits(&mut self, dtype: DType, call: &syn::ExprCall) -> Lowered<Val> {
         let name = dtype.rust_name();
         let usage = format!("{name}::from_bits(x)");
         let arguments = self.arguments("from_bits", &call.args, 1, &usage, call.span())?;

@@ -61,11 +61,11 @@ fn help_of_rust(owner: Option<&str>, name: &str) -> Option<String> {
         (None, "size_of") => Some("write the number of bytes".to_owned()),
         (Some("Default"), "default") => Some("write the value: `0.0`, `Tile::zeros([M, N])`".to_owned()),
         (Some(owner), "new" | "default") if is_type(owner) => Some(format!(
-            "write the value out, `{owner} {{ … }}`, or a function with `#[tile_fn]` that gives it"
+            "write the value out, `{owner} {{ … }}`, or `#[tile_fn] impl {owner} {{ … }}` around the function, beside the kernel, in a module with `#[tile_kernels]`"
         )),
         (Some(owner), name) if is_type(owner) && is_type(name) => Some(OF_ENUMS.to_owned()),
         (Some(owner), name) if is_type(owner) => Some(format!(
-            "methods aren't seen: write a function of no type, `#[tile_fn] fn {name}(…)`, in place of `{owner}::{name}`"
+            "write `#[tile_fn] impl {owner} {{ … }}` around `fn {name}`, beside the kernel, in a module with `#[tile_kernels]`"
         )),
         _ => None,
     }

@@ -160,7 +160,7 @@ fn parameters_that_no_kernel_can_pass() {
     ];
     let report = parameters.map(|parameters| {
         let function = syn::parse_str(&format!("fn f{parameters} {{}}")).unwrap();
-        let text = match tile_frontend::function(function) {
+        let text = match tile_frontend::function(function, &Helpers::default()) {
             Ok(_) => "fine".to_owned(),
             Err(errors) => errors.to_string(),
         };
@@ -180,7 +180,7 @@ fn operators_of_functions_are_calls_but_where_rust_needs_constants() {
             [x; 2 + 1]
         }
     };
-    let function = tile_frontend::function(function).unwrap();
+    let function = tile_frontend::function(function, &Helpers::default()).unwrap();
     let expected: syn::ItemFn = syn::parse_quote! {
         fn f<const N: usize>(mut x: Tile<f32, 1>, k: usize) -> [Tile<f32, 1>; 2 + 1] {
             #[allow(non_snake_case, unused_variables)]
