@@ -48,6 +48,7 @@ mod random;
 mod recurrences;
 mod reductions;
 mod routing;
+mod scalars;
 mod scatter;
 mod schedules;
 mod sequences;
