@@ -48,7 +48,7 @@ pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Dia
     let name = &function.sig.ident;
     let receiver = function.sig.receiver();
     match receiver.map(|receiver| &receiver.kind) {
-        Some(ReceiverKind::Reference(_, _, Some(_))) if names::is_method(&name.to_string()) => {
+        Some(ReceiverKind::Reference(_, _, Some(_))) if names::is_method_of_variables(&name.to_string()) => {
             let message =
                 format!("`{name}` is a method of tiles or views, and a call of it would be that one");
             let help = format!("give this one another name, such as `{name}_state`");
@@ -65,7 +65,8 @@ pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Dia
 }
 
 fn rewritten(mut function: ItemFn, seen: &Helpers) -> ItemFn {
-    updates::write_out(&mut function, seen);
+    let self_is_reference = updates::is_update(&function.sig);
+    updates::write_out(&mut function, self_is_reference, seen);
     let parameters = function.sig.generics.params.iter().filter_map(|generic| match generic {
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,

@@ -51,7 +51,7 @@ impl Helpers {
     fn write_out_updates(&mut self) {
         let mut functions = std::mem::take(&mut self.functions);
         for helper in functions.values_mut() {
-            updates::write_out_in(&mut helper.function.block, helper.is_update, self);
+            updates::write_out(&mut helper.function, helper.is_update, self);
         }
         self.functions = functions;
     }
@@ -69,7 +69,7 @@ impl Helpers {
     /// Adds a function of another module under the path that the kernel calls it by, with what it sees itself;
     /// `foreign` where it stands in another file.
     pub fn insert(&mut self, path: String, mut function: ItemFn, own: Helpers, foreign: bool) {
-        updates::write_out(&mut function, &own);
+        updates::write_out(&mut function, false, &own);
         self.functions.insert(path, Helper { function, is_update: false, foreign, own: Some(Rc::new(own)) });
     }
 

@@ -113,7 +113,7 @@ pub fn lower_with(
     if !conditions.is_empty() {
         return Err(Diagnostics::new(conditions));
     }
-    updates::write_out(&mut function, helpers);
+    updates::write_out(&mut function, false, helpers);
     let attribute = attribute::parse(attribute)?;
     let mut signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
     if let Some(grid) = &attribute.grid {

@@ -2,15 +2,17 @@
 //! `{ let mut updated = state; updated.update(x); state = updated; }`, for rustc and for the front end alike.
 //!
 //! What a loop or branch assigns is read off its syntax, by the front end and for the reference device; a call of such a
-//! method looks like any other. Which methods change their struct is known by their names.
+//! method looks like any other. Which methods change their struct is known by their names, and what may be one by its `mut`.
 
 use crate::helpers::Helpers;
 use proc_macro2::{Ident, Span};
+use std::collections::HashSet;
 use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Block, Expr, ExprMethodCall, FnArg, ItemFn, Macro, ReceiverKind, ReturnType, Signature, UnOp,
-    parse_quote_spanned,
+    Expr, ExprMethodCall, FnArg, ItemFn, Macro, PatIdent, Receiver, ReceiverKind, ReturnType, Signature,
+    UnOp, parse_quote_spanned,
 };
 
 /// Whether a function takes `&mut self`.
@@ -19,21 +21,43 @@ pub(crate) fn is_update(signature: &Signature) -> bool {
     matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)))
 }
 
-/// Writes out the calls in a function's body of methods that the function sees.
-pub(crate) fn write_out(function: &mut ItemFn, seen: &Helpers) {
-    let self_is_reference = is_update(&function.sig);
-    write_out_in(&mut function.block, self_is_reference, seen);
+/// Writes out the calls in a function's body of methods that the function sees. `self_is_reference` says whether its `self`
+/// is one.
+pub(crate) fn write_out(function: &mut ItemFn, self_is_reference: bool, seen: &Helpers) {
+    if seen.has_updates() {
+        let mutable = mutable_names(function);
+        Updates { self_is_reference, mutable, seen }.visit_block_mut(&mut function.block);
+    }
 }
 
-/// The same in a body, in which `self` may be a reference.
-pub(crate) fn write_out_in(body: &mut Block, self_is_reference: bool, seen: &Helpers) {
-    if seen.has_updates() {
-        Updates { self_is_reference, seen }.visit_block_mut(body);
+/// The names that a function binds with `mut`. Only what these hold can be changed, and tensors, which have methods of the
+/// same names perhaps, are bound without.
+fn mutable_names(function: &ItemFn) -> HashSet<String> {
+    #[derive(Default)]
+    struct Names(HashSet<String>);
+    impl Visit<'_> for Names {
+        fn visit_pat_ident(&mut self, pattern: &PatIdent) {
+            if pattern.mutability.is_some() {
+                self.0.insert(pattern.ident.to_string());
+            }
+            visit::visit_pat_ident(self, pattern);
+        }
+
+        fn visit_receiver(&mut self, receiver: &Receiver) {
+            let by_reference = matches!(receiver.kind, ReceiverKind::Reference(_, _, Some(_)));
+            if by_reference || receiver.mutability.is_some() {
+                self.0.insert("self".to_owned());
+            }
+        }
     }
+    let mut names = Names::default();
+    names.visit_item_fn(function);
+    names.0
 }
 
 struct Updates<'h> {
     self_is_reference: bool,
+    mutable: HashSet<String>,
     seen: &'h Helpers,
 }
 
@@ -41,7 +65,7 @@ impl Updates<'_> {
     fn written_out(&self, call: &ExprMethodCall) -> Option<Expr> {
         let output = self.seen.update(&call.method.to_string())?;
         let place = &*call.receiver;
-        if !is_place(place) {
+        if !variable_of(place).is_some_and(|name| self.mutable.contains(&name.to_string())) {
             return None;
         }
         let span = call.method.span();
@@ -66,15 +90,15 @@ impl Updates<'_> {
     }
 }
 
-/// Whether an expression is a variable or a part of one.
-fn is_place(expression: &Expr) -> bool {
+/// The variable that an expression is, or is a part of.
+fn variable_of(expression: &Expr) -> Option<&Ident> {
     match expression {
-        Expr::Path(path) => path.path.get_ident().is_some(),
-        Expr::Paren(inner) => is_place(&inner.expr),
-        Expr::Field(field) => is_place(&field.base),
-        Expr::Index(index) => is_place(&index.expr),
-        Expr::Unary(unary) => matches!(unary.op, UnOp::Deref(_)) && is_place(&unary.expr),
-        _ => false,
+        Expr::Path(path) => path.path.get_ident(),
+        Expr::Paren(inner) => variable_of(&inner.expr),
+        Expr::Field(field) => variable_of(&field.base),
+        Expr::Index(index) => variable_of(&index.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => variable_of(&unary.expr),
+        _ => None,
     }
 }
 
@@ -97,7 +121,7 @@ impl VisitMut for Updates<'_> {
 mod tests {
     use super::*;
     use quote::ToTokens;
-    use syn::parse_quote;
+    use syn::{Block, parse_quote};
 
     fn seen() -> Helpers {
         Helpers::of(&[parse_quote! {
@@ -111,7 +135,8 @@ mod tests {
     }
 
     fn written_out(mut function: ItemFn) -> String {
-        write_out(&mut function, &seen());
+        let self_is_reference = is_update(&function.sig);
+        write_out(&mut function, self_is_reference, &seen());
         function.block.to_token_stream().to_string()
     }
 
@@ -122,10 +147,11 @@ mod tests {
     #[test]
     fn a_call_that_changes_a_struct_assigns_to_it() {
         let function = parse_quote! {
-            fn f(mut state: State, mut all: [State; 2]) {
+            fn f(mut state: State, mut all: [State; 2], other: Tile<f32, 1>) {
                 state.update(all[1].taken());
                 state.result();
                 made().update(2.0);
+                other.taken();
             }
         };
         let expected = parse_quote!({
@@ -141,6 +167,7 @@ mod tests {
             };
             state.result();
             made().update(2.0);
+            other.taken();
         });
         assert_eq!(written_out(function), text(expected));
     }

@@ -192,9 +192,9 @@ fn view_methods() -> Vec<Kind> {
     vec![("methods of views", names.map(ToOwned::to_owned).into())]
 }
 
-/// Whether tiles, tensors or views have a method of this name.
-pub(crate) fn is_method(name: &str) -> bool {
-    let kinds = [tile_methods(), tensor_methods(), view_methods()];
+/// Whether tiles or partition views have a method of this name: what may be bound with `mut`.
+pub(crate) fn is_method_of_variables(name: &str) -> bool {
+    let kinds = [tile_methods(), view_methods()];
     kinds.iter().flatten().any(|(_, names)| names.iter().any(|known| known == name))
 }
 
