@@ -53,6 +53,21 @@ mod kernels {
         turns: usize,
     }
 
+    #[tile_fn]
+    impl State {
+        fn replace_sum(&mut self, sum: Tile<f32, 2>) {
+            self.sum = sum;
+            self.turns += 1;
+        }
+
+        /// A loop that changes what `self` refers to.
+        fn go_on(&mut self, count: usize) {
+            for _ in 0..count {
+                self.replace_sum(self.sum * 1.0 + self.sum * 0.0);
+            }
+        }
+    }
+
     /// A loop in a function, whose variables are a struct and an array of tiles.
     #[tile_fn]
     fn halved_often(x: Tile<f32, 2>) -> Tile<f32, 2> {
@@ -61,9 +76,9 @@ mod kernels {
         while state.turns < 100 {
             let half = (state.sum + last[0]) * 0.5;
             last = [half, last[0]];
-            state.sum = half + (x - last[1]) * 0.0;
-            state.turns += 1;
+            state.replace_sum(half + (x - last[1]) * 0.0);
         }
+        state.go_on(200);
         state.sum + last[1] * 0.0
     }
 
@@ -156,7 +171,7 @@ fn a_loop_needs_the_memory_of_one_turn() {
     let (launched, bytes) = peak(|| kernels::long::<N>(&x, &mut y).launch());
     launched.unwrap();
     assert_eq!(y.to_vec().unwrap(), [expected; N * N]);
-    // 200 turns of 6 tiles and 100 of 6 would be 1800 tiles.
+    // 200 turns of 6 tiles, 100 of 6 and 200 of 3 would be 2400 tiles.
     assert!(bytes < 40 * TILE, "the reference device: {} tiles", bytes / TILE);
 
     let instance = specialize(&kernels::long::ir(), &[("N".to_owned(), Binding::Const(N))]).unwrap();

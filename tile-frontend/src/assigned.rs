@@ -48,6 +48,8 @@ fn each_variable(target: &Expr, found: &mut dyn FnMut(String)) {
         Expr::Path(path) => path.path.get_ident().into_iter().for_each(|name| found(name.to_string())),
         Expr::Paren(inner) => each_variable(&inner.expr, found),
         Expr::Group(inner) => each_variable(&inner.expr, found),
+        // `*self` of a method.
+        Expr::Unary(unary) => each_variable(&unary.expr, found),
         Expr::Index(index) => each_variable(&index.expr, found),
         Expr::Field(field) => each_variable(&field.base, found),
         Expr::Tuple(tuple) => tuple.elems.iter().for_each(|part| each_variable(part, found)),

@@ -10,7 +10,7 @@ use syn::{Expr, ItemFn, Path};
 /// what its module lets it see.
 pub fn called_elsewhere(function: &ItemFn, seen: &Helpers) -> Vec<Path> {
     let mut search = Search { seen, entered: HashSet::new(), found: Vec::new() };
-    search.function(function);
+    search.function(&function.sig.ident.to_string(), function);
     search.found
 }
 
@@ -21,13 +21,17 @@ struct Search<'h> {
 }
 
 impl Search<'_> {
-    fn function(&mut self, function: &ItemFn) {
-        if !self.entered.insert(function.sig.ident.to_string()) {
+    fn function(&mut self, path: &str, function: &ItemFn) {
+        if !self.entered.insert(path.to_owned()) {
             return;
         }
+        let seen = self.seen;
+        for method in methods(function) {
+            seen.methods(&method).for_each(|(path, helper)| self.function(path, &helper.function));
+        }
         for path in calls(function) {
-            if let Some(helper) = self.seen.function(&path) {
-                self.function(&helper.function.clone());
+            if let Some(helper) = seen.function(&path) {
+                self.function(&path_text(&path), &helper.function);
                 continue;
             }
             let last = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
@@ -55,6 +59,17 @@ fn calls(function: &ItemFn) -> Vec<Path> {
     called
 }
 
+/// The names of methods that a function calls: any type's of its own module.
+fn methods(function: &ItemFn) -> HashSet<String> {
+    let mut called = HashSet::new();
+    bindings::of_function(function, &mut |expression, _| {
+        if let Expr::MethodCall(call) = expression {
+            called.insert(call.method.to_string());
+        }
+    });
+    called
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,12 +77,25 @@ mod tests {
 
     #[test]
     fn calls_of_other_modules_are_found_through_those_of_the_own() {
-        let items: Vec<syn::Item> = vec![parse_quote!(
-            #[tile_fn]
-            fn near(x: Tile<f32, 1>) -> Tile<f32, 1> {
-                near(far(x))
-            }
-        )];
+        let items: Vec<syn::Item> = vec![
+            parse_quote!(
+                #[tile_fn]
+                fn near(x: Tile<f32, 1>) -> Tile<f32, 1> {
+                    near(far(x)) + State { sum: x }.given()
+                }
+            ),
+            parse_quote!(
+                #[tile_fn]
+                impl State {
+                    fn given(self) -> Tile<f32, 1> {
+                        Self::of_type(self) + free(self.sum)
+                    }
+                    fn of_type(self) -> Tile<f32, 1> {
+                        further(self.given())
+                    }
+                }
+            ),
+        ];
         let function = parse_quote! {
             fn f(x: Tile<f32, 1>, g: f32) -> Tile<f32, 1> {
                 let own = |x: Tile<f32, 1>| x * T::of(2.0);
@@ -77,7 +105,7 @@ mod tests {
         };
         let found = called_elsewhere(&function, &Helpers::of(&items));
         let found: Vec<String> = found.iter().map(path_text).collect();
-        assert_eq!(found, ["crate::a::checked", "far", "super::other"]);
+        assert_eq!(found, ["crate::a::checked", "further", "free", "far", "super::other"]);
     }
 
     #[test]

@@ -9,10 +9,12 @@ mod literals;
 use crate::assigned::is_compound_assignment;
 use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::helpers::Helpers;
 use crate::lower::names;
 use crate::macros;
 use crate::rewrite::{bare, call_of_cast, predicate};
 use crate::span::Spanned;
+use crate::updates;
 use proc_macro2::Span;
 use quote::quote_spanned;
 use std::collections::HashSet;
@@ -20,19 +22,51 @@ use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item, ItemFn, Lit, Macro,
-    Stmt, Type, UnOp, parse_quote,
+    ReceiverKind, Stmt, Type, UnOp, parse_quote,
 };
 use tile_ir::DType;
 
-/// A function that kernels call, as rustc sees it.
+/// A function that kernels call, as rustc sees it; `seen` is what its module lets it see.
 ///
 /// # Errors
 /// [`Diagnostics`] of what such a function can't be.
-pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
-    let errors = refused(&function);
-    if !errors.is_empty() {
-        return Err(Diagnostics::new(errors));
+pub fn function(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Diagnostics> {
+    let mut errors = refused(&function);
+    errors.extend(refused_name(&function));
+    if let Some(receiver) = function.sig.receiver() {
+        let message = "a function of kernels has no `self`";
+        let help =
+            "make it a free function, or put `#[tile_fn]` on the `impl`, in a module with `#[tile_kernels]`";
+        errors.push(Diagnostic::new(receiver.span(), message).help(help));
     }
+    if errors.is_empty() { Ok(rewritten(function, seen)) } else { Err(Diagnostics::new(errors)) }
+}
+
+/// The same of a function of a type, which may take `self`; or what such a function can't be.
+pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Diagnostic>> {
+    let mut errors = refused(&function);
+    let name = &function.sig.ident;
+    let receiver = function.sig.receiver();
+    match receiver.map(|receiver| &receiver.kind) {
+        Some(ReceiverKind::Reference(_, _, Some(_))) if names::is_method_of_variables(&name.to_string()) => {
+            let message =
+                format!("`{name}` is a method of tiles or views, and a call of it would be that one");
+            let help = format!("give this one another name, such as `{name}_state`");
+            errors.push(Diagnostic::new(name.span(), message).help(help));
+        }
+        Some(ReceiverKind::Typed(..)) => {
+            let message = "a function of kernels takes `self` by value";
+            errors
+                .push(Diagnostic::new(receiver.span(), message).help("write `self`, `&self` or `&mut self`"));
+        }
+        _ => {}
+    }
+    if errors.is_empty() { Ok(rewritten(function, seen)) } else { Err(errors) }
+}
+
+fn rewritten(mut function: ItemFn, seen: &Helpers) -> ItemFn {
+    let self_is_reference = updates::is_update(&function.sig);
+    updates::write_out(&mut function, self_is_reference, seen);
     let parameters = function.sig.generics.params.iter().filter_map(|generic| match generic {
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,
@@ -43,19 +77,23 @@ pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
     };
     crate::turns::mark(&mut function);
     rewrite.visit_block_mut(&mut function.block);
-    Ok(function)
+    function
+}
+
+/// A call of a function with the name of one that every kernel has would be that one.
+fn refused_name(function: &ItemFn) -> Option<Diagnostic> {
+    let name = function.sig.ident.to_string();
+    names::is_function(&name).then(|| {
+        let message =
+            format!("`{name}` is a function that every kernel has, and a call of it would be that one");
+        let help = format!("give this function another name, such as `my_{name}`");
+        Diagnostic::new(function.sig.ident.span(), message).help(help)
+    })
 }
 
 fn refused(function: &ItemFn) -> Vec<Diagnostic> {
     let signature = &function.sig;
     let mut errors = conditional::inside(function);
-    let name = signature.ident.to_string();
-    if names::is_function(&name) {
-        let message =
-            format!("`{name}` is a function that every kernel has, and a call of it would be that one");
-        let help = format!("give this function another name, such as `my_{name}`");
-        errors.push(Diagnostic::new(signature.ident.span(), message).help(help));
-    }
     let words = [
         signature.asyncness.map(|token| (token.span(), "async")),
         signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
@@ -64,10 +102,6 @@ fn refused(function: &ItemFn) -> Vec<Diagnostic> {
     for (span, word) in words.into_iter().flatten() {
         let message = format!("a function of kernels can't be `{word}`");
         errors.push(Diagnostic::new(span, message).help("remove the word"));
-    }
-    if let Some(receiver) = signature.receiver() {
-        let message = "a function of kernels has no `self`";
-        errors.push(Diagnostic::new(receiver.span(), message).help("make it a free function"));
     }
     errors.extend(crate::parameters::refused(function));
     errors
@@ -166,6 +200,8 @@ impl VisitMut for Rewrite {
     fn visit_type_mut(&mut self, _: &mut Type) {}
 
     fn visit_generic_argument_mut(&mut self, _: &mut syn::GenericArgument) {}
+
+    fn visit_expr_const_mut(&mut self, _: &mut syn::ExprConst) {}
 
     fn visit_expr_repeat_mut(&mut self, repeat: &mut ExprRepeat) {
         self.visit_expr_mut(&mut repeat.expr);

@@ -1,13 +1,17 @@
 //! What a kernel sees besides its own text: functions with `#[tile_fn]`, and `const` items.
 
+use crate::methods::Methods;
+use crate::updates;
 use std::collections::HashMap;
 use std::rc::Rc;
-use syn::{Attribute, Item, ItemConst, ItemFn, Macro, Path};
+use syn::{Attribute, Item, ItemConst, ItemFn, ItemImpl, Macro, Path, ReturnType};
 
 /// A function that kernels call.
 #[derive(Clone, Debug)]
 pub(crate) struct Helper {
     pub(crate) function: ItemFn,
+    /// Whether it is a method that takes `&mut self`.
+    pub(crate) is_update: bool,
     /// Whether it stands in another file than the kernel, whose lines mean nothing in the kernel's.
     pub(crate) foreign: bool,
     /// What the function itself sees, where that isn't what its caller does.
@@ -18,30 +22,95 @@ pub(crate) struct Helper {
 #[derive(Clone, Debug, Default)]
 pub struct Helpers {
     functions: HashMap<String, Helper>,
+    /// What methods that take `&mut self` give, by their names.
+    updates: HashMap<String, ReturnType>,
     constants: HashMap<String, ItemConst>,
 }
 
 impl Helpers {
-    /// The `#[tile_fn]` functions and the constants among the items of a module.
+    /// The `#[tile_fn]` functions, those of types too, and the constants among the items of a module.
     pub fn of(items: &[Item]) -> Helpers {
         let mut helpers = Helpers::default();
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(is_function) => {
-                    let helper = Helper { function: function.clone(), foreign: false, own: None };
+                    let helper =
+                        Helper { function: function.clone(), is_update: false, foreign: false, own: None };
                     helpers.functions.insert(function.sig.ident.to_string(), helper);
                 }
                 Item::Const(item) => drop(helpers.constants.insert(item.ident.to_string(), item.clone())),
+                Item::Impl(item) if item.attrs.iter().any(is_function) => helpers.add_methods(item),
                 _ => {}
             }
         }
+        helpers.write_out_updates();
         helpers
+    }
+
+    /// Writes out the calls of methods that change their struct in all functions, each of which sees all methods.
+    fn write_out_updates(&mut self) {
+        let mut functions = std::mem::take(&mut self.functions);
+        for helper in functions.values_mut() {
+            updates::write_out(&mut helper.function, helper.is_update, self);
+        }
+        self.functions = functions;
+    }
+
+    /// Whether there is a method that takes `&mut self`.
+    pub(crate) fn has_updates(&self) -> bool {
+        !self.updates.is_empty()
+    }
+
+    /// What a method of this name gives, if there is one that takes `&mut self`.
+    pub(crate) fn update(&self, name: &str) -> Option<&ReturnType> {
+        self.updates.get(name)
     }
 
     /// Adds a function of another module under the path that the kernel calls it by, with what it sees itself;
     /// `foreign` where it stands in another file.
-    pub fn insert(&mut self, path: String, function: ItemFn, own: Helpers, foreign: bool) {
-        self.functions.insert(path, Helper { function, foreign, own: Some(Rc::new(own)) });
+    pub fn insert(&mut self, path: String, mut function: ItemFn, own: Helpers, foreign: bool) {
+        updates::write_out(&mut function, false, &own);
+        self.functions.insert(path, Helper { function, is_update: false, foreign, own: Some(Rc::new(own)) });
+    }
+
+    /// Adds the functions and constants of a type, as those of paths through its name.
+    fn add_methods(&mut self, item: &ItemImpl) {
+        let Some(methods) = Methods::of(item) else { return };
+        for signature in methods.signatures().filter(|signature| updates::is_update(signature)) {
+            let (name, output) = (signature.ident.to_string(), signature.output.clone());
+            // Of several methods of one name those that give something decide: the others give `()`.
+            match self.updates.get(&name) {
+                Some(ReturnType::Type(..)) => {}
+                _ => drop(self.updates.insert(name, output)),
+            }
+        }
+        let are_updates = methods.signatures().map(updates::is_update);
+        for (function, is_update) in methods.functions().zip(are_updates) {
+            let path = format!("{}::{}", methods.owner, function.sig.ident);
+            self.functions.insert(path, Helper { function, is_update, foreign: false, own: None });
+        }
+        for constant in methods.constants() {
+            self.constants.insert(format!("{}::{}", methods.owner, constant.ident), constant);
+        }
+    }
+
+    /// The functions of types that a method's name may mean.
+    pub(crate) fn methods<'h>(&'h self, name: &'h str) -> impl Iterator<Item = (&'h str, &'h Helper)> {
+        let methods = self.functions.iter().filter(move |(path, _)| {
+            path.rsplit_once("::")
+                .is_some_and(|(owner, last)| last == name && owner.starts_with(char::is_uppercase))
+        });
+        methods.map(|(path, helper)| (path.as_str(), helper))
+    }
+
+    /// The functions of a type, in quotes.
+    pub(crate) fn methods_of(&self, owner: &str) -> Vec<String> {
+        let of_owner = |path: &String| {
+            path.rsplit_once("::").filter(|(of, _)| *of == owner).map(|(_, name)| format!("`{name}`"))
+        };
+        let mut names: Vec<String> = self.functions.keys().filter_map(of_owner).collect();
+        names.sort();
+        names
     }
 
     pub(crate) fn function(&self, path: &Path) -> Option<&Helper> {

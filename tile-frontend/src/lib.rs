@@ -24,6 +24,7 @@ mod helpers;
 mod lower;
 mod macros;
 mod messages;
+mod methods;
 mod parameters;
 mod rewrite;
 mod scope;
@@ -31,6 +32,7 @@ mod signature;
 mod span;
 mod text;
 mod turns;
+mod updates;
 mod value;
 
 pub use called::called_elsewhere;
@@ -38,6 +40,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Missing};
 pub use functions::function;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use macros::expressions as macro_expressions;
+pub use methods::methods;
 pub use signature::{is_bool, optional};
 pub use span::Span;
 pub use tile_ir::{Binding, Bindings};
@@ -110,6 +113,7 @@ pub fn lower_with(
     if !conditions.is_empty() {
         return Err(Diagnostics::new(conditions));
     }
+    updates::write_out(&mut function, false, helpers);
     let attribute = attribute::parse(attribute)?;
     let mut signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
     if let Some(grid) = &attribute.grid {

@@ -319,7 +319,13 @@ impl Parser<'_> {
             arguments.map(|argument| self.extent(generics, argument, name)).collect();
         if extents.is_empty() || extents.len() > MAX_RANK {
             let message = format!("a tensor has 1 to {MAX_RANK} axes, not {}", extents.len());
-            self.error(ty.span(), message, &example);
+            let help = match (&elem, extents.is_empty() && !mutable) {
+                (Some(elem), true) => {
+                    format!("{example}; a number is an argument by itself, `{name}: {elem}`")
+                }
+                _ => example,
+            };
+            self.error(ty.span(), message, &help);
             return None;
         }
         Some(TensorType::dense(extents.into_iter().collect::<Option<_>>()?, elem?, mutable))

@@ -5,20 +5,26 @@
 //! a variable whose `let` gave it no value frees nothing, since the variable may not be read yet.
 
 use crate::assigned;
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
 use std::collections::BTreeSet;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Arm, Block, Expr, ExprBlock, ExprClosure, ExprForLoop, FnArg, Ident, ItemFn, Local, PatIdent, Stmt,
-    parse_quote_spanned,
+    Arm, Block, Expr, ExprBlock, ExprClosure, ExprForLoop, FnArg, Ident, ItemFn, Local, PatIdent,
+    ReceiverKind, Stmt, parse_quote_spanned,
 };
 
 /// Adds the beginnings of turns to the loops of a body that sees its function's arguments.
 pub(crate) fn mark(function: &mut ItemFn) {
     let mut marks = Marks { visible: vec![Vec::new()] };
     for input in &mut function.sig.inputs {
-        if let FnArg::Typed(input) = input {
-            marks.visit_pat_mut(&mut input.pat);
+        match input {
+            FnArg::Typed(input) => marks.visit_pat_mut(&mut input.pat),
+            FnArg::Receiver(receiver) => {
+                let name = Ident::new("self", receiver.self_token.span);
+                let is_reference = matches!(receiver.kind, ReceiverKind::Reference(..));
+                marks.visible[0].push(Bound { name, has_value: true, is_reference });
+            }
         }
     }
     marks.visit_block_mut(&mut function.block);
@@ -33,6 +39,8 @@ struct Marks {
 struct Bound {
     name: Ident,
     has_value: bool,
+    /// Whether it is a reference to the value: `&mut self`.
+    is_reference: bool,
 }
 
 impl Marks {
@@ -43,16 +51,19 @@ impl Marks {
     }
 
     /// The variables from around a loop that it assigns, if each has a value when the loop begins.
-    fn kept(&self, repeated: &Expr) -> Option<Vec<Ident>> {
+    fn kept(&self, repeated: &Expr) -> Option<Vec<TokenStream>> {
         let mut names: BTreeSet<String> = assigned::by_expression(repeated).names;
         let visible = self.visible.iter().rev().flat_map(|scope| scope.iter().rev());
         // The innermost variable of each name.
         let kept = visible.filter(|bound| names.remove(&bound.name.to_string()));
-        kept.map(|bound| bound.has_value.then(|| bound.name.clone())).collect()
+        kept.map(|Bound { name, has_value, is_reference }| {
+            has_value.then(|| if *is_reference { quote!(*#name) } else { quote!(#name) })
+        })
+        .collect()
     }
 
     /// Puts the beginning of a turn before a loop's statements.
-    fn begin(body: &mut Block, kept: &[Ident]) -> Ident {
+    fn begin(body: &mut Block, kept: &[TokenStream]) -> Ident {
         let span = Span::mixed_site();
         let turns = Ident::new("turns", span);
         let begin: Stmt = parse_quote_spanned!(span=> #turns.begin(&[#((&::tile::kernel::turns::Kept(&#kept)).tiles()),*]););
@@ -93,8 +104,9 @@ impl VisitMut for Marks {
 
     fn visit_pat_ident_mut(&mut self, pattern: &mut PatIdent) {
         if let Some(scope) = self.visible.last_mut() {
-            scope.push(Bound { name: pattern.ident.clone(), has_value: true });
+            scope.push(Bound { name: pattern.ident.clone(), has_value: true, is_reference: false });
         }
+        visit_mut::visit_pat_ident_mut(self, pattern);
     }
 
     /// A closure assigns nothing from around it.
@@ -185,6 +197,18 @@ mod tests {
             }
         };
         assert_eq!(kept(function), [["acc"]]);
+    }
+
+    #[test]
+    fn a_turn_keeps_what_self_refers_to() {
+        let by_reference = parse_quote! {
+            fn f(&mut self, x: Tile<f32, 1>) {
+                for i in 0..4 {
+                    self.sum += x;
+                }
+            }
+        };
+        assert_eq!(kept(by_reference), [["*self"]]);
     }
 
     #[test]

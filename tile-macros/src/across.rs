@@ -338,7 +338,7 @@ pub(crate) fn kernel(request: Request) -> TokenStream {
 
 /// A function as rustc sees it, and what hands it on.
 pub(crate) fn function(request: Request) -> TokenStream {
-    match tile_frontend::function(request.function.clone()) {
+    match tile_frontend::function(request.function.clone(), &Helpers::of(&request.seen)) {
         Ok(rewritten) => {
             let hands_on = macro_of(request);
             quote! {

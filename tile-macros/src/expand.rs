@@ -285,9 +285,9 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
     let name = block_name();
     quote! {
         #(#allowed)*
-        // Indexing by a counter is how a kernel goes through several arrays; it has no iterator adapters. Outputs are
-        // lent by calls that nobody wrote.
-        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, clippy::needless_option_as_deref, unused_mut)]
+        // Indexing by a counter is how a kernel goes through several arrays. That outputs are lent, and that operators are
+        // calls, nobody wrote.
+        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, clippy::needless_option_as_deref, clippy::redundant_closure, unused_mut)]
         fn #name<#(#generics),*>(#(#views),*) #bounds {
             #(#sizes)*
             #(#body)*

@@ -66,6 +66,9 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// from the arguments, and const parameters that are a tile's rank; others are written: `step::<BM>(x)`. Kernels and
 /// functions call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates;
 /// functions of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
+///
+/// In such a module `#[tile_fn] impl State { … }` has functions and constants of a type that kernels of the module, and
+/// functions that they call, use: `State::new(x)`, `state = state.update(x)`, `State::SCALE`. They take `self` by value.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -74,6 +77,12 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     }
     match syn::parse(item) {
         Ok(Item::Fn(item)) => across::function(across::Request::function(item)).into(),
+        Ok(Item::Impl(item)) => {
+            let message = "`#[tile_fn]` on an `impl` is for kernels of the same module\n  \
+                           help: put both into one module with `#[tile_kernels]`";
+            let wrong = syn::Error::new_spanned(&item.self_ty, message).to_compile_error();
+            quote::quote!(#wrong #item).into()
+        }
         Ok(item) => error(&syn::Error::new_spanned(
             item,
             "a function of kernels is a function: put `#[tile_fn]` on a `fn`",
@@ -145,7 +154,7 @@ pub fn kernels(items: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Fields are tiles, scalars, arrays and tuples of these, and other such structs; a compile error names a field
+/// So is a tuple struct, `struct Sums(Tile<f32, 2>, Tile<f32, 2>);`. Fields are tiles, scalars, arrays and tuples of these, and other such structs; a compile error names a field
 /// that is something else.
 #[proc_macro_derive(TileStruct)]
 pub fn tile_struct(item: TokenStream) -> TokenStream {

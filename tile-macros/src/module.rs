@@ -5,8 +5,8 @@ use crate::across::{self, Request};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use std::collections::HashSet;
-use syn::{Attribute, File, Item, ItemFn, ItemMod, Meta, UseTree};
-use tile_frontend::{is_function, is_kernel};
+use syn::{Attribute, File, Item, ItemFn, ItemImpl, ItemMod, Meta, UseTree};
+use tile_frontend::{Helpers, is_function, is_kernel};
 
 /// The module with its kernels and functions expanded.
 pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
@@ -35,6 +35,10 @@ fn expand_items(items: &mut [Item]) {
     let functions: Vec<Ident> = functions.collect();
     let imported = imported(items);
     for item in items {
+        if let Item::Impl(methods) = item {
+            *item = expand_methods(methods, &seen);
+            continue;
+        }
         let Item::Fn(function) = item else { continue };
         if let Some(attribute) = take(function, is_kernel) {
             let options = match attribute.meta {
@@ -47,6 +51,23 @@ fn expand_items(items: &mut [Item]) {
         } else if take(function, is_function).is_some() {
             let request = Request::function(function.clone()).in_module(&seen, &functions, imported.as_ref());
             *item = Item::Verbatim(across::function(request));
+        }
+    }
+}
+
+/// The functions of a type as rustc sees them. They travel with the functions of the module that call them.
+fn expand_methods(item: &mut ItemImpl, seen: &[Item]) -> Item {
+    let Some(position) = item.attrs.iter().position(is_function) else { return Item::Impl(item.clone()) };
+    item.attrs.remove(position);
+    match tile_frontend::methods(item.clone(), &Helpers::of(seen)) {
+        // Indexing by a counter is how a kernel goes through several arrays, and operators are calls.
+        Ok(rewritten) => Item::Verbatim(quote! {
+            #[allow(clippy::needless_range_loop, clippy::redundant_closure)]
+            #rewritten
+        }),
+        Err(errors) => {
+            let errors = errors.to_compile_errors();
+            Item::Verbatim(quote!(#errors #item))
         }
     }
 }
@@ -87,6 +108,7 @@ fn add_names(tree: &UseTree, names: &mut HashSet<String>) -> bool {
 fn is_seen(item: &Item) -> bool {
     match item {
         Item::Fn(function) => function.attrs.iter().any(is_function),
+        Item::Impl(methods) => methods.attrs.iter().any(is_function),
         Item::Const(_) => true,
         _ => false,
     }

@@ -23,15 +23,15 @@ fn implementations(input: &DeriveInput) -> Result<TokenStream, Error> {
             return Err(Error::new(data.union_token.span, message));
         }
     };
-    let Fields::Named(fields) = &data.fields else {
-        let message = "`TileStruct` needs a struct with named fields\n  help: name them, or use a tuple";
+    if let Fields::Unit = data.fields {
+        let message = "`TileStruct` needs a struct with fields: this one has no value";
         return Err(Error::new_spanned(&input.ident, message));
-    };
+    }
     let name = &input.ident;
     let (generics, arguments, bounds) = input.generics.split_for_impl();
-    let members: Vec<_> = fields.named.iter().filter_map(|field| field.ident.as_ref()).collect();
+    let members: Vec<_> = data.fields.members().collect();
     let own = bounds.map(|bounds| bounds.predicates.iter().collect::<Vec<_>>()).unwrap_or_default();
-    let values = fields.named.iter().map(|field| {
+    let values = data.fields.iter().map(|field| {
         let ty = &field.ty;
         quote_spanned!(ty.span()=> #ty: ::tile::kernel::TileValue)
     });

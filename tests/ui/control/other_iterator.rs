@@ -9,8 +9,14 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let [i, j] = y.index();
     let x = x.load_masked([i, j]);
     let mut z = x;
-    for (k, part) in [x, x].iter().enumerate() {
-        z += part * k as f32;
+    for part in x {
+        z += part;
+    }
+    let total = (0..n).map(|k| k as f32).fold(0.0, |a, b| a + b);
+    let [a, b] = [x, x];
+    let sum: f32 = [1.0, 2.0].iter().sum();
+    for part in &mut [a, b] {
+        z += total * sum;
     }
     y.store_masked(z);
 }

@@ -28,7 +28,7 @@ impl Lowering {
         variable.is_some_and(|id| is_of_arguments(&self.scopes.variables[id].value))
     }
 
-    /// How many elements an array of arguments has.
+    /// How many elements an array has.
     pub(super) fn length(&mut self, array: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         self.arguments("len", &call.args, 0, "x.len()", call.span())?;
         match array {

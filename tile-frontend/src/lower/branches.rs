@@ -43,7 +43,7 @@ impl Lowering {
     /// A scalar condition of `if` or `while`.
     pub(super) fn condition(&mut self, expression: &Expr, keyword: &str) -> Lowered<ValueId> {
         if let Expr::Let(matched) = expression {
-            let help = "use a plain condition; optional arguments are taken apart by `if let`";
+            let help = "use a plain condition, `matches!(x, 1..=9)` of a number; optional arguments are taken apart by `if let`";
             return self.error(matched.span(), format!("`{keyword} let` isn't supported in a kernel"), help);
         }
         let value = self.expression(expression)?;

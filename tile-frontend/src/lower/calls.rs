@@ -7,7 +7,7 @@ use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, Token};
 use tile_ir::ops::{Leaf, Literal, ScanMode};
-use tile_ir::{Dim, Op};
+use tile_ir::{DType, Dim, Op};
 
 /// Values of a call's arguments and where they stand.
 pub(super) struct Arguments {
@@ -66,9 +66,24 @@ impl Lowering {
         match owner.as_deref() {
             Some("Tile") => self.constructor(&name, path, call),
             Some(owner) if name == "of" && !is_free(path) => self.element_of(owner, call),
+            Some(owner)
+                if name == "from_bits"
+                    && let Some(dtype) = DType::from_rust_name(owner) =>
+            {
+                self.float_of_bits(dtype, call)
+            }
             _ if names::is_known(path) => self.function(&name, path, call),
+            _ if is_of_struct(path) => self.tuple_struct(&name, call),
             _ => self.unknown_function(&name, path, call),
         }
+    }
+
+    /// `Pair(a, b)`. The struct's definition isn't seen here; rustc checks it.
+    fn tuple_struct(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
+        let fields: Vec<Lowered<Val>> = call.args.iter().map(|argument| self.expression(argument)).collect();
+        let fields = fields.into_iter().collect::<Lowered<Vec<Val>>>()?;
+        let fields = (0..).map(|at: usize| at.to_string()).zip(fields);
+        Ok(Val::Record(name.to_owned(), fields.collect()))
     }
 
     fn function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
@@ -176,4 +191,13 @@ impl Lowering {
         };
         self.error(span, format!("axes count from 0, and this is {axis}"), &help)
     }
+}
+
+/// Whether a path is of a tuple struct, by its form: `Pair`, `state::Pair`. The variants of an enum are `Enum::Variant`, and
+/// those of `Option` and `Result` are known.
+fn is_of_struct(path: &Path) -> bool {
+    let is_upper = |segment: &syn::PathSegment| segment.ident.to_string().starts_with(char::is_uppercase);
+    let mut segments = path.segments.iter().rev();
+    let is_struct = segments.next().is_some_and(|last| is_upper(last) && !names::is_of_option(&last.ident));
+    is_struct && !segments.any(is_upper)
 }

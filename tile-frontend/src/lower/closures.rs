@@ -43,11 +43,23 @@ impl Lowering {
     }
 
     pub(super) fn call_closure(&mut self, name: &str, closure: &Closure, call: &ExprCall) -> Lowered<Val> {
+        let arguments = self.passed(call)?;
+        self.apply_closure(name, closure, arguments, [call.func.span(), call.span()])
+    }
+
+    /// What a closure gives for arguments. `places` are those of what is called and of the call.
+    pub(super) fn apply_closure(
+        &mut self,
+        name: &str,
+        closure: &Closure,
+        arguments: Vec<(Val, Span)>,
+        places: [Span; 2],
+    ) -> Lowered<Val> {
+        let [called, call] = places;
         if self.calls.len() >= DEEPEST {
             let message = format!("calls of closures are nested more than {DEEPEST} deep");
-            return self.error(call.func.span(), message, "a closure that is given itself has no end");
+            return self.error(called, message, "a closure that is given itself has no end");
         }
-        let arguments = self.passed(call)?;
         let syntax = &closure.syntax;
         let parameters: Vec<Parameter<'_>> = syntax
             .inputs
@@ -57,7 +69,7 @@ impl Lowering {
                 pattern => (pattern, None),
             })
             .collect();
-        self.check_count(name, &parameters, arguments.len(), call.span())?;
+        self.check_count(name, &parameters, arguments.len(), call)?;
         let output = match &syntax.output {
             ReturnType::Default => None,
             ReturnType::Type(_, ty) => Some(&**ty),
@@ -67,7 +79,7 @@ impl Lowering {
             self.scopes.define(variable.clone());
         }
         self.scopes.enter();
-        self.calls.push(self.site(name, call));
+        self.calls.push(self.site(name, called));
         let value = self.called_as_declared(closure, arguments, |lowering, arguments| {
             lowering.bind_arguments(&parameters, arguments)?;
             lowering.inlined(&as_block(&syntax.body), output)

@@ -112,12 +112,14 @@ impl Lowering {
         Ok(Val::Data(power))
     }
 
-    /// A tile like another whose elements are 1.
+    /// A tile or scalar like another whose elements are 1.
     fn ones(&mut self, like: ValueId, call: &ExprMethodCall) -> Lowered<ValueId> {
-        let (elem, shape) = (self.elem(like), self.shape(like).unwrap_or_default());
-        let one = Op::Constant { value: Literal::Float(1.0), elem };
+        let one = Op::Constant { value: Literal::Float(1.0), elem: self.elem(like) };
         let one = self.emit_one(one, &[], call.span(), &[])?;
-        Ok(self.splat(one, shape, call.span()))
+        Ok(match self.shape(like) {
+            Some(shape) => self.splat(one, shape, call.span()),
+            None => one,
+        })
     }
 
     /// An extent as a number of a format.

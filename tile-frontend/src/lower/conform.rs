@@ -69,8 +69,20 @@ impl Lowering {
         let found = self.display_value(value);
         let declared = type_text(ty);
         let message = format!("{what} is {found}, but is declared as `{declared}`");
-        let help = "functions take and give tiles, numbers, partition views, and arrays, tuples and structs of these; they take closures where they declare `impl Fn(…)`";
+        let help = if self.is_other_name(ty) {
+            "another name of a type, `type Row = …`, isn't seen: write the type out"
+        } else {
+            "functions take and give tiles, numbers, partition views, and arrays, tuples and structs of these; they take closures where they declare `impl Fn(…)`"
+        };
         self.report_at_call(Diagnostic::new(span, message).help(help))
+    }
+
+    /// Whether a type is none that is known by its name, nor one of another kind of value.
+    fn is_other_name(&self, ty: &Type) -> bool {
+        matches!(ty, Type::Path(_)) && self.element(ty).is_none() && {
+            let name = last_name(ty);
+            name != "Tile" && !VIEWS.contains(&name.as_str())
+        }
     }
 
     fn scalar_of(&mut self, value: Val, elem: &Elem, what: &str, span: Span, ty: &Type) -> Lowered<Val> {
@@ -173,7 +185,7 @@ fn last_name(ty: &Type) -> String {
 }
 
 /// What stands in `<…>` of a type, but for lifetimes.
-fn type_arguments(ty: &syn::TypePath) -> Vec<&GenericArgument> {
+pub(super) fn type_arguments(ty: &syn::TypePath) -> Vec<&GenericArgument> {
     let arguments = match ty.path.segments.last().map(|segment| &segment.arguments) {
         Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
         _ => Vec::new(),

@@ -7,14 +7,19 @@ use crate::rewrite::place;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{ExprMethodCall, ItemConst};
+use syn::{Block, ExprMethodCall, ItemConst, Type};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
     /// `const N: usize = 2 * BM;`
     pub(super) fn constant(&mut self, item: &ItemConst) -> Lowered<()> {
+        let noted = self.scalar_arithmetic.len();
         let value = self.expression(&item.expr);
         let value = value.and_then(|value| self.constant_value(item, &value));
+        if !value.as_ref().is_ok_and(|value| self.is_generic(value)) {
+            // It stays an item of Rust, whose operators are computed before the kernel runs.
+            self.scalar_arithmetic.truncate(noted);
+        }
         let (value, result) = match value {
             Ok(value) => (value, Ok(())),
             Err(reported) => (Val::Poison, Err(reported)),
@@ -32,11 +37,20 @@ impl Lowering {
         result
     }
 
+    /// `const { 2 * BM }`, which Rust computes before the kernel runs: with its own operators.
+    pub(super) fn const_block(&mut self, block: &Block) -> Lowered<Val> {
+        let outer = std::mem::replace(&mut self.in_constant, true);
+        let value = self.block(block);
+        self.in_constant = outer;
+        value
+    }
+
     /// Whether a constant is made of the kernel's parameters.
     pub(super) fn is_generic(&self, constant: &Val) -> bool {
         match constant {
             Val::Dim(dim) => dim.as_const().is_none(),
             Val::Data(value) => self.follows_from_parameters(*value),
+            Val::List(parts) => parts.iter().any(|part| self.is_generic(part)),
             _ => false,
         }
     }
@@ -64,13 +78,27 @@ impl Lowering {
     }
 
     fn constant_value(&mut self, item: &ItemConst, value: &Val) -> Lowered<Val> {
-        let span = item.expr.span();
-        let Some(elem) = self.element(&item.ty) else {
-            return self.error(
-                item.ty.span(),
-                "a constant of a kernel is a number or a bool",
-                "use usize, i32, f32, …",
-            );
+        self.constant_of_type(value, &item.ty, item.expr.span())
+    }
+
+    /// A number, or an array, tuple or struct of constants.
+    fn constant_of_type(&mut self, value: &Val, ty: &Type, span: Span) -> Lowered<Val> {
+        match (ty, value) {
+            (Type::Array(array), Val::List(values)) => {
+                let parts = values.iter().map(|value| self.constant_of_type(value, &array.elem, span));
+                return parts.collect::<Lowered<_>>().map(Val::List);
+            }
+            (Type::Tuple(tuple), Val::List(values)) if tuple.elems.len() == values.len() => {
+                let parts = values.iter().zip(&tuple.elems);
+                let parts = parts.map(|(value, ty)| self.constant_of_type(value, ty, span));
+                return parts.collect::<Lowered<_>>().map(Val::List);
+            }
+            _ => {}
+        }
+        let Some(elem) = self.element(ty) else {
+            let help =
+                "use usize, i32, f32, …, and arrays and tuples of these; a struct is made in the kernel";
+            return self.error(ty.span(), "a constant of a kernel is a number or a bool", help);
         };
         match value {
             Val::Int(_) | Val::Dim(_) if elem == Elem::from(DType::Index) => {

@@ -22,6 +22,9 @@ impl Lowering {
             },
             // What may stand in it, rustc checks: `load_unchecked` is the one unsafe function.
             Expr::Unsafe(block) => self.block(&block.block),
+            Expr::Const(block) => self.const_block(&block.block),
+            // `;` alone.
+            Expr::Verbatim(tokens) if tokens.is_empty() => Ok(Val::Unit),
             Expr::Unary(unary) => self.unary_operator(unary),
             Expr::Binary(binary) if is_compound_assignment(&binary.op) => self.compound_assign(binary),
             Expr::Binary(binary) => self.binary_operator(binary),
@@ -61,7 +64,10 @@ impl Lowering {
                 "remove the `&`: tiles and views are passed by value, and operators take values",
             ),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
-            Expr::Let(_) => ("`let` beside other conditions", "write an `if let` inside of an `if`"),
+            Expr::Let(_) => (
+                "`let` beside other conditions",
+                "write an `if let` inside of an `if`; of a number, `matches!(x, 1..=9)` is a condition",
+            ),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
             _ => ("this expression", "write it with tiles, arithmetic, loops and branches"),
@@ -105,7 +111,15 @@ impl Lowering {
                 }
             }
             Lit::Bool(value) => self.typed(Literal::Int(i128::from(value.value)), DType::Bool, span),
-            _ => self.error(span, "a kernel computes with numbers and bools only", "use a number"),
+            Lit::Byte(byte) => self.typed(Literal::Int(byte.value().into()), DType::U8, span),
+            Lit::Char(_) => {
+                let help = "write its number, or `b'a'`, which is one of u8";
+                self.error(span, "a kernel computes with numbers and bools only", help)
+            }
+            _ => {
+                let help = "texts are printed, `tile_println!(\"x = {x}\")`; to choose by a name, use a number or a const parameter";
+                self.error(span, "a kernel computes with numbers and bools only", help)
+            }
         }
     }
 
@@ -119,6 +133,10 @@ impl Lowering {
             return match self.scopes.find(&name) {
                 Some(id) => match self.scopes.variables[id].value.clone() {
                     Val::Poison => Err(super::Reported),
+                    Val::Unset => {
+                        let message = format!("`{name}` has no value here");
+                        self.error(path.span(), message, "assign to it before it is used")
+                    }
                     value => {
                         self.lend_optional(&value, path);
                         Ok(value)
@@ -132,6 +150,9 @@ impl Lowering {
         }
         let segments: Vec<String> =
             path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        if let Some(item) = self.text.helpers.constant(&segments.join("::")).cloned() {
+            return self.module_constant(&item);
+        }
         match constant_of(&segments) {
             Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
             Some((Constant::Int(value), dtype)) => self.typed(Literal::Int(value), dtype, path.span()),
@@ -140,18 +161,22 @@ impl Lowering {
                     return Ok(value);
                 }
                 let name = segments.join("::");
-                let help = "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`; \
-                            of a type parameter `T` they know `T::ZERO`, `T::ONE`, `T::of(0.5)`, and of a `Float` also \
-                            `T::INFINITY`, `T::NEG_INFINITY` and `T::NAN`";
-                self.error(path.span(), format!("`{name}` isn't known in a kernel"), help)
+                self.error(path.span(), format!("`{name}` isn't known in a kernel"), &help_of_path(&segments))
             }
         }
     }
 
     pub(super) fn unknown_name<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
         let is_constant = name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit());
+        if name == "None" {
+            return self.error(span, "`None` isn't a value of kernels", super::unknown::OF_OPTIONS);
+        }
+        if float_const(name).is_some() && name.len() > 1 {
+            let help = format!("kernels don't follow `use` to constants: write `std::f32::consts::{name}`");
+            return self.error(span, format!("`{name}` isn't defined in the kernel"), &help);
+        }
         let help = if is_constant {
-            "constants outside the kernel are visible to it only in a module with `#[tile_kernels]`; or make it a const parameter: `const N: usize`"
+            "constants outside the kernel, `const` and not `static`, are visible to it only in a module with `#[tile_kernels]`; or make it a const parameter: `const N: usize`"
         } else {
             "kernels see their arguments, their run-time sizes, const parameters and their own variables"
         };
@@ -175,6 +200,11 @@ impl Lowering {
                 Ok(negated)
             }
             (UnOp::Not(_), _) => self.unary(UnaryOp::Not, &value, span, unary.expr.span()),
+            // What a reference is to. Rust tells references from values; here both are the value.
+            (
+                UnOp::Deref(_),
+                Val::Int(_) | Val::Float(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Record(..),
+            ) => Ok(value),
             _ => self.error(span, "nothing can be dereferenced in a kernel", "tiles and scalars are values"),
         }
     }
@@ -182,11 +212,14 @@ impl Lowering {
     fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
         let value = self.expression(&cast.expr)?;
         let Some(to) = self.element(&cast.ty) else {
-            return self.error(
-                cast.ty.span(),
-                "`as` converts to number types only",
-                "use bool, i8 … u64, usize, f32 or f64",
-            );
+            let help = match crate::lower::conform::type_text(&cast.ty).as_str() {
+                "isize" | "i128" => "use i64: indices fit it, below zero too",
+                "u128" => "use u64",
+                "_" => "write the type: the front end doesn't know what rustc infers",
+                "char" => "a kernel has no texts; use u32",
+                _ => "use bool, i8 … u64, usize, f32 or f64",
+            };
+            return self.error(cast.ty.span(), "`as` converts to number types only", help);
         };
         let span = cast.span();
         if self.in_own_text() {
@@ -229,6 +262,30 @@ impl Lowering {
     }
 }
 
+/// What to write instead of a path that isn't known.
+fn help_of_path(segments: &[String]) -> String {
+    let [.., owner, name] = segments else { return String::new() };
+    let is_type = |name: &str| name.starts_with(char::is_uppercase);
+    let is_constant = name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit());
+    match owner.as_str() {
+        "consts" if float_const(name).is_some() => {
+            format!("kernels don't follow `use` to constants: write `std::f32::consts::{name}`")
+        }
+        owner if DType::from_rust_name(owner).is_some() || owner == "consts" || owner.len() == 1 => {
+            "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`; of a type parameter \
+             `T` they know `T::ZERO`, `T::ONE`, `T::of(0.5)`, and of a `Float` also `T::INFINITY`, `T::NEG_INFINITY` and \
+             `T::NAN`"
+                .to_owned()
+        }
+        "Rounding" => "a direction stands in the call: `x.cast_with::<f16>(Rounding::Up)`".to_owned(),
+        owner if is_type(owner) && (!is_constant || name.len() == 1) => super::unknown::OF_ENUMS.to_owned(),
+        _ => format!(
+            "constants of other modules, and of types whose `impl` has no `#[tile_fn]`, aren't seen: write `const {name}: f32 = …;` \
+             beside the kernel, in a module with `#[tile_kernels]`"
+        ),
+    }
+}
+
 /// An integer literal as one of the format that it is converted to.
 fn int_literal(value: i128, to: &Elem) -> Literal {
     if to.known().is_some_and(DType::is_float) { Literal::Float(value as f64) } else { Literal::Int(value) }
@@ -253,6 +310,9 @@ fn constant_of(segments: &[String]) -> Option<(Constant, DType)> {
         return Some((Constant::Float(value), dtype));
     }
     let bits = dtype.bits();
+    if name == "BITS" && dtype.is_int() {
+        return Some((Constant::Int(bits.into()), DType::U32));
+    }
     let value = match (name.as_str(), dtype.is_signed()) {
         ("MAX", true) => (1i128 << (bits - 1)) - 1,
         ("MAX", false) => (1i128 << bits) - 1,
@@ -272,6 +332,7 @@ fn float_limit(name: &str, dtype: DType) -> Option<f64> {
         "MAX" => format.max(),
         "MIN" => -format.max(),
         "EPSILON" => format.epsilon(),
+        "MIN_POSITIVE" => 2f64.powi(format.min_exponent()),
         _ => return None,
     })
 }
@@ -280,14 +341,24 @@ fn float_const(name: &str) -> Option<f64> {
     use std::f64::consts;
     Some(match name {
         "PI" => consts::PI,
+        "TAU" => consts::TAU,
         "E" => consts::E,
         "LN_2" => consts::LN_2,
         "LN_10" => consts::LN_10,
         "LOG2_E" => consts::LOG2_E,
+        "LOG2_10" => consts::LOG2_10,
         "LOG10_E" => consts::LOG10_E,
+        "LOG10_2" => consts::LOG10_2,
         "SQRT_2" => consts::SQRT_2,
         "FRAC_1_SQRT_2" => consts::FRAC_1_SQRT_2,
         "FRAC_2_SQRT_PI" => consts::FRAC_2_SQRT_PI,
+        "FRAC_1_PI" => consts::FRAC_1_PI,
+        "FRAC_2_PI" => consts::FRAC_2_PI,
+        "FRAC_PI_2" => consts::FRAC_PI_2,
+        "FRAC_PI_3" => consts::FRAC_PI_3,
+        "FRAC_PI_4" => consts::FRAC_PI_4,
+        "FRAC_PI_6" => consts::FRAC_PI_6,
+        "FRAC_PI_8" => consts::FRAC_PI_8,
         _ => return None,
     })
 }

@@ -17,8 +17,8 @@ use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{
-    Block, ConstParam, Expr, ExprCall, ExprPath, FnArg, GenericArgument, GenericParam, ItemFn, Pat,
-    PathArguments, ReturnType, Type,
+    Block, ConstParam, Expr, ExprCall, ExprMethodCall, ExprPath, FnArg, GenericArgument, GenericParam, Pat,
+    PathArguments, ReturnType, Type, parse_quote_spanned,
 };
 use tile_ir::{DType, Elem};
 
@@ -59,6 +59,11 @@ impl Lowering {
                 let value = match argument {
                     Expr::Reference(reference) => match self.expression(&reference.expr)? {
                         value @ (Val::View(_) | Val::Closure(_)) => value,
+                        other if reference.mutability.is_some() => {
+                            let message = format!("`&mut` of {} can't be passed in a kernel", kind(&other));
+                            let help = "a method of a struct may change it, `state.update(x)`; a function gives back what it changes, `x = f(x)`";
+                            return self.error(argument.span(), message, help);
+                        }
                         other => {
                             let message = format!("{} is passed by value", kind(&other));
                             return self.error(argument.span(), message, "remove the `&`");
@@ -86,16 +91,51 @@ impl Lowering {
     }
 
     pub(super) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
-        let function = &helper.function;
-        // rustc has decided on functions of other modules.
-        if helper.own.is_none()
-            && let Some(refusal) = conditional::on_item(&function.attrs)
-        {
-            return self.report(refusal);
-        }
-        let name = function.sig.ident.to_string();
-        let defined = self.defined(function, call.func.span())?;
+        self.check_condition(helper)?;
+        let defined = self.defined(helper, call)?;
         let arguments = self.passed(call)?;
+        self.apply_function(helper, defined, arguments, call).map(|(value, _)| value)
+    }
+
+    /// `state.update(x)`, a function of the module for the type of `state`. `path` is its path, `update` of its place.
+    pub(super) fn call_method(
+        &mut self,
+        helper: &Helper,
+        receiver: Val,
+        path: syn::Path,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        self.check_condition(helper)?;
+        let mut called: ExprCall = parse_quote_spanned!(call.method.span()=> #path());
+        called.args.clone_from(&call.args);
+        let defined = self.defined(helper, &called)?;
+        let mut arguments = self.passed(&called)?;
+        arguments.insert(0, (receiver, call.receiver.span()));
+        let (value, changed) = self.apply_function(helper, defined, arguments, &called)?;
+        if let (variable @ Expr::Path(_), Some(changed)) = (&*call.receiver, changed) {
+            self.set(variable, Ok(changed), call.method.span().into())?;
+        }
+        Ok(value)
+    }
+
+    /// rustc has decided on functions of other modules.
+    fn check_condition(&mut self, helper: &Helper) -> Lowered<()> {
+        match conditional::on_item(&helper.function.attrs).filter(|_| helper.own.is_none()) {
+            Some(refusal) => self.report(refusal),
+            None => Ok(()),
+        }
+    }
+
+    /// What a function gives, and what a method with `&mut self` has made of `self`.
+    fn apply_function(
+        &mut self,
+        helper: &Helper,
+        defined: Defined,
+        arguments: Vec<(Val, Span)>,
+        call: &ExprCall,
+    ) -> Lowered<(Val, Option<Val>)> {
+        let function = &helper.function;
+        let name = function.sig.ident.to_string();
         let inputs = function.sig.inputs.iter().filter_map(|input| match input {
             FnArg::Typed(input) => Some((&*input.pat, Some(&*input.ty))),
             FnArg::Receiver(_) => None,
@@ -103,27 +143,30 @@ impl Lowering {
         let parameters: Vec<Parameter<'_>> = inputs.collect();
         self.check_count(&name, &parameters, arguments.len(), call.span())?;
         let text = self.text_of(helper, defined);
-        let mut site = self.site(&name, call);
+        let mut site = self.site(&name, call.func.span());
         let text = self.bind_generics(&mut site, text, helper, call)?;
         let outer = self.scopes.isolate();
         let callers = std::mem::replace(&mut self.text, Rc::new(text));
         self.calls.push(site);
         let value = self.bound_call(helper, &parameters, arguments, call);
+        let changed = self.scopes.find("self").filter(|_| helper.is_update);
+        let changed = changed.map(|id| self.scopes.variables[id].value.clone());
         self.calls.pop();
         self.text = callers;
         self.scopes.restore(outer);
-        value
+        Ok((value?, changed))
     }
 
     /// A call from the current place.
-    pub(super) fn site(&self, name: &str, call: &ExprCall) -> Call {
-        let (span, is_foreign) = (call.func.span(), self.text.is_foreign);
+    pub(super) fn site(&self, name: &str, span: Span) -> Call {
+        let is_foreign = self.text.is_foreign;
         Call { name: name.to_owned(), span, is_foreign, constants: HashMap::new() }
     }
 
     /// Where a function stands that isn't being called yet. A closure's body may call the function that was given
     /// the closure, if the closure stands outside of it.
-    fn defined(&mut self, function: &ItemFn, span: Span) -> Lowered<Defined> {
+    fn defined(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Defined> {
+        let (function, span) = (&helper.function, call.func.span());
         let at = function.sig.ident.span();
         let name = function.sig.ident.to_string();
         let defined = (name, at.file(), place(at.start()));
@@ -180,10 +223,16 @@ impl Lowering {
         if parameters.len() == count {
             return Ok(());
         }
-        let plural = if parameters.len() == 1 { "" } else { "s" };
-        let message = format!("`{name}` takes {} argument{plural}, not {count}", parameters.len());
-        let names: Vec<String> = parameters.iter().map(|(pattern, _)| pattern_text(pattern)).collect();
-        self.error(span, message, &format!("write `{name}({})`", names.join(", ")))
+        let mut names: Vec<String> = parameters.iter().map(|(pattern, _)| pattern_text(pattern)).collect();
+        let is_method = names.first().is_some_and(|name| name == "self");
+        let (mut usage, mut given) = (name.to_owned(), count);
+        if is_method && count > 0 {
+            names.remove(0);
+            (usage, given) = (format!("state.{name}"), count - 1);
+        }
+        let plural = if names.len() == 1 { "" } else { "s" };
+        let message = format!("`{name}` takes {} argument{plural}, not {given}", names.len());
+        self.error(span, message, &format!("write `{usage}({})`", names.join(", ")))
     }
 
     /// Binds parameters to arguments of their declared types, in a scope that the caller made.

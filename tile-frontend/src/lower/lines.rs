@@ -89,6 +89,7 @@ impl Lowering {
         let (value, place) = (&arguments.values[0], arguments.spans[0]);
         let is_axis = match value {
             Val::Int(_) | Val::Dim(_) | Val::List(_) => true,
+            Val::Float(_) => false,
             _ => matches!(call.args[0], syn::Expr::Lit(_)),
         };
         if matches!(op, ReduceOp::Max | ReduceOp::Min) && !is_axis {

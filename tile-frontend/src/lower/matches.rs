@@ -1,7 +1,8 @@
-//! `match` on numbers, bools and optional arguments, and tuples of them: a chain of `if`. An arm that is known to be taken or not
+//! `match` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of `if`. An arm that is known to be taken or not
 //! when the macro expands costs nothing.
 
 use super::optional::OptionPattern;
+use super::patterns::Parts;
 use super::ranges::known;
 use super::{Lowered, Lowering, kind};
 use crate::assigned::{self, Assigned};
@@ -31,7 +32,8 @@ impl Lowering {
                 let help = "a tile of one element becomes a scalar with `.item()`; use `select` to choose element by element";
                 return self.error(expression.expr.span(), "`match` needs a scalar, not a tile", help);
             }
-            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Optional(..) => {}
+            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Record(..) | Val::Optional(..) => {
+            }
             other => {
                 let message =
                     format!("`match` needs an integer, a bool or an optional argument, not {}", kind(other));
@@ -126,7 +128,7 @@ impl Lowering {
             };
         }
         match (pattern, value) {
-            (Pat::Wild(_), _) => Ok(Fits::Always),
+            (Pat::Wild(_) | Pat::Rest(_), _) => Ok(Fits::Always),
             (Pat::Paren(inner), _) => self.fits(&inner.pat, value, bound),
             (Pat::Ident(name), _) if self.is_constant(&name.ident) => {
                 let path: Expr = syn::parse_quote!(#name);
@@ -153,26 +155,29 @@ impl Lowering {
                 }
                 Ok(fits)
             }
-            (Pat::Tuple(tuple), Val::List(values)) if tuple.elems.len() == values.len() => {
-                let mut fits = Fits::Always;
-                for (part, value) in tuple.elems.iter().zip(values) {
-                    let part = self.fits(part, value, bound)?;
-                    fits = self.both(fits, part, BinaryOp::And)?;
-                }
-                Ok(fits)
-            }
             (Pat::Lit(literal), _) => self.fits_literal(&literal.lit, value),
             (Pat::Path(path), _) => {
                 let constant = self.expression(&Expr::Path(path.clone()))?;
                 self.equal(value, &constant, pattern.span())
             }
             (Pat::Range(range), _) => self.fits_range(range, value),
-            _ => {
-                let help =
-                    "patterns are numbers, ranges, constants, `a | b`, `_`, a name, and tuples of these";
-                self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
-            }
+            _ => match self.taken_apart(pattern, value) {
+                Some(parts) => self.all_fit(parts?, bound),
+                None => {
+                    let help = "patterns are numbers, ranges, constants, `a | b`, `_`, a name, and arrays, tuples and structs of these";
+                    self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
+                }
+            },
         }
+    }
+
+    fn all_fit(&mut self, parts: Parts<'_>, bound: &mut Bound) -> Lowered<Fits> {
+        let mut fits = Fits::Always;
+        for (part, value) in parts {
+            let part = self.fits(part, &value, bound)?;
+            fits = self.both(fits, part, BinaryOp::And)?;
+        }
+        Ok(fits)
     }
 
     fn is_constant(&self, name: &Ident) -> bool {

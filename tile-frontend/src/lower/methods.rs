@@ -1,22 +1,29 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
-use super::arguments::is_of_arguments;
+use super::iterators::unwrapped;
 use super::movement::is_movement;
 use super::names;
 use super::{Lowered, Lowering, kind};
+use crate::helpers::Helper;
 use crate::span::Spanned;
 use crate::value::Val;
-use syn::ExprMethodCall;
+use syn::{Expr, ExprMethodCall, parse_quote};
 use tile_ir::ops::{BinaryOp, Predicate, ReduceOp};
 use tile_ir::{Op, ValueId};
 
 impl Lowering {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
+        if let Expr::Range(range) = unwrapped(&call.receiver) {
+            return self.range_method(range, call);
+        }
         let receiver = self.expression(&call.receiver)?;
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::Optional(_, given) => self.optional_method(given, call),
-            ref array if call.method == "len" && is_of_arguments(array) => self.length(array, call),
+            ref array @ (Val::List(_) | Val::Arguments(..)) if call.method == "len" => {
+                self.length(array, call)
+            }
+            Val::List(values) => self.list_method(values, call),
             Val::Windows(tensor, ref windows) => self.windows_method(tensor, windows, call),
             Val::WindowsView(tensor, ref windows, ref tile) => {
                 self.windows_view_method(tensor, windows, tile, call)
@@ -27,17 +34,41 @@ impl Lowering {
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
             Val::Poison => Err(super::Reported),
+            Val::Record(ref record, _) => match self.method_of(record, call) {
+                Some((helper, path)) => self.call_method(&helper, receiver, path, call),
+                None => {
+                    let name = &call.method;
+                    let known = self.text.helpers.methods_of(record);
+                    let help = if known.is_empty() {
+                        format!(
+                            "write `#[tile_fn] impl {record} {{ fn {name}(self, …) -> Self {{ … }} }}` beside the kernel, in a module with `#[tile_kernels]`"
+                        )
+                    } else {
+                        format!("it has {}", known.join(", "))
+                    };
+                    self.no_method(&format!("`{record}`"), call, &help)
+                }
+            },
             other => {
                 let message = format!("{} has no methods in a kernel", kind(&other));
                 let help = match (&other, call.method.to_string().as_str()) {
-                    (Val::List(_), "len") => "its length is that of its type",
-                    (Val::List(_) | Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
+                    (Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
                     (_, "clone") => "values of kernels are `Copy`; leave the call out",
                     _ => "use its parts",
                 };
                 self.error(call.method.span(), message, help)
             }
         }
+    }
+
+    /// The function of the module that a method of a struct is, with its path at the place of the method's name.
+    fn method_of(&self, record: &str, call: &ExprMethodCall) -> Option<(Helper, syn::Path)> {
+        let (owner, name) = (syn::Ident::new(record, call.method.span()), &call.method);
+        let mut path: syn::Path = parse_quote!(#owner::#name);
+        if let (Some(written), Some(last)) = (&call.turbofish, path.segments.last_mut()) {
+            last.arguments = syn::PathArguments::AngleBracketed(written.clone());
+        }
+        self.text.helpers.function(&path).cloned().map(|helper| (helper, path))
     }
 
     pub(super) fn no_method(&mut self, what: &str, call: &ExprMethodCall, help: &str) -> Lowered<Val> {
@@ -125,16 +156,19 @@ impl Lowering {
             let spans = [call.receiver.span(), arguments.spans[0]];
             return self.arithmetic(op, receiver, &arguments.values[0], call.span(), spans);
         }
+        if let "ln" | "log" = name.as_str() {
+            return self.logarithm(receiver, call);
+        }
         let comparison = Predicate::from_name(&name).is_some();
         if !comparison && let Some(value) = self.leaf_method(receiver, call)? {
             return Ok(value);
         }
-        let help = match name.as_str() {
-            "item" => "this is a scalar already; leave the call out",
-            "cast" => "scalars are converted with `as`",
-            _ => "scalars have operators, `as` and the mathematical functions",
-        };
-        self.no_method("a scalar", call, help)
+        match name.as_str() {
+            "clamp" => self.clamp_scalar(receiver, call),
+            "powi" => self.powi_scalar(receiver, call),
+            "to_bits" => self.bits_of_float(receiver, call),
+            _ => self.no_method("a scalar", call, &names::help_of_scalar(&name)),
+        }
     }
 
     /// `m.div_ceil(BM)` of known extents.

@@ -26,6 +26,7 @@ mod gather;
 mod generics;
 mod grid;
 mod hints;
+mod iterators;
 mod leaf;
 mod lines;
 mod logical;
@@ -38,8 +39,10 @@ pub(crate) mod names;
 mod numbers;
 mod operators;
 mod optional;
+mod patterns;
 mod places;
 mod ranges;
+mod scalars;
 mod spanning;
 mod statements;
 mod tiles;
@@ -54,7 +57,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::helpers::Helpers;
 use crate::rewrite::{Place, Rewrites};
-use crate::scope::Scopes;
+use crate::scope::{Scopes, VariableId};
 use crate::signature::Signature;
 use crate::span::Span;
 use crate::text::Text;
@@ -106,6 +109,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         calls: Vec::new(),
         called: HashMap::new(),
         bounds: Vec::new(),
+        declared: HashMap::new(),
+        in_constant: false,
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -157,6 +162,10 @@ pub(crate) struct Lowering {
     called: HashMap<Loc, Vec<(Span, String)>>,
     /// What type parameters of functions must be.
     bounds: Vec<generics::Bound>,
+    /// The types of variables that are given their value later: `let x: f32;`.
+    declared: HashMap<VariableId, syn::Type>,
+    /// Whether the current place is a `const` block, which rustc sees as it is.
+    in_constant: bool,
 }
 
 impl Lowering {
@@ -184,7 +193,7 @@ impl Lowering {
 
     /// Whether the current place is of the kernel's own text, which rustc sees rewritten.
     fn in_own_text(&self) -> bool {
-        self.text.is_own
+        self.text.is_own && !self.in_constant
     }
 
     fn loc(&mut self, span: Span) -> Loc {

@@ -83,6 +83,14 @@ pub(crate) fn is_known(path: &syn::Path) -> bool {
     path.segments.iter().nth_back(1).is_none_or(is_own) && is_function(&last.ident.to_string())
 }
 
+/// The variants of types of Rust's library that a kernel has no values of.
+const OPTIONS: &[&str] = &["Some", "None", "Ok", "Err"];
+
+/// Whether a name is that of a variant of `Option` or `Result`.
+pub(super) fn is_of_option(name: &syn::Ident) -> bool {
+    OPTIONS.iter().any(|known| name == known)
+}
+
 /// Whether a bare name calls a macro of Rust.
 pub(super) fn is_standard_macro(path: &syn::Path) -> bool {
     path.get_ident().is_some_and(|name| STANDARD_MACROS.iter().any(|known| name == known))
@@ -184,9 +192,30 @@ fn view_methods() -> Vec<Kind> {
     vec![("methods of views", names.map(ToOwned::to_owned).into())]
 }
 
+/// Whether tiles or partition views have a method of this name: what may be bound with `mut`.
+pub(crate) fn is_method_of_variables(name: &str) -> bool {
+    let kinds = [tile_methods(), view_methods()];
+    kinds.iter().flatten().any(|(_, names)| names.iter().any(|known| known == name))
+}
+
 /// What to write instead of a method that tiles don't have.
 pub(super) fn help_of_tile(name: &str) -> String {
     help(name, &tile_methods(), "tile::kernel::Tile")
+}
+
+/// What to write instead of a method that scalars don't have.
+pub(super) fn help_of_scalar(name: &str) -> String {
+    let default =
+        "scalars have operators, `as`, and the functions of `tile::prelude`: `abs`, `sqrt`, `exp`, …";
+    match (name, foreign(name)) {
+        ("item", _) => "this is a scalar already; leave the call out".to_owned(),
+        ("cast", _) => "scalars are converted with `as`".to_owned(),
+        (_, Some(known)) => known.to_owned(),
+        _ => match nearest(name, &functions()).first() {
+            Some(near) => format!("did you mean `{near}`? {default}"),
+            None => default.to_owned(),
+        },
+    }
 }
 
 /// What to write instead of a method that tensors don't have.
@@ -218,6 +247,18 @@ pub(super) fn help_of_field(name: &str) -> &'static str {
 pub(super) fn help_of_standard(owner: &str, name: &str) -> String {
     let is_number = DType::from_rust_name(owner).is_some();
     match name {
+        "default" if is_number => format!("write the number, `0` or `0.0`: `let x: {owner} = …;`"),
+        "swap" if owner == "mem" => "write `(a, b) = (b, a)`".to_owned(),
+        "replace" | "take" if owner == "mem" => "write `let old = x; x = …;`: values are copied".to_owned(),
+        "drop" | "forget" if owner == "mem" => {
+            "values of kernels are `Copy`, and nothing is to be freed; leave the call out".to_owned()
+        }
+        "from_fn" if owner == "array" => {
+            "write `[0, 1, 2].map(|i| …)`, or `[x; 3]` and a loop over its length".to_owned()
+        }
+        "powi" | "clamp" | "mul_add" | "ln" | "to_bits" if is_number => {
+            format!("write it as a method: `x.{name}(…)`")
+        }
         "from" if is_number => format!("write `x as {owner}` of a scalar, `x.cast::<{owner}>()` of a tile"),
         "from_f32" | "from_f64" if is_number => {
             format!("write `{owner}::of(2.0)` of a literal, `x as {owner}` of a scalar")

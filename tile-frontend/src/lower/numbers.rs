@@ -85,6 +85,10 @@ impl Lowering {
             Val::Closure(_) => {
                 self.error(span, format!("{what} must be a scalar or a tile, not a closure"), "call it")
             }
+            Val::List(_) | Val::Record(..) => {
+                let message = format!("{what} must be a scalar or a tile, not {}", kind(value));
+                self.error(span, message, "name its parts: `a[0]`, `pair.1`, `state.sum`, each by itself")
+            }
             other => {
                 let message = format!("{what} must be a scalar or a tile, not {}", kind(other));
                 self.error(span, message, "load a tile from a view with `load_masked`")
@@ -102,6 +106,10 @@ impl Lowering {
                 format!("{what} must be a tile, not a scalar"),
                 "make one with `Tile::full([…], value)`",
             ),
+            Val::List(_) | Val::Record(..) => {
+                let message = format!("{what} must be a tile, not {}", kind(value));
+                self.error(span, message, "name a part of it: `a[0]`, `pair.1`, `state.sum`")
+            }
             other => {
                 let message = format!("{what} must be a tile, not {}", kind(other));
                 self.error(span, message, "load a tile from a view with `load_masked`")

@@ -10,7 +10,7 @@ use crate::scope::VariableId;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use std::collections::BTreeMap;
-use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, PatStruct};
+use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, UnOp};
 
 /// The longest array of repeated values.
 const MAX_LENGTH: i128 = 256;
@@ -114,6 +114,7 @@ impl Lowering {
                     None => self.error(span, "there is no such field", "tuples have fields `.0`, `.1`, …"),
                 }
             }
+            (Val::Record(..), Step::Element(at)) => self.part(base, &Step::Field(at.to_string()), span),
             (Val::Record(record, fields), Step::Field(name)) => match fields.get(name) {
                 Some(value) => Ok(value.clone()),
                 None => {
@@ -157,27 +158,6 @@ impl Lowering {
             }
         }
         if failed { Err(Reported) } else { Ok(Val::Record(name, fields)) }
-    }
-
-    /// `let State { m, .. } = state;`
-    pub(super) fn bind_record(&mut self, pattern: &PatStruct, fields: &BTreeMap<String, Val>) -> Lowered<()> {
-        for field in &pattern.fields {
-            let name = member_name(&field.member);
-            match fields.get(&name) {
-                Some(value) => self.bind(&field.pat, value.clone())?,
-                None => {
-                    self.define_poison(&field.pat);
-                    let names: Vec<String> = fields.keys().map(|field| format!("`{field}`")).collect();
-                    let help = format!("it has {}", names.join(", "));
-                    return self.error(
-                        field.member.span(),
-                        format!("the struct has no field `{name}`"),
-                        &help,
-                    );
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Assigns to a variable, a part of one, or the variables of a pattern such as `(a, b)`.
@@ -266,6 +246,10 @@ impl Lowering {
             self.scopes.variables[id].value = Val::Poison;
             return Err(Reported);
         };
+        let value = match (&variable.value, self.declared.get(&id).cloned()) {
+            (Val::Unset, Some(ty)) => self.annotated(&ty, value, span)?,
+            _ => value,
+        };
         let mut old = variable.value.clone();
         for step in steps {
             old = self.part(&old, step, target.span())?;
@@ -281,6 +265,8 @@ impl Lowering {
     fn place(&mut self, target: &Expr) -> Lowered<Place> {
         match target {
             Expr::Paren(inner) => self.place(&inner.expr),
+            // `*self` of a method, where `self` is the value.
+            Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => self.place(&unary.expr),
             Expr::Path(path) => {
                 let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
                 match self.scopes.find(&name) {
@@ -328,6 +314,7 @@ impl Lowering {
         let (before, after) = match (old, &value) {
             (Val::Poison, _) | (_, Val::Poison) => return Err(Reported),
             (_, Val::Never) => return Ok(old.clone()),
+            (Val::Unset, _) => return Ok(value),
             (Val::Data(old), Val::Data(new)) => (*old, *new),
             (Val::Data(old), Val::Int(_) | Val::Float(_) | Val::Dim(_)) if self.shape(*old).is_none() => {
                 let elem = self.elem(*old);
@@ -390,7 +377,11 @@ fn part_mut<'v>(value: &'v mut Val, steps: &[Step]) -> &'v mut Val {
     let Some((step, rest)) = steps.split_first() else { return value };
     let inner = match (value, step) {
         (Val::List(values), Step::Element(at)) => &mut values[*at],
-        (Val::Record(_, fields), Step::Field(name)) => {
+        (Val::Record(_, fields), step) => {
+            let name = match step {
+                Step::Element(at) => &at.to_string(),
+                Step::Field(name) => name,
+            };
             fields.get_mut(name).expect("the part was read before it is written")
         }
         _ => unreachable!("the part was read before it is written"),

@@ -3,6 +3,7 @@
 //! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
 //! is `first + turn · stride` in its own type.
 
+use super::iterators::{is_counted, unborrowed, unwrapped};
 use super::unroll::Unrolled;
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
@@ -56,11 +57,17 @@ struct Known {
 impl Lowering {
     /// What a `for` runs over.
     pub(super) fn sequence(&mut self, for_loop: &ExprForLoop) -> Lowered<Sequence> {
-        let expression = unwrapped(&for_loop.expr);
+        let expression = unborrowed(&for_loop.expr);
         if matches!(
             expression,
-            Expr::Path(_) | Expr::Array(_) | Expr::Field(_) | Expr::Index(_) | Expr::Repeat(_)
-        ) {
+            Expr::Path(_)
+                | Expr::Array(_)
+                | Expr::Field(_)
+                | Expr::Index(_)
+                | Expr::Repeat(_)
+                | Expr::MethodCall(_)
+        ) && !is_counted(expression)
+        {
             let sequence = self.expression(expression)?;
             self.lend_array(&sequence, expression);
             return match sequence {
@@ -75,6 +82,10 @@ impl Lowering {
                     turns.collect::<Lowered<_>>().map(Sequence::Unrolled)
                 }
                 Val::Poison => Err(super::Reported),
+                Val::Data(tile) if self.shape(tile).is_some() => {
+                    let help = "operators, functions and reductions work on all its elements; `x.take(i, axis)` is a slice of it";
+                    self.error(expression.span(), "a tile has no iterator", help)
+                }
                 _ => self.not_a_range(expression),
             };
         }
@@ -88,7 +99,7 @@ impl Lowering {
     }
 
     /// The elements of an array, whose types are one.
-    fn of_one_type(&mut self, mut values: Vec<Val>) -> Vec<Val> {
+    pub(super) fn of_one_type(&mut self, mut values: Vec<Val>) -> Vec<Val> {
         let known = values.iter().find_map(|value| match value {
             Val::Dim(_) => Some(DType::Index.into()),
             Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
@@ -104,6 +115,10 @@ impl Lowering {
     }
 
     fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {
+        if let Expr::Reference(_) = expression {
+            let help = "write `for i in 0..x.len() { x[i] += 1.0; }`: such a loop is unrolled";
+            return self.error(expression.span(), "a loop can't change what it runs over", help);
+        }
         let help = "write `for p in a..b`, with `.rev()` and `.step_by(n)` if need be, or run over an array of values";
         self.error(expression.span(), "a kernel's `for` runs over a range", help)
     }
@@ -120,6 +135,23 @@ impl Lowering {
             Expr::MethodCall(call) if call.method == "step_by" => self.stepped(call),
             other => self.not_a_range(other),
         }
+    }
+
+    /// The numbers of a range with literal ends, as an array.
+    pub(super) fn listed_range(&mut self, range: &ExprRange) -> Lowered<Val> {
+        let range = self.plain_range(range)?;
+        let Some(Known { first, count, .. }) = range.known() else {
+            let help =
+                "write a `for` over it, or literal ends: an iterator is unrolled when the macro expands";
+            return self.error(range.span, "the ends of this range aren't literals", help);
+        };
+        if count > MAX_UNROLLED {
+            let message = format!("this iterator of {count} numbers would be unrolled");
+            return self.error(range.span, message, "write a `for` over the range");
+        }
+        let elem = self.counter_format(&range)?;
+        let number = |turn| Val::Int(Int { value: first + turn, shared: Some(elem.clone()) });
+        Ok(Val::List((0..count).map(number).collect()))
     }
 
     fn plain_range(&mut self, range: &ExprRange) -> Lowered<Range> {
@@ -375,14 +407,6 @@ pub(super) fn known(value: &Val) -> Option<i128> {
         Val::Int(int) => Some(int.value),
         Val::Dim(dim) => dim.as_const().map(i128::from),
         _ => None,
-    }
-}
-
-fn unwrapped(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Paren(inner) => unwrapped(&inner.expr),
-        Expr::Group(inner) => unwrapped(&inner.expr),
-        other => other,
     }
 }
 

@@ -1,14 +1,18 @@
 //! Statements and blocks: `let`, assignment, expression statements.
 
-use super::{Lowered, Lowering, Reported, kind};
+use super::conform::type_arguments;
+use super::iterators::unwrapped;
+use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
-use crate::macros::debugged;
+use crate::macros::{self, debugged};
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
-use syn::{Block, Expr, ExprAssign, ExprBinary, ExprMacro, Local, Pat, Stmt};
-use tile_ir::Elem;
+use syn::{
+    Block, Expr, ExprAssign, ExprBinary, ExprMacro, GenericArgument, Item, Local, Pat, Stmt, Type, TypePath,
+};
+use tile_ir::{Elem, ValueId};
 
 impl Lowering {
     /// A block's statements; its value is that of a last expression without `;`.
@@ -39,12 +43,10 @@ impl Lowering {
                 let is_value = semicolon.is_none() || matches!(value, Val::Never);
                 Ok(if is_value { value } else { Val::Unit })
             }
-            Stmt::Item(syn::Item::Const(item)) => self.constant(item).map(|()| Val::Unit),
-            Stmt::Item(item) => self.error(
-                item.span(),
-                "a kernel has no items of its own but `const`",
-                "move it out of the kernel",
-            ),
+            Stmt::Item(Item::Const(item)) => self.constant(item).map(|()| Val::Unit),
+            // rustc sees it, and values of it are known by its name.
+            Stmt::Item(Item::Struct(_)) => Ok(Val::Unit),
+            Stmt::Item(item) => self.refused_item(item),
             Stmt::Macro(statement) => {
                 let called = ExprMacro { attrs: Vec::new(), mac: statement.mac.clone() };
                 self.check_exits(&Expr::Macro(called))?;
@@ -53,10 +55,42 @@ impl Lowering {
         }
     }
 
+    /// Items that a body can't have, by name.
+    fn refused_item(&mut self, item: &Item) -> Lowered<Val> {
+        let (what, help) = match item {
+            Item::Fn(function) => {
+                let name = &function.sig.ident;
+                let message = "a kernel has no functions of its own".to_owned();
+                let help = format!(
+                    "write `#[tile_fn] fn {name}(…)` beside the kernel, in a module with `#[tile_kernels]`, or a closure: `let {name} = |x| …;`"
+                );
+                return self.error(function.sig.ident.span(), message, &help);
+            }
+            Item::Static(_) => ("a `static`", "write `const`: kernels have no memory of their own"),
+            Item::Use(_) => (
+                "`use`",
+                "write it above the kernel; constants are named by their path, `std::f32::consts::PI`",
+            ),
+            Item::Type(_) => ("a type of another name", "write the type out where it is used"),
+            Item::Enum(_) => (
+                "an `enum`",
+                "write integers that `match` looks at, or a const parameter, `const MODE: usize`, which is known when an instance is made",
+            ),
+            Item::Impl(_) | Item::Trait(_) => {
+                ("methods", "write a function with `#[tile_fn]` that takes the value and gives the new one")
+            }
+            _ => ("this item", "move it out of the kernel"),
+        };
+        self.error(item.span(), format!("a kernel can't have {what} inside of it"), help)
+    }
+
     /// `dbg!(x)` is `x`; it prints on the reference device, where the body runs as Rust.
     pub(super) fn called_macro(&mut self, called: &syn::Macro) -> Lowered<Val> {
         if let Some(value) = debugged(called) {
             return self.expression(&value);
+        }
+        if let Some(question) = macros::matched(called) {
+            return self.match_expression(&question.as_match());
         }
         if let Some(lowered) = self.message_macro(called) {
             return lowered;
@@ -68,38 +102,51 @@ impl Lowering {
                 "write `tile_println!(\"x = {}\", x)`, which prints on every device"
             }
             "dbg" => "it takes one value: `dbg!(x)`",
-            "assert" | "debug_assert" | "panic" | "unreachable" | "todo" => {
-                "write `tile_assert!(condition, \"x = {}\", x)`, which checks on every device"
+            "assert" | "debug_assert" => {
+                "write `tile_assert!(condition, \"x = {}\", x)`, which checks on every device; what holds of sizes and const parameters is a condition of the kernel, `#[tile_kernel(where(BM % 4 == 0))]`"
+            }
+            "panic" | "unreachable" | "todo" | "unimplemented" => {
+                "a block goes on to its end: write `tile_assert!(condition, \"x = {}\", x)`, which checks on every device, and a value for the arm that isn't reached"
             }
             "assert_eq" | "debug_assert_eq" => {
-                "write `tile_assert!(a == b, \"{} and {}\", a, b)`, which checks on every device"
+                "write `tile_assert!(a == b, \"{} and {}\", a, b)`, which checks on every device; what holds of sizes and const parameters is a condition of the kernel, `#[tile_kernel(where(m == n))]`"
             }
             "assert_ne" | "debug_assert_ne" => {
                 "write `tile_assert!(a != b, \"{} and {}\", a, b)`, which checks on every device"
             }
-            _ => "write its code out",
+            "format" | "write" | "writeln" => {
+                "a kernel has no texts; `tile_println!(\"x = {x}\")` prints one on every device"
+            }
+            "cfg" => {
+                "what rustc leaves out isn't known here: choose by a const parameter, `const FAST: bool`"
+            }
+            "matches" => "write `matches!(x, 1 | 2)`, of a value and a pattern",
+            _ => "what a macro of yours makes isn't seen: write a function with `#[tile_fn]`, or its code",
         };
         self.error(called.path.span(), format!("`{name}!` can't be used in a kernel"), help)
     }
 
     fn local(&mut self, local: &Local) -> Lowered<Val> {
-        let Some(init) = &local.init else {
-            self.define_poison(&local.pat);
-            return self.error(
-                local.span(),
-                "a variable of a kernel needs a value",
-                "initialise it: `let x = …;`",
-            );
-        };
+        let Some(init) = &local.init else { return self.declaration(local) };
         if let Some((_, diverge)) = &init.diverge {
             self.define_poison(&local.pat);
-            let help = "patterns of kernels always match, so write `let` alone; to choose by a number, write `match`";
+            let help = match &local.pat {
+                Pat::TupleStruct(_) => {
+                    "an optional argument is taken apart by `if let Some(x) = x { … }`, around what uses it"
+                }
+                _ => {
+                    "patterns of `let` always match, so write it alone; to choose by a number, write `match`, or `if matches!(x, 1..=9) { … }`"
+                }
+            };
             return self.error(diverge.span(), "`let … else` isn't supported in a kernel", help);
         }
-        let value = self
-            .check_exits(&init.expr)
-            .and_then(|()| self.expression(&init.expr))
-            .and_then(|value| self.annotated(&local.pat, value, init.expr.span()));
+        let value =
+            self.check_exits(&init.expr).and_then(|()| self.initial(&init.expr)).and_then(
+                |value| match &local.pat {
+                    Pat::Type(typed) => self.annotated(&typed.ty, value, init.expr.span()),
+                    _ => Ok(value),
+                },
+            );
         match value {
             Ok(Val::Never) => Ok(Val::Never),
             Ok(value) => self.bind(&local.pat, value).map(|()| Val::Unit),
@@ -110,13 +157,45 @@ impl Lowering {
         }
     }
 
-    /// Applies the type of `let x: f32 = …`.
-    fn annotated(&mut self, pattern: &Pat, value: Val, span: Span) -> Lowered<Val> {
-        let Pat::Type(typed) = pattern else { return Ok(value) };
-        if matches!(value, Val::Never) {
+    /// What a variable is given. A reference to a value that doesn't change is that value.
+    fn initial(&mut self, expression: &Expr) -> Lowered<Val> {
+        match unwrapped(expression) {
+            Expr::Reference(reference) if reference.mutability.is_none() => {
+                match self.expression(&reference.expr)? {
+                    Val::View(_) | Val::Tensor(_) | Val::Closure(_) => self.expression(expression),
+                    value => Ok(value),
+                }
+            }
+            _ => self.expression(expression),
+        }
+    }
+
+    /// `let x;`, which gets its value later. Rust has it assigned before it is used, and once where it isn't `mut`.
+    fn declaration(&mut self, local: &Local) -> Lowered<Val> {
+        let (pattern, ty) = match &local.pat {
+            Pat::Type(typed) => (&*typed.pat, Some(&typed.ty)),
+            pattern => (pattern, None),
+        };
+        let Pat::Ident(name) = pattern else {
+            self.define_poison(pattern);
+            return self.error(local.span(), "this pattern needs a value", "give it one: `let (a, b) = …;`");
+        };
+        self.define(&name.ident, true, Val::Unset);
+        if let (Some(ty), Some(variable)) = (ty, self.scopes.find(&name.ident.to_string())) {
+            self.declared.insert(variable, Type::clone(ty));
+        }
+        Ok(Val::Unit)
+    }
+
+    /// A value as one of the type that a variable is given: `let x: f32 = …`.
+    pub(super) fn annotated(&mut self, ty: &Type, value: Val, span: Span) -> Lowered<Val> {
+        if matches!(value, Val::Never) || matches!(ty, Type::Infer(_)) {
             return Ok(value);
         }
-        if let Some(elem) = self.element(&typed.ty) {
+        if let Type::Reference(reference) = ty {
+            return self.annotated(&reference.elem, value, span);
+        }
+        if let Some(elem) = self.element(ty) {
             let is_index = elem == Elem::Known(tile_ir::DType::Index);
             self.share(&value, &elem, "the type of a variable", span)?;
             return match value {
@@ -127,22 +206,53 @@ impl Lowering {
                 },
                 Val::Data(tile) if self.shape(tile).is_some() => {
                     let help = "leave the type out, or write `Tile<…>`";
-                    self.error(typed.ty.span(), "the value is a tile, not a scalar", help)
+                    self.error(ty.span(), "the value is a tile, not a scalar", help)
                 }
                 value => self.number(&value, &elem, "the value", span).map(Val::Data),
             };
         }
-        match (&value, tile_type_element(&typed.ty)) {
-            (Val::Data(tile), Some(ty)) if self.shape(*tile).is_some() => {
-                if let Some(elem) = self.element(ty) {
-                    self.require_elem(*tile, &elem, "the tile's element type", typed.ty.span())?;
-                }
-                Ok(value)
+        match (&value, ty) {
+            (Val::Data(tile), Type::Path(path)) if self.shape(*tile).is_some() && is_tile(path) => {
+                self.annotated_tile(*tile, path).map(|()| value)
             }
-            (Val::List(_), _) if matches!(*typed.ty, syn::Type::Array(_) | syn::Type::Tuple(_)) => Ok(value),
-            (Val::Record(..), _) if matches!(*typed.ty, syn::Type::Path(_)) => Ok(value),
-            _ => self.error(typed.ty.span(), "this type can't be written in a kernel", "leave the type out"),
+            (Val::List(_), Type::Array(_) | Type::Tuple(_)) | (Val::Record(..), Type::Path(_)) => Ok(value),
+            _ => {
+                let help = "leave the type out; another name of a type, `type Row = …`, isn't seen";
+                self.error(ty.span(), "this type can't be written in a kernel", help)
+            }
         }
+    }
+
+    /// Applies the element type and the rank of `Tile<f32, 2>`.
+    fn annotated_tile(&mut self, tile: ValueId, path: &TypePath) -> Lowered<()> {
+        let arguments = type_arguments(path);
+        if let Some(GenericArgument::Type(ty)) = arguments.first()
+            && let Some(elem) = self.element(ty)
+        {
+            self.require_elem(tile, &elem, "the tile's element type", path.span())?;
+        }
+        let rank = self.shape(tile).map_or(0, |shape| shape.len());
+        let Some(declared) = arguments.get(1) else { return Ok(()) };
+        let number = match declared {
+            GenericArgument::Const(Expr::Lit(literal)) => match &literal.lit {
+                syn::Lit::Int(number) => number.base10_parse().ok(),
+                _ => None,
+            },
+            GenericArgument::Type(Type::Infer(_)) => Some(rank),
+            _ => None,
+        };
+        if number == Some(rank) {
+            return Ok(());
+        }
+        let help = format!(
+            "write `Tile<{}, {rank}>`, or leave the type out; the extents follow from the value",
+            rust_elem(&self.elem(tile))
+        );
+        let message = match number {
+            Some(number) => format!("the tile has rank {rank}, but is declared with rank {number}"),
+            None => "the second parameter of `Tile` is its rank, not its extents".to_owned(),
+        };
+        self.error(declared.span(), message, &help)
     }
 
     pub(super) fn bind(&mut self, pattern: &Pat, value: Val) -> Lowered<()> {
@@ -150,49 +260,45 @@ impl Lowering {
             (Pat::Type(typed), value) => self.bind(&typed.pat, value),
             (Pat::Paren(inner), value) => self.bind(&inner.pat, value),
             (Pat::Wild(_), _) => Ok(()),
-            (Pat::Ident(ident), value) if ident.by_ref.is_none() && ident.subpat.is_none() => {
-                self.define(&ident.ident, ident.mutability.is_some(), value);
-                Ok(())
+            (Pat::Rest(_), _) => Ok(()),
+            (Pat::Reference(inner), value) => self.bind(&inner.pat, value),
+            (Pat::Ident(ident), value) if ident.by_ref.is_none() => {
+                self.define(&ident.ident, ident.mutability.is_some(), value.clone());
+                match &ident.subpat {
+                    Some((_, inner)) => self.bind(inner, value),
+                    None => Ok(()),
+                }
             }
             (pattern, Val::Poison) => {
                 self.define_poison(pattern);
                 Ok(())
             }
-            (Pat::Slice(slice), Val::List(values)) => self.bind_all(pattern, slice.elems.iter(), values),
-            (Pat::Tuple(tuple), Val::List(values)) => self.bind_all(pattern, tuple.elems.iter(), values),
-            (Pat::Struct(pattern), Val::Record(_, fields)) => self.bind_record(pattern, &fields),
-            (pattern @ (Pat::Slice(_) | Pat::Tuple(_) | Pat::Struct(_)), value) => {
-                self.define_poison(pattern);
-                let message = format!("{} can't be taken apart", kind(&value));
-                self.error(pattern.span(), message, "bind it to a name")
-            }
-            (pattern, _) => {
-                self.define_poison(pattern);
-                let help = "use a name, `_`, or an array, tuple or struct of names";
-                self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
-            }
+            (pattern, value) => match self.taken_apart(pattern, &value) {
+                Some(Ok(parts)) => parts.into_iter().try_for_each(|(part, value)| self.bind(part, value)),
+                Some(Err(Reported)) => {
+                    self.define_poison(pattern);
+                    Err(Reported)
+                }
+                None => self.cannot_bind(pattern, &value),
+            },
         }
     }
 
-    fn bind_all<'p>(
-        &mut self,
-        whole: &Pat,
-        patterns: impl ExactSizeIterator<Item = &'p Pat>,
-        values: Vec<Val>,
-    ) -> Lowered<()> {
-        if patterns.len() != values.len() {
-            let message = format!(
-                "a pattern of length {} takes apart a value of length {}",
-                patterns.len(),
-                values.len()
-            );
-            self.define_poison(whole);
-            return self.error(whole.span(), message, "name each value, or use `_`");
+    fn cannot_bind<T>(&mut self, pattern: &Pat, value: &Val) -> Lowered<T> {
+        self.define_poison(pattern);
+        let span = pattern.span();
+        match pattern {
+            Pat::Slice(_) | Pat::Tuple(_) | Pat::Struct(_) => {
+                self.error(span, format!("{} can't be taken apart", kind(value)), "bind it to a name")
+            }
+            Pat::Ident(_) => {
+                self.error(span, "`ref` isn't supported in a kernel", "leave it out: values are copied")
+            }
+            _ => {
+                let help = "use a name, `_`, or an array, tuple or struct of names; to choose by a number, write `match`";
+                self.error(span, "this pattern isn't supported in a kernel", help)
+            }
         }
-        for (pattern, value) in patterns.zip(values) {
-            self.bind(pattern, value)?;
-        }
-        Ok(())
     }
 
     pub(super) fn define(&mut self, name: &syn::Ident, mutable: bool, value: Val) {
@@ -206,11 +312,16 @@ impl Lowering {
     /// Defines a pattern's names, so that their uses report nothing more.
     pub(super) fn define_poison(&mut self, pattern: &Pat) {
         match pattern {
-            Pat::Ident(ident) => self.define(&ident.ident, true, Val::Poison),
+            Pat::Ident(ident) => {
+                self.define(&ident.ident, true, Val::Poison);
+                ident.subpat.iter().for_each(|(_, inner)| self.define_poison(inner));
+            }
             Pat::Type(typed) => self.define_poison(&typed.pat),
             Pat::Paren(inner) => self.define_poison(&inner.pat),
+            Pat::Reference(inner) => self.define_poison(&inner.pat),
             Pat::Slice(slice) => slice.elems.iter().for_each(|pattern| self.define_poison(pattern)),
             Pat::Tuple(tuple) => tuple.elems.iter().for_each(|pattern| self.define_poison(pattern)),
+            Pat::TupleStruct(tuple) => tuple.elems.iter().for_each(|pattern| self.define_poison(pattern)),
             Pat::Struct(record) => record.fields.iter().for_each(|field| self.define_poison(&field.pat)),
             _ => {}
         }
@@ -240,13 +351,6 @@ impl Lowering {
     }
 }
 
-/// `f32` of `Tile<f32, 2>`.
-fn tile_type_element(ty: &syn::Type) -> Option<&syn::Type> {
-    let syn::Type::Path(path) = ty else { return None };
-    let segment = path.path.segments.last().filter(|segment| segment.ident == "Tile")?;
-    let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
-    match arguments.args.first()? {
-        syn::GenericArgument::Type(ty) => Some(ty),
-        _ => None,
-    }
+fn is_tile(path: &TypePath) -> bool {
+    path.path.segments.last().is_some_and(|segment| segment.ident == "Tile")
 }

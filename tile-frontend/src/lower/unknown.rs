@@ -24,6 +24,9 @@ impl Lowering {
             let help = names::help_of_standard(owner, name);
             return self.error(span, format!("`{text}` isn't a function of kernels"), &help);
         }
+        if let Some(help) = help_of_rust(owner.as_deref(), name) {
+            return self.error(span, format!("`{text}` isn't a function of kernels"), &help);
+        }
         let near = names::help_of_function(name);
         if names::is_foreign(owner.as_deref(), name) {
             let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
@@ -46,3 +49,31 @@ impl Lowering {
         self.report(diagnostic.missing(path, self.text.is_elsewhere))
     }
 }
+
+/// What to write instead of what Rust's types have: variants, constructors and other functions of a type.
+fn help_of_rust(owner: Option<&str>, name: &str) -> Option<String> {
+    let is_type = |name: &str| name.starts_with(char::is_uppercase);
+    match (owner, name) {
+        (None, "Some" | "Ok" | "Err") => Some(OF_OPTIONS.to_owned()),
+        (None, "drop") => {
+            Some("values of kernels are `Copy`, and nothing is to be freed; leave the call out".to_owned())
+        }
+        (None, "size_of") => Some("write the number of bytes".to_owned()),
+        (Some("Default"), "default") => Some("write the value: `0.0`, `Tile::zeros([M, N])`".to_owned()),
+        (Some(owner), "new" | "default") if is_type(owner) => Some(format!(
+            "write the value out, `{owner} {{ … }}`, or `#[tile_fn] impl {owner} {{ … }}` around the function, beside the kernel, in a module with `#[tile_kernels]`"
+        )),
+        (Some(owner), name) if is_type(owner) && is_type(name) => Some(OF_ENUMS.to_owned()),
+        (Some(owner), name) if is_type(owner) => Some(format!(
+            "write `#[tile_fn] impl {owner} {{ … }}` around `fn {name}`, beside the kernel, in a module with `#[tile_kernels]`"
+        )),
+        _ => None,
+    }
+}
+
+/// What is written in place of optional values.
+pub(super) const OF_OPTIONS: &str = "only arguments of a kernel are optional: keep a `bool` beside the value, `let (mut found, mut best) = (false, 0);`";
+
+/// What is written in place of variants of an enum.
+pub(super) const OF_ENUMS: &str = "kernels have no enums: use integers that `match` looks at, `const RELU: i32 = 0;`, or a const parameter, \
+                                   `const MODE: usize`, which is known when an instance is made";

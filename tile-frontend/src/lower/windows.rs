@@ -194,11 +194,13 @@ impl Lowering {
                 Some(sum) => self.emit_one(Op::Binary(BinaryOp::Add), &[sum, term], span, &[])?,
             });
         }
+        if let Some(sum) = sum.filter(|_| layout.offset == Dim::from(0)) {
+            return Ok(sum);
+        }
         let offset = self.signed(&layout.offset, span)?;
         let offset = self.splat(offset, tile.to_vec(), span);
         match sum {
             None => Ok(offset),
-            Some(sum) if layout.offset == Dim::from(0) => Ok(sum),
             Some(sum) => self.emit_one(Op::Binary(BinaryOp::Add), &[sum, offset], span, &[]),
         }
     }

@@ -41,6 +41,13 @@ fn passed_on<F>(x: Tile<f32, 2>, f: &F) -> Tile<f32, 2> where F: Fn(Tile<f32, 2>
     let twice = |t: Tile<f32, 2>| f(f(t));
     applied(x, twice) - applied(x, f)
 }
+struct Sum { tile: Tile<f32, 2>, turns: i32 }
+#[tile_fn]
+impl Sum {
+    const START: f32 = SLOPE * 2.0;
+    fn new(tile: Tile<f32, 2>) -> Self { Self { tile: tile + Self::START, turns: 0 } }
+    fn add(&mut self, tile: Tile<f32, 2>) { self.tile += tile; self.turns += 1; }
+}
 #[tile_fn]
 fn itself(x: Tile<f32, 2>) -> Tile<f32, 2> { applied(x, |t| itself(t)) }
 #[tile_fn]
@@ -73,6 +80,7 @@ fn calls_are_their_bodies() {
         "y.store_masked(t * ones::<B>(m));",
         "y.store_masked(pair_of((t, [1.0, 2.0])));",
         "let k = 2.0; let scale = |x: Tile<f32, 2>| x * k; y.store_masked(scale(scale(t)));",
+        "let mut sum = Sum::new(t); for _ in 0..m { sum.add(t); } y.store_masked(sum.tile * sum.turns as f32);",
     ];
     insta::assert_snapshot!(bodies.map(|body| report("", body)).concat());
 }
@@ -160,7 +168,7 @@ fn parameters_that_no_kernel_can_pass() {
     ];
     let report = parameters.map(|parameters| {
         let function = syn::parse_str(&format!("fn f{parameters} {{}}")).unwrap();
-        let text = match tile_frontend::function(function) {
+        let text = match tile_frontend::function(function, &Helpers::default()) {
             Ok(_) => "fine".to_owned(),
             Err(errors) => errors.to_string(),
         };
@@ -180,7 +188,7 @@ fn operators_of_functions_are_calls_but_where_rust_needs_constants() {
             [x; 2 + 1]
         }
     };
-    let function = tile_frontend::function(function).unwrap();
+    let function = tile_frontend::function(function, &Helpers::default()).unwrap();
     let expected: syn::ItemFn = syn::parse_quote! {
         fn f<const N: usize>(mut x: Tile<f32, 1>, k: usize) -> [Tile<f32, 1>; 2 + 1] {
             #[allow(non_snake_case, unused_variables)]

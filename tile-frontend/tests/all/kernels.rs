@@ -171,6 +171,32 @@ fn swap<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     assert_eq!(out[1].elements(), &Elements::Float(vec![8.0, 8.0, 9.0, 10.0]));
 }
 
+#[test]
+fn iterators_are_unrolled_and_declarations_have_no_value() {
+    let source = "
+fn weighted<const B: usize>(x: &Tensor<f32, n>, first: bool, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let weight;
+    if first {
+        weight = 2.0;
+    } else {
+        weight = 3.0;
+    }
+    let tiles = [t, t * weight];
+    let mut sum = Tile::zeros([B]);
+    for (k, &tile) in tiles.iter().enumerate().rev() {
+        sum += tile * k as f32;
+    }
+    y.store_masked([4.0, 5.0].into_iter().fold(sum, |sum, factor| sum * factor));
+}";
+    insta::assert_snapshot!(ir(source));
+    let flag = Array::new(DType::Bool, Vec::new(), Elements::Int(vec![0]));
+    let out = run(source, &[("B", 2)], vec![array(&[2], |i| i as f64 + 1.0), flag, array(&[2], |_| 0.0)]);
+    assert_eq!(out[2].elements(), &Elements::Float(vec![60.0, 120.0]));
+}
+
 /// Every leaf op that isn't an operator, by its name in the op table: as a function, and as a method.
 #[test]
 fn leaf_ops_are_called_by_their_names() {

@@ -58,7 +58,7 @@ fn in_the_body() {
             "println!(\"{}\", 1);",
             "let v = vec![1, 2];",
             "y.store_masked(if flag { return } else { t });",
-            "for p in (0..4).map(|p| p) { y.store_masked(t); }",
+            "for p in (0..n).map(|p| p) { y.store_masked(t); }",
             "for p in 0.. { y.store_masked(t); }",
             "let e = x.read([0, 0]); y.store_masked(e);",
             "let e = x.load_masked([0]); y.store_masked(e);",

@@ -94,7 +94,8 @@ fn finds_kernels_in_modules_and_leaves_wrong_ones_to_the_macro() {
         kernel("#[inline]", "no_kernel"),
         format!(
             "#[tile_kernels] mod helped {{ const SIZE: usize = 4; #[tile_fn] pub fn one<const B: usize>() -> \
-             Tile<f32, 1> {{ Tile::ones([B + 0 * SIZE]) }} #[tile_fn] pub fn with(x: Tile<f32, 1>, f: impl \
+             Tile<f32, 1> {{ Sum {{ t: Tile::ones([B + 0 * SIZE]) }}.twice() }} #[derive(TileStruct)] struct Sum {{ t: \
+             Tile<f32, 1> }} #[tile_fn] impl Sum {{ fn twice(self) -> Tile<f32, 1> {{ self.t + self.t }} }} #[tile_fn] pub fn with(x: Tile<f32, 1>, f: impl \
              Fn(Tile<f32, 1>) -> Tile<f32, 1>) -> Tile<f32, 1> {{ f(x) * SIZE as f32 }} {} }}\n",
             kernel("#[tile_kernel(instances(B = 4))]", "calling").replace("Tile::ones([B])", "one::<B>()")
         ),

@@ -1,8 +1,8 @@
-//! Fields have names.
+//! A value has parts.
 
 use tile::prelude::*;
 
 #[derive(TileStruct)]
-struct State(Tile<f32, 1>);
+struct State;
 
 fn main() {}

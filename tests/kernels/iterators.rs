@@ -1,0 +1,125 @@
+//! Iterators over arrays of values and constants, which are unrolled.
+
+use super::check_exact;
+use tile::prelude::*;
+
+/// Adapters that say which values there are, and in which order.
+#[tile_kernel]
+fn adapters<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let mut tiles = [t, t * 2.0, t + 1.0];
+    let weights = [0.5, 2.0, 4.0];
+    let mut sum = Tile::zeros([B]);
+    for (k, tile) in tiles.iter().enumerate().skip(1) {
+        sum += *tile * k as f32;
+    }
+    for (tile, &weight) in tiles.into_iter().rev().zip(&weights) {
+        sum = sum * 2.0 + tile * weight;
+    }
+    for (k, weight) in (1..3).zip(weights) {
+        tiles[k] += weight;
+    }
+    for &tile in &tiles {
+        if (tile - tile.abs()).sum(0).item() > 0.0 {
+            continue;
+        }
+        sum += tile;
+    }
+    for weight in weights.iter().copied().chain([1.0]).step_by(3).take(5) {
+        sum += weight;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn loops_run_over_iterators() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    let expected = x.map(|t| {
+        let mut tiles = [t, t * 2.0, t + 1.0];
+        let weights = [0.5, 2.0, 4.0];
+        let mut sum = 0.0;
+        for (k, tile) in tiles.iter().enumerate().skip(1) {
+            sum += *tile * k as f32;
+        }
+        for (tile, &weight) in tiles.into_iter().rev().zip(&weights) {
+            sum = sum * 2.0 + tile * weight;
+        }
+        for (k, weight) in (1..3).zip(weights) {
+            tiles[k] += weight;
+        }
+        sum + tiles.iter().sum::<f32>() + 0.5 + 1.0
+    });
+    check_exact!(adapters<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}
+
+#[tile_kernels]
+mod filters {
+    use tile::prelude::*;
+
+    /// A polynomial's coefficients, the highest power first.
+    const COEFFICIENTS: [f32; 4] = [0.5, -1.0, 2.0, 3.0];
+    const TAPS: [(i32, usize); 2] = [(3, 1), (-2, 0)];
+
+    #[tile_fn]
+    fn polynomial(x: Tile<f32, 1>) -> Tile<f32, 1> {
+        COEFFICIENTS.iter().fold(x - x, |sum, &c| sum * x + c)
+    }
+
+    #[tile_fn]
+    fn weighted<const K: usize>(tiles: [Tile<f32, 1>; K], weight: f32) -> Tile<f32, 1> {
+        let mut sum = tiles[0] - tiles[0];
+        for (k, tile) in tiles.iter().enumerate() {
+            sum += *tile * (weight + k as f32);
+        }
+        sum
+    }
+
+    #[tile_kernel]
+    pub fn filter<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        const STEPS: [usize; 2] = [B, 2 * B];
+        const BITS: u32 = 7u32 * 3;
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let t = x.load_masked(y.index());
+        let mut sum = polynomial(t);
+        for k in 0..COEFFICIENTS.len() {
+            sum += COEFFICIENTS[k] * const { 2.0 * 2.0 };
+        }
+        for (tap, at) in TAPS {
+            sum += tap as f32 * STEPS[at] as f32;
+        }
+        y.store_masked(weighted([sum, t].map(|tile| tile + BITS as f32), 2.0));
+    }
+
+    /// Integers wrap where a closure computes them, too.
+    #[tile_kernel]
+    pub fn wrapped<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let t = x.load_masked(y.index());
+        let total = [i32::MAX, 2].into_iter().fold(0, |a, b| a + b);
+        let any = (1..4).fold(false, |any, k| any | (k == 3));
+        let [a, b] = [1, 2].map(|k| k + total);
+        y.store_masked(if any { t + a * b } else { t });
+    }
+}
+use filters::{filter, wrapped};
+
+#[test]
+fn constants_are_arrays() {
+    let x = [1.0f32, -2.0, 0.5];
+    let expected = x.map(|x| {
+        let sum = ((0.5 * x - 1.0) * x + 2.0) * x + 3.0 + 4.5 * 4.0 + 3.0 * 4.0 - 2.0 * 2.0;
+        (sum + 21.0) * 2.0 + (x + 21.0) * 3.0
+    });
+    check_exact!(filter<B = 2>(x: x, [3]) -> f32, [3] => expected);
+}
+
+#[test]
+fn closures_of_adapters_wrap() {
+    let total = i32::MAX.wrapping_add(2);
+    let product = total.wrapping_add(1).wrapping_mul(total.wrapping_add(2));
+    check_exact!(wrapped<B = 2>(x: [0, 5, -7], [3]) -> i32, [3] => [0, 5, -7].map(|x: i32| x.wrapping_add(product)));
+}

@@ -1,0 +1,150 @@
+//! Patterns that take values apart, what is chosen by them, and variables that get their value later.
+
+use super::check_exact;
+use tile::prelude::*;
+
+/// What is left of a value, and names for the whole of one.
+#[tile_kernel]
+fn parts<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let [first, middle @ .., last] = [t, t * 2.0, t * 3.0, t * 4.0];
+    let (.., factor) = (t, 1, 0.5);
+    let pair @ (a, _) = (first + last, factor);
+    let f = |(left, ..): (Tile<f32, 1>, f32)| left - 1.0;
+    y.store_masked(f((a, 0.0)) + middle[0] * pair.1 + middle[middle.len() - 1]);
+}
+
+#[test]
+fn a_pattern_names_some_parts_of_a_value() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    let expected = x.map(|x| (5.0 * x - 1.0) + x + 3.0 * x);
+    check_exact!(parts<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}
+
+#[derive(TileStruct)]
+struct Step {
+    kind: i32,
+    by: f32,
+}
+
+/// Sums and their count.
+#[derive(TileStruct)]
+struct Sums(Tile<f32, 1>, i32);
+
+/// Tuple structs carried through loops, and structs, tuples and arrays that `match` takes apart.
+#[tile_kernel]
+fn chosen<const B: usize>(kinds: &Tensor<i32, 6>, x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    /// A struct of the kernel's own.
+    #[derive(Clone, Copy)]
+    struct Count {
+        ones: i32,
+    }
+    let kinds = kinds.partition_view([1]);
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let mut sums = Sums(x.load_masked(y.index()), 0);
+    let mut count = Count { ones: 0 };
+    for p in 0..6 {
+        let step = Step { kind: kinds.load([p]).item(), by: p as f32 };
+        count.ones += if matches!(step.kind, 1 | 7) { 1 } else { 0 };
+        let Sums(before, _) = sums;
+        sums.0 = match step {
+            Step { kind: 0, .. } => before,
+            Step { kind: 1..=2, by } if by > 1.5 => before + by,
+            Step { kind: kind @ (1 | 3), .. } => before * kind as f32,
+            Step { .. } => before - 1.0,
+        };
+        sums.1 += match [step.kind, 3] {
+            [0, _] => 100,
+            [a, .., b] if a == b => 10,
+            [..] => 1,
+        };
+    }
+    let Sums(sum, number) = sums;
+    y.store_masked(sum + (number + 1000 * count.ones) as f32);
+}
+
+#[test]
+fn match_takes_values_apart() {
+    let kinds = [1, 0, 2, 7, 3, 1];
+    let x = [1.0f32, -2.0, 0.5];
+    let expected = x.map(|x| {
+        let sum = kinds.iter().enumerate().fold(x, |before, (p, &kind)| match kind {
+            0 => before,
+            1 | 2 if p > 1 => before + p as f32,
+            1..=3 => before * kind as f32,
+            _ => before - 1.0,
+        });
+        sum + (1 + 100 + 1 + 1 + 10 + 1 + 3000) as f32
+    });
+    check_exact!(chosen<B = 2>(kinds: kinds, [6]; x: x, [3]) -> f32, [3] => expected);
+}
+
+/// Variables that are declared first, in branches that may leave and in loops.
+#[tile_kernel]
+fn later<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let t = x.load_masked([i]);
+    let factor;
+    let offset: i64;
+    let zeros: Tile<f32, 1>;
+    if i == 0 {
+        (factor, offset) = (t * 2.0, 3);
+        zeros = Tile::zeros([B]);
+    } else if i > 1 {
+        return;
+    } else {
+        factor = t;
+        offset = -1;
+        zeros = t * 0.0;
+    }
+    let mut last;
+    let mut sum = zeros;
+    for p in 0..3 {
+        last = factor + p as f32;
+        sum += last;
+    }
+    let found;
+    let mut k = 0;
+    loop {
+        k += 1;
+        if k > i {
+            found = sum + offset as f32;
+            break;
+        }
+    }
+    y.store_masked(found);
+}
+
+#[test]
+fn a_variable_gets_its_value_later() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    let expected = [6.0 + 3.0 + 3.0, -12.0 + 3.0 + 3.0, 1.5 + 3.0 - 1.0, 9.0 + 3.0 - 1.0, 0.0f32];
+    check_exact!(later<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}
+
+/// Ranges that are asked whether they contain a number, of its own arithmetic.
+#[tile_kernel]
+fn ranges<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let t = x.load_masked([i]);
+    let k = t.sum(0).item();
+    let inside = (1..3).contains(&i) || (..=-5).contains(&k) || (7..).contains(&(i + 3));
+    // It wraps, as everywhere in a kernel.
+    let wrapped = matches!(k + i32::MAX, i32::MIN..=-1 if i < 5);
+    let ones = if inside { 1 } else { 0 };
+    y.store_masked(Tile::full([B], ones + if wrapped { 10 } else { 0 }));
+}
+
+#[test]
+fn ranges_contain_numbers() {
+    let x = [1, -1, 3, 0, -5, 9];
+    let expected = [10, 1, 11, 0, 1, 1];
+    check_exact!(ranges<B = 1>(x: x, [6]) -> i32, [6] => expected);
+}

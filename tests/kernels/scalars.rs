@@ -1,0 +1,56 @@
+//! Methods and constants of Rust's numbers, on scalars.
+
+use super::check_exact;
+use tile::prelude::*;
+
+#[tile_fn]
+fn of_floats(s: f32) -> f32 {
+    let bits = s.to_bits() ^ (1 << (u32::BITS - 1));
+    let negated = f32::from_bits(bits);
+    negated.powi(3) + s.powi(-2) + s.powi(0) + s.clamp(-1.5, 2.0) + f32::from_bits(0x3f80_0000)
+}
+
+#[tile_kernel]
+fn methods<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    // The tile before, of the first one itself.
+    let before = x.load_masked([(i + 2).clamp(3, x.tiles(0) + 2) - 3]);
+    let s = x.load_masked([i]).sum(0).item();
+    let k = ((s as i32) - 3).clamp(-2, 1) as f32;
+    let nan = f32::NAN.clamp(0.0, 1.0);
+    let known = 7.clamp(0, 5) as f32 + (s.abs() * 0.0 + 1.0).ln();
+    let constants = f32::MIN_POSITIVE * 0.0 + (b'a' as f32) + if nan.is_nan() { 100.0 } else { 0.0 };
+    y.store_masked(before * 1000.0 + of_floats(s) + k * 10.0 + known + constants);
+}
+
+#[test]
+fn scalars_have_methods_of_rusts_numbers() {
+    let x = [1.0f32, -2.0, 4.0, 0.5];
+    let expected: Vec<f32> = (0..4)
+        .map(|i: usize| {
+            let s = x[i];
+            let of_floats = (-s).powi(3) + s.powi(-2) + 1.0 + s.clamp(-1.5, 2.0) + 1.0;
+            let k = ((s as i32) - 3).clamp(-2, 1) as f32;
+            x[i.saturating_sub(1)] * 1000.0 + of_floats + k * 10.0 + 5.0 + 97.0 + 100.0
+        })
+        .collect();
+    check_exact!(methods<B = 1>(x: x, [4]) -> f32, [4] => expected);
+}
+
+/// Angles in turns, of both formats that Rust's library has constants of.
+#[tile_kernel]
+fn turns<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    y.store_masked(t * std::f64::consts::TAU - core::f64::consts::FRAC_PI_2 * f64::EPSILON);
+}
+
+#[test]
+fn constants_are_those_of_rusts_library() {
+    use std::f64::consts::{FRAC_PI_2, TAU};
+    let x = [0.25, 1.0, -3.5];
+    check_exact!(turns<B = 2>(x: x, [3]) -> f64, [3] => x.map(|x| x * TAU - FRAC_PI_2 * f64::EPSILON));
+}

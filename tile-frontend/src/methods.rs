@@ -1,0 +1,187 @@
+//! `#[tile_fn] impl State { … }`: the functions of a type, as functions of no type that take what `self` is.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::functions;
+use crate::helpers::Helpers;
+use crate::span::Spanned;
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    FnArg, ImplItem, ImplItemFn, ItemConst, ItemFn, ItemImpl, Macro, PatType, Receiver, ReceiverKind,
+    Signature, Type, parse_quote,
+};
+
+/// The functions and constants of an `impl`.
+pub(crate) struct Methods<'i> {
+    item: &'i ItemImpl,
+    /// The name of the type that has them.
+    pub(crate) owner: &'i Ident,
+}
+
+impl<'i> Methods<'i> {
+    /// Those of an `impl` for a type with a name.
+    pub(crate) fn of(item: &'i ItemImpl) -> Option<Methods<'i>> {
+        let Type::Path(path) = &*item.self_ty else { return None };
+        Some(Methods { item, owner: &path.path.segments.last()?.ident })
+    }
+
+    fn members(&self) -> impl Iterator<Item = &'i ImplItemFn> {
+        self.item.items.iter().filter_map(|item| match item {
+            ImplItem::Fn(function) => Some(function),
+            _ => None,
+        })
+    }
+
+    /// The signatures as they are written.
+    pub(crate) fn signatures(&self) -> impl Iterator<Item = &'i Signature> {
+        self.members().map(|function| &function.sig)
+    }
+
+    /// The functions, with the type parameters of the `impl`, and its type where they say `Self`.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = ItemFn> {
+        self.members().map(|function| {
+            let mut free = ItemFn {
+                attrs: function.attrs.clone(),
+                vis: function.vis.clone(),
+                modifiers: function.modifiers.clone(),
+                sig: function.sig.clone(),
+                block: Box::new(function.block.clone()),
+            };
+            let own = std::mem::take(&mut free.sig.generics.params);
+            free.sig.generics.params = self.item.generics.params.iter().cloned().chain(own).collect();
+            if let Some(bounds) = &self.item.generics.where_clause {
+                free.sig.generics.make_where_clause().predicates.extend(bounds.predicates.clone());
+            }
+            if let Some(FnArg::Receiver(receiver)) = free.sig.inputs.first() {
+                let taken = FnArg::Typed(self.taken(receiver));
+                free.sig.inputs[0] = taken;
+            }
+            self.name_type(|name| name.visit_item_fn_mut(&mut free));
+            free
+        })
+    }
+
+    /// `self: State`, in which `self` is the name of a variable.
+    fn taken(&self, receiver: &Receiver) -> PatType {
+        let mutability = match receiver.kind {
+            ReceiverKind::Reference(_, _, mutability) => mutability,
+            _ => receiver.mutability,
+        };
+        let name = Ident::new("self", receiver.self_token.span);
+        let pattern =
+            syn::PatIdent { attrs: Vec::new(), by_ref: None, mutability, ident: name, subpat: None };
+        let ty = &self.item.self_ty;
+        let mut taken: PatType = parse_quote!(_: #ty);
+        *taken.pat = syn::Pat::Ident(pattern);
+        taken
+    }
+
+    /// The constants, which kernels name by their type.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = ItemConst> {
+        let constants = self.item.items.iter().filter_map(|item| match item {
+            ImplItem::Const(constant) => Some(constant),
+            _ => None,
+        });
+        constants.map(|constant| {
+            let (name, ty, value) = (&constant.ident, &constant.ty, &constant.expr);
+            let mut item: ItemConst = parse_quote!(const #name: #ty = #value;);
+            item.attrs.clone_from(&constant.attrs);
+            self.name_type(|name| name.visit_item_const_mut(&mut item));
+            item
+        })
+    }
+
+    fn name_type(&self, visit: impl FnOnce(&mut NameType<'_>)) {
+        visit(&mut NameType { owner: self.owner, ty: &self.item.self_ty });
+    }
+}
+
+/// Puts a type's name where its `impl` says `Self`.
+struct NameType<'t> {
+    owner: &'t Ident,
+    ty: &'t Type,
+}
+
+impl VisitMut for NameType<'_> {
+    fn visit_type_mut(&mut self, ty: &mut Type) {
+        match ty {
+            Type::Path(path) if path.path.is_ident("Self") => *ty = self.ty.clone(),
+            ty => visit_mut::visit_type_mut(self, ty),
+        }
+    }
+
+    fn visit_path_mut(&mut self, path: &mut syn::Path) {
+        if let Some(first) = path.segments.first_mut().filter(|first| first.ident == "Self") {
+            first.ident = Ident::new(&self.owner.to_string(), first.ident.span());
+        }
+        visit_mut::visit_path_mut(self, path);
+    }
+
+    fn visit_macro_mut(&mut self, called: &mut Macro) {
+        crate::macros::rewrite(called, self);
+    }
+}
+
+/// The functions of a type that kernels call, as rustc sees them; `seen` is what their module lets them see.
+///
+/// # Errors
+/// [`Diagnostics`] of what such functions can't be.
+pub fn methods(mut item: ItemImpl, seen: &Helpers) -> Result<ItemImpl, Diagnostics> {
+    let mut errors = Vec::new();
+    if Methods::of(&item).is_none() {
+        let message = "functions of kernels are of a type with a name";
+        errors.push(Diagnostic::new(item.self_ty.span(), message).help("write them for a struct"));
+    }
+    for member in &mut item.items {
+        let ImplItem::Fn(method) = member else { continue };
+        let function: ItemFn = parse_quote!(#method);
+        match functions::method(function, seen) {
+            Ok(function) => *member = ImplItem::Verbatim(function.into_token_stream()),
+            Err(wrong) => errors.extend(wrong),
+        }
+    }
+    if errors.is_empty() { Ok(item) } else { Err(Diagnostics::new(errors)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_method_is_a_function_that_takes_self() {
+        let item: ItemImpl = parse_quote! {
+            impl<T: Float> Sum<T> where T: MmaOperand<f32> {
+                const HALF: f32 = 0.5;
+                fn plus<const N: usize>(mut self, other: Self) -> Self {
+                    self.tile += other.tile * Self::HALF + Self::ones::<N>();
+                    dbg!(Self { ..self })
+                }
+            }
+        };
+        let methods = Methods::of(&item).unwrap();
+        let functions: Vec<ItemFn> = methods.functions().collect();
+        let expected: ItemFn = parse_quote! {
+            fn plus<T: Float, const N: usize>(other: Sum<T>) -> Sum<T> where T: MmaOperand<f32> {
+                self.tile += other.tile * Sum::HALF + Sum::ones::<N>();
+                dbg!(Sum { ..self })
+            }
+        };
+        let [function] = &functions[..] else { panic!("there is one function") };
+        assert_eq!(
+            function.block.to_token_stream().to_string(),
+            expected.block.to_token_stream().to_string()
+        );
+        assert_eq!(
+            function.sig.output.to_token_stream().to_string(),
+            expected.sig.output.to_token_stream().to_string()
+        );
+        let generics = function.sig.generics.to_token_stream().to_string();
+        assert_eq!(generics, expected.sig.generics.to_token_stream().to_string());
+        let inputs = function.sig.inputs.to_token_stream().to_string();
+        assert_eq!(inputs, "mut self : Sum < T > , other : Sum < T >");
+        let constants: Vec<String> =
+            methods.constants().map(|item| item.to_token_stream().to_string()).collect();
+        assert_eq!(constants, ["const HALF : f32 = 0.5 ;"]);
+    }
+}
