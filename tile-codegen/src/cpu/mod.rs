@@ -211,6 +211,9 @@ fn entry(
         let leaves = emitter.previous.and_then(|previous| previous.leaves);
         leaves.into_iter().map(Into::into).collect()
     });
+    if products.have_tiles() {
+        product::release_tiles(ir);
+    }
     if let Some(intrinsic) = processor.streaming_fence {
         streaming::fence(ir, &streamed, intrinsic);
     }
