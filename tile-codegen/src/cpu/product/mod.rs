@@ -36,6 +36,7 @@ use accumulate::Accumulation;
 use ahead::Next;
 use beside::{Places, Turns};
 use block::Meanwhile;
+use contraction::Contraction;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use keep::Memory;
@@ -130,7 +131,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             );
             let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
             let present = Turns { counter, body: data.regions[0], first, last };
-            let b = this.borrow_mut().packed_b(product, plan, present);
+            let b = this.borrow_mut().packed_b(product, plan, (present, needed));
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
@@ -158,11 +159,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
             let is_there = keeping.map(|keeping| keeping.is_there_next(ir, plan, (&next, number(next.turn))));
             let beside = emitter.beside(product, plan, (present, &next), end);
-            let is_packed = beside.as_ref().map(|beside| beside.is_packed);
+            let is_packed = beside.as_ref().map(|beside| beside.is_near);
             // Rows that are read one after the other the processor foresees.
             let is_read = b.in_place.as_ref().map(|in_place| in_place.is_read);
             let are_near = [is_there, is_packed.or(is_read)];
-            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_near));
+            // Beside tiles, lines that are asked for take the places of those that tiles wait for.
+            let ahead = match plan.contraction {
+                Contraction::Tiles(_) => Vec::new(),
+                _ => emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_near)),
+            };
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
             let around = (start, meanwhile, direct.as_ref());

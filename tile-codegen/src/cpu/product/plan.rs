@@ -137,6 +137,8 @@ pub(in super::super) struct Plan {
     pub(super) kept: Option<Kept>,
     /// Whether what comes next of `b` is packed while this multiplies.
     pub(super) beside: bool,
+    /// Whether what is packed of `b` stays for the next blocks.
+    pub(super) keeps_b: bool,
 }
 
 impl Plan {
@@ -152,16 +154,19 @@ impl Plan {
             _ => block.of_shape(*m, *n),
         };
         let packed = contraction.packed(sum);
-        let turns =
-            tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
+        let (shape, bytes) = ([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
+        let turns = match contraction {
+            Contraction::Tiles(_) => tile_ir::cpu::turns_of_tiles(shape, bytes),
+            _ => tile_ir::cpu::turns_at_once(shape, bytes),
+        };
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept, beside) = (batch.iter().product(), None, false);
-        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside }
+        let (batch, kept, beside, keeps_b) = (batch.iter().product(), None, false, false);
+        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
     pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
-        if factor == 0 { self.kept.is_some() } else { self.beside }
+        if factor == 0 { self.kept.is_some() } else { self.keeps_b }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -261,7 +266,7 @@ impl Plan {
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
         let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
-        let places = if self.beside { 2 } else { 1 };
+        let places = if self.keeps_b { 2 } else { 1 };
         [slots * self.slot(), places * self.packed_b()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
@@ -323,6 +328,7 @@ impl<'a> Products<'a> {
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
                 plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
                 plan.beside = is_packed_beside(instance, fusion, accumulation.product, &plan);
+                plan.keeps_b = super::beside::is_kept(instance, fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -345,9 +351,14 @@ impl<'a> Products<'a> {
         self.plans.values().any(|plan| plan.contraction.tiles().is_some())
     }
 
-    /// The tiles that products give whose next `b` is packed while they multiply.
-    pub(super) fn packed_beside(&self) -> impl Iterator<Item = ValueId> {
-        self.plans.iter().filter(|(_, plan)| plan.beside).map(|(&product, _)| product)
+    /// The tiles that products give whose packed `b` stays for the next blocks.
+    pub(super) fn keep_b(&self) -> impl Iterator<Item = ValueId> {
+        self.plans.iter().filter(|(_, plan)| plan.keeps_b).map(|(&product, _)| product)
+    }
+
+    /// Whether a range of blocks should go down the columns of the grid: what is packed of `b` stays, and `a` isn't packed.
+    pub(in super::super) fn go_down(&self) -> bool {
+        self.plans.values().any(|plan| plan.keeps_b && plan.contraction.tiles().is_some())
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.

@@ -10,17 +10,16 @@ use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::super::scratch::element_bytes;
 use super::Needed;
-use super::ahead::Share;
 use super::beside::PackedB;
 use super::block::Product;
 use super::contraction::{TILE_ROWS, TileProduct};
 use super::keep::PackedA;
 use super::plan::Plan;
-use super::sums::{Start, SumsBlock};
+use super::sums::Start;
 use crate::emit::{Ir, LoopHint, Value, vector_type};
-use inkwell::IntPredicate;
 use inkwell::module::Linkage;
 use inkwell::values::{IntValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
 
 /// Tiles that a processor has.
 const TILES: i64 = 8;
@@ -29,7 +28,7 @@ const TILES: i64 = 8;
 const FIRST_OF_FACTORS: i64 = 4;
 
 /// The tiles of a register block's sums: rows, and columns of the last of so many tiles side by side.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     rows: i64,
     across: i64,
@@ -83,6 +82,21 @@ impl Shape {
         }
     }
 
+    /// What a step along K does: every tile of a factor is loaded once, before the first that it multiplies.
+    fn step(self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for (down, across) in self.places() {
+            if across == 0 {
+                parts.push(Part::LoadA(down));
+            }
+            if down == 0 {
+                parts.push(Part::LoadB(across));
+            }
+            parts.push(Part::Multiply(down, across));
+        }
+        parts
+    }
+
     /// What tells a processor how large each tile is ("Intel 64 and IA-32 Architectures Software Developer's Manual",
     /// volume 2, `LDTILECFG`): a palette, bytes of a row of each, and rows of each.
     fn configuration(self) -> [u8; 64] {
@@ -99,6 +113,24 @@ impl Shape {
         }
         bytes
     }
+}
+
+/// Part of a step along K, by the places of the tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    LoadA(i64),
+    LoadB(i64),
+    Multiply(i64, i64),
+}
+
+/// Sums of a register block that the next one moves from the first cache to where they go, while it multiplies.
+struct SumsLeft<'c> {
+    /// The block's rows.
+    rows: PointerValue<'c>,
+    /// Where the first of them goes.
+    to: PointerValue<'c>,
+    /// The next row that is moved; behind the last one where none is left.
+    next: PointerValue<'c>,
 }
 
 /// The number of a tile of the factor of which tiles pass by, beside so many that stay: in turns those that are left, of which
@@ -155,6 +187,7 @@ impl<'c> Emitter<'_, 'c> {
     ) {
         let (ir, plan) = (self.ir, product.plan);
         let (width, rows) = (plan.block.width(), plan.block.rows);
+        let left = &self.nothing_left(plan);
         let [whole_rows, whole_columns] = [plan.m / rows * rows, plan.n / width * width];
         let panels = |(across, last): (i64, i64), (from, to): (IntValue<'c>, IntValue<'c>)| {
             let shape = |rows: i64| Shape { rows, across, last };
@@ -166,10 +199,8 @@ impl<'c> Emitter<'_, 'c> {
             ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
                 let number = ir.udiv(j, ir.i64(width));
                 let panel = self.buffers.further(b, ir.mul(number, ir.i64(plan.panel())));
-                let first = ir.mul(number, ir.i64(plan.blocks_of_rows()));
                 let block = |shape: Shape, i: IntValue<'c>| {
-                    let number = ir.add(first, ir.udiv(i, ir.i64(rows)));
-                    self.block_of_tiles(product, (tiles, shape), (&panel, number), [i, j]);
+                    self.block_of_tiles(product, (tiles, shape, left), &panel, [i, j]);
                 };
                 if whole_rows > 0 {
                     if changes {
@@ -203,6 +234,7 @@ impl<'c> Emitter<'_, 'c> {
             let last = rest - (across - 1) * TILE_ROWS;
             panels((across, last), (ir.i64(whole_columns), needed.columns));
         }
+        self.move_rows(product, left, plan.block.rows);
         if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
         }
@@ -222,34 +254,87 @@ impl<'c> Emitter<'_, 'c> {
     fn block_of_tiles(
         &self,
         product: &Product<'_, 'c>,
-        (tiles, shape): (&TileProduct, Shape),
-        (panel, number): (&Buffer<'c>, IntValue<'c>),
+        (tiles, shape, left): (&TileProduct, Shape, &SumsLeft<'c>),
+        panel: &Buffer<'c>,
         [i, j]: [IntValue<'c>; 2],
     ) {
         let (ir, plan) = (self.ir, product.plan);
-        let shares: Vec<Share<'c>> =
-            product.meanwhile.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         self.begin_tiles_of_sums(product, shape, [i, j]);
-        let block =
-            SumsBlock { rows: shape.rows, has_last_row: None, vectors: shape.across, last: shape.last };
-        self.ask_for_sums(product.sums, plan, block, [i, j]);
+        let rows_of_step = plan.block.rows / (1 << plan.chunks().min(plan.block.rows).ilog2());
         let [begin, end] = product.steps;
         let last = ir.add(end, ir.i64(TILE_ROWS - 1));
         let steps = (begin, ir.sub(last, ir.urem(last, ir.i64(TILE_ROWS))), ir.i64(TILE_ROWS));
         ir.hinted_loop(steps, LoopHint::Rolled, &[], |step, _| {
-            shares.iter().for_each(|share| share.ask(ir, ir.udiv(step, ir.i64(TILE_ROWS))));
             if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
+            self.move_some_rows(product, left, rows_of_step);
             self.multiply_tiles(product, (tiles, shape), (panel, i), step);
             Vec::new()
         });
-        let stride = ir.mul(product.sums.stride, ir.i64(4));
+        let sums = product.sums;
+        let at = ir.add(ir.mul(i, sums.stride), j);
+        let to = ir.element(ir.int_type(32).into(), sums.to, at);
+        let is_whole = shape.rows == plan.block.rows && shape.across * shape.last == plan.block.width();
+        let (to, stride) = if is_whole {
+            self.move_rows(product, left, plan.block.rows);
+            ir.store(left.to, to.into());
+            ir.store(left.next, ir.i64(0).into());
+            (left.rows, ir.i64(plan.block.width()))
+        } else {
+            (to, sums.stride)
+        };
         for (down, across) in shape.places() {
-            let row = ir.mul(ir.add(i, ir.i64(down * TILE_ROWS)), product.sums.stride);
-            let at = ir.add(row, ir.add(j, ir.i64(across * TILE_ROWS)));
-            let address = ir.element(ir.int_type(32).into(), product.sums.to, at);
-            self.move_tile("llvm.x86.tilestored64", shape.sums(down, across), (address, stride));
+            let at = ir.add(ir.mul(ir.i64(down * TILE_ROWS), stride), ir.i64(across * TILE_ROWS));
+            let place = (ir.element(ir.int_type(32).into(), to, at), ir.mul(stride, ir.i64(4)));
+            self.move_tile("llvm.x86.tilestored64", shape.sums(down, across), place);
+        }
+    }
+
+    /// Room for a register block's sums on their way to memory.
+    fn nothing_left(&self, plan: &Plan) -> SumsLeft<'c> {
+        let ir = self.ir;
+        let left = SumsLeft {
+            rows: self.lane_array(ir.int_type(32).into(), plan.block.rows * plan.block.width()),
+            to: self.lane_array(ir.context.ptr_type(AddressSpace::default()).into(), 1),
+            next: self.lane_array(ir.context.i64_type().into(), 1),
+        };
+        ir.store(left.next, ir.i64(plan.block.rows).into());
+        left
+    }
+
+    /// Moves all rows that are left, so many at once.
+    fn move_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, rows: i64) {
+        let ir = self.ir;
+        let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
+        ir.hinted_loop((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, &[], |row, _| {
+            self.move_row(product, left, row);
+            Vec::new()
+        });
+        ir.store(left.next, ir.i64(rows).into());
+    }
+
+    /// Moves so many of the rows that are left.
+    fn move_some_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, count: i64) {
+        let ir = self.ir;
+        let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
+        ir.if_then(ir.icmp(IntPredicate::ULT, first, ir.i64(product.plan.block.rows)), || {
+            (0..count).for_each(|row| self.move_row(product, left, ir.add(first, ir.i64(row))));
+            ir.store(left.next, ir.add(first, ir.i64(count)).into());
+        });
+    }
+
+    fn move_row(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, row: IntValue<'c>) {
+        let (ir, plan, sums) = (self.ir, product.plan, product.sums);
+        let word = ir.int_type(32).into();
+        let pointer = ir.context.ptr_type(AddressSpace::default()).into();
+        let to = ir.load(pointer, left.to).into_pointer_value();
+        let from = ir.element(word, left.rows, ir.mul(row, ir.i64(plan.block.width())));
+        let to = ir.element(word, to, ir.mul(row, sums.stride));
+        for vector in 0..plan.block.vectors {
+            let [from, to] = [from, to].map(|row| ir.element(word, row, ir.i64(vector * TILE_ROWS)));
+            let line = ir.load_at(vector_type(word, TILE_ROWS as u32).into(), from, Some(LINE_BYTES));
+            ir.store_at(to, line, Some(4));
         }
     }
 
@@ -313,23 +398,27 @@ impl<'c> Emitter<'_, 'c> {
         let (ir, plan) = (self.ir, product.plan);
         let row_of_b = plan.block.width() * tiles.group;
         let bytes = |elements: IntValue<'c>| ir.mul(elements, ir.i64(element_bytes(panel.dtype) as i64));
-        let load = "llvm.x86.tileloadd64";
-        let [mut loaded_a, mut loaded_b] = [None; 2];
-        for (down, across) in shape.places() {
-            if loaded_a != Some(down) && (shape.down() > shape.across || across == 0) {
-                let row = ir.add(i, ir.i64(down * TILE_ROWS));
-                let address = self.address_in_left(&product.a, [row, step]);
-                self.move_tile(load, shape.of_a(down), (address, bytes(product.a.row)));
-                loaded_a = Some(down);
+        for part in shape.step() {
+            match part {
+                Part::LoadA(down) => {
+                    let row = ir.add(i, ir.i64(down * TILE_ROWS));
+                    let address = self.address_in_left(&product.a, [row, step]);
+                    // Its lines aren't needed again soon, and shouldn't drive those of the panel out of the first cache.
+                    let stride = bytes(product.a.row);
+                    self.move_tile("llvm.x86.tileloaddt164", shape.of_a(down), (address, stride));
+                }
+                Part::LoadB(across) => {
+                    let column = ir.i64(across * TILE_ROWS * tiles.group);
+                    let at = ir.add(ir.mul(step, ir.i64(row_of_b)), column);
+                    let address = self.buffers.further(panel, at).address;
+                    let stride = bytes(ir.i64(row_of_b));
+                    self.move_tile("llvm.x86.tileloadd64", shape.of_b(across), (address, stride));
+                }
+                Part::Multiply(down, across) => {
+                    let numbers = [shape.sums(down, across), shape.of_a(down), shape.of_b(across)];
+                    ir.intrinsic(tiles.intrinsic, &[], &numbers.map(|number| self.number_of_tile(number)));
+                }
             }
-            if loaded_b != Some(across) && (shape.down() <= shape.across || down == 0) {
-                let at = ir.add(ir.mul(step, ir.i64(row_of_b)), ir.i64(across * TILE_ROWS * tiles.group));
-                let address = self.buffers.further(panel, at).address;
-                self.move_tile(load, shape.of_b(across), (address, bytes(ir.i64(row_of_b))));
-                loaded_b = Some(across);
-            }
-            let numbers = [shape.sums(down, across), shape.of_a(down), shape.of_b(across)];
-            ir.intrinsic(tiles.intrinsic, &[], &numbers.map(|number| self.number_of_tile(number)));
         }
     }
 
@@ -341,5 +430,54 @@ impl<'c> Emitter<'_, 'c> {
 
     fn number_of_tile(&self, tile: i64) -> Value<'c> {
         self.ir.int_type(8).const_int(tile as u64, false).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every shape of four tiles, cut anywhere.
+    fn shapes() -> Vec<Shape> {
+        let wholes = [(2, 2), (1, 4), (4, 1)];
+        let of = |(down, across): (i64, i64)| {
+            (1..=down * TILE_ROWS).flat_map(move |rows| {
+                (1..=across).flat_map(move |across| {
+                    [1, 7, TILE_ROWS].into_iter().map(move |last| Shape { rows, across, last })
+                })
+            })
+        };
+        wholes.into_iter().flat_map(of).collect()
+    }
+
+    /// The rules by which `TDPBF16PS` and the others refuse tiles ("Intel 64 and IA-32 Architectures Software Developer's
+    /// Manual", volume 2, "AMX-E4"): in the order in which a step loads and multiplies.
+    #[test]
+    fn tiles_fit_each_other_in_every_shape() {
+        for shape in shapes() {
+            let bytes = shape.configuration();
+            let rows = |tile: i64| i64::from(bytes[48 + tile as usize]);
+            let columns = |tile: i64| i64::from(bytes[16 + 2 * tile as usize]);
+            let (mut held, mut multiplied) = ([None; TILES as usize], Vec::new());
+            for part in shape.step() {
+                match part {
+                    Part::LoadA(down) => held[shape.of_a(down) as usize] = Some(part),
+                    Part::LoadB(across) => held[shape.of_b(across) as usize] = Some(part),
+                    Part::Multiply(down, across) => {
+                        let [sums, a, b] = [shape.sums(down, across), shape.of_a(down), shape.of_b(across)];
+                        assert!(sums < FIRST_OF_FACTORS && a >= FIRST_OF_FACTORS && b >= FIRST_OF_FACTORS);
+                        assert_eq!(held[a as usize], Some(Part::LoadA(down)), "{shape:?}");
+                        assert_eq!(held[b as usize], Some(Part::LoadB(across)), "{shape:?}");
+                        assert_eq!((rows(sums), columns(sums)), (rows(a), columns(b)), "{shape:?}");
+                        assert_eq!((columns(a), rows(b)), (64, 16), "{shape:?}");
+                        assert_eq!(rows(sums), shape.rows_of(down));
+                        assert_eq!(columns(sums), 4 * shape.columns_of(across));
+                        multiplied.push(sums);
+                    }
+                }
+            }
+            multiplied.sort_unstable();
+            assert_eq!(multiplied, (0..shape.down() * shape.across).collect::<Vec<_>>(), "{shape:?}");
+        }
     }
 }
