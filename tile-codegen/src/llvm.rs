@@ -15,7 +15,7 @@ use inkwell::targets::{
 };
 use std::ffi::{CStr, c_void};
 use std::sync::Once;
-use tile_ir::target::{Architecture, CpuLevel};
+use tile_ir::target::{Architecture, CpuLevel, TILE_FEATURES, grants_tiles};
 
 /// All of LLVM's passes.
 const EVERYTHING: &str = "default<O3>";
@@ -214,16 +214,25 @@ fn host() -> Result<(Architecture, String, String), Error> {
             std::env::consts::ARCH
         ))
     })?;
-    let text = |text: inkwell::support::LLVMString| text.to_string_lossy().into_owned();
-    let mut features = text(TargetMachine::get_host_cpu_features());
+    let mut features = host_features();
     if architecture == Architecture::Aarch64 {
         features += WITHOUT_SCALABLE_VECTORS;
     }
-    Ok((architecture, text(TargetMachine::get_host_cpu_name()), features))
+    Ok((architecture, TargetMachine::get_host_cpu_name().to_string_lossy().into_owned(), features))
+}
+
+/// What this machine has of LLVM's features and lets this process use.
+fn host_features() -> String {
+    let features = TargetMachine::get_host_cpu_features().to_string_lossy().into_owned();
+    if grants_tiles() {
+        return features;
+    }
+    let refused = TILE_FEATURES.map(|feature| format!("+{feature}"));
+    let granted = features.split(',').filter(|feature| !refused.iter().any(|refused| refused == feature));
+    granted.collect::<Vec<_>>().join(",")
 }
 
 /// The processor and its features, as a cache key has them.
 pub(crate) fn host_name() -> String {
-    let (cpu, features) = (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
-    format!("{} {}", cpu.to_string_lossy(), features.to_string_lossy())
+    format!("{} {}", TargetMachine::get_host_cpu_name().to_string_lossy(), host_features())
 }

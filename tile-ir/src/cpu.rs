@@ -20,3 +20,22 @@ pub fn turns_at_once([m, n, k]: [u64; 3], element_bytes: u64) -> u64 {
     let depth = DEPTH.min(PACKED_BYTES / (element_bytes * (m + n)).max(1));
     (depth / k.max(1)).max(1)
 }
+
+/// Bytes along K that one multiplication of tiles is to have: so many steps of a register block that its sums, which cost as
+/// much as many of them, go through memory once for most products.
+const BYTES_OF_TILES: u64 = 2 << 10;
+
+/// Bytes that the packed right factor of a multiplication of tiles is to take at most, which stays in the second cache, of
+/// 2 MiB on processors that have them.
+const BYTES_OF_PANELS: u64 = 1 << 20;
+
+/// [`turns_at_once`] where tiles are multiplied.
+///
+/// ```
+/// assert_eq!(tile_ir::cpu::turns_of_tiles([256, 256, 256], 2), 4);
+/// assert_eq!(tile_ir::cpu::turns_of_tiles([128, 1024, 64], 2), 8);
+/// ```
+pub fn turns_of_tiles([_, n, k]: [u64; 3], element_bytes: u64) -> u64 {
+    let depth = (BYTES_OF_TILES / element_bytes).min(BYTES_OF_PANELS / (element_bytes * n).max(1));
+    (depth / k.max(1)).max(1)
+}

@@ -154,6 +154,9 @@ impl<'a, 'c> Entered<'a, 'c> {
     }
 }
 
+/// More rows of tiles than a grid has.
+const ALL_ROWS: i64 = 1 << 31;
+
 fn entry(
     ir: &Ir<'_>,
     instance: &Instance,
@@ -173,7 +176,9 @@ fn entry(
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let piece = pieces::tiles_of_piece(instance).filter(|_| !abi.logs);
-    let order = piece.map(|tiles| TileOrder::Grouped(Dim::from(tiles)));
+    let goes_down = products.go_down() && space.len() >= 2 && !abi.logs;
+    let rows_of_band = piece.or_else(|| goes_down.then_some(ALL_ROWS));
+    let order = rows_of_band.map(|rows| TileOrder::Grouped(Dim::from(rows)));
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     let streamed = streaming::decide(ir, instance, &sizes);
     let launch = Entered {
@@ -211,6 +216,9 @@ fn entry(
         let leaves = emitter.previous.and_then(|previous| previous.leaves);
         leaves.into_iter().map(Into::into).collect()
     });
+    if products.have_tiles() {
+        product::release_tiles(ir);
+    }
     if let Some(intrinsic) = processor.streaming_fence {
         streaming::fence(ir, &streamed, intrinsic);
     }

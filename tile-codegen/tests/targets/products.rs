@@ -104,7 +104,11 @@ impl Case {
         )
     }
 
-    fn check(&self, [m, n, k]: [usize; 3], [bm, bn, bk]: [usize; 3]) {
+    fn check(&self, sizes: [usize; 3], tiles: [usize; 3]) {
+        self.check_on(&all_cpus(), sizes, tiles);
+    }
+
+    fn check_on(&self, cpus: &[Cpu], [m, n, k]: [usize; 3], [bm, bn, bk]: [usize; 3]) {
         let instance = instance(&self.source(), &[("BM", bm), ("BN", bn), ("BK", bk)]);
         let shape =
             |i: usize, shape: [usize; 2]| if self.is_transposed[i] { [shape[1], shape[0]] } else { shape };
@@ -116,7 +120,7 @@ impl Case {
         ];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
-        for cpu in all_cpus() {
+        for &cpu in cpus {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             let what = format!("{cpu:?}, {m}x{n}x{k} in tiles of {bm}x{bn}x{bk} of\n{}", self.source());
             close(&found[2], &expected[2], self.tolerance, &what);
@@ -155,6 +159,9 @@ fn neighbours_are_multiplied_together_where_the_level_has_it() {
         assert!(differs(levels, [I8, U8, I32]));
         assert!(!differs(levels, [F32; 3]) && !differs(levels, [F16, F16, F32]));
     }
+    assert!(differs(["x86-64-v4-tiles", "x86-64-v4-rows"], [BF16, BF16, F32]));
+    assert!(differs(["x86-64-v4-tiles", "x86-64-v4-rows"], [U8, I8, I32]));
+    assert!(!differs(["x86-64-v4-tiles", "x86-64-v4-rows"], [F32; 3]));
     assert!(differs([dots, neon], [I8, I8, I32]) && !differs([matrix, dots], [U8, U8, I32]));
     assert!(!differs([dots, neon], [BF16, BF16, F32]) && !differs([dots, neon], [I8, U8, I32]));
 }
@@ -174,6 +181,58 @@ fn of_every_kind_of_contraction() {
         (I32, I32, I32),
     ] {
         Case { formats: [left, right, sum], ..PLAIN }.check_all();
+    }
+}
+
+/// The processors whose registers hold tiles, of those that code can be run on: at most one.
+fn with_tiles() -> Vec<Cpu> {
+    let has = |cpu: &Cpu| matches!(cpu, Cpu::Level(level) if level.features.contains(&"amx-tile"));
+    all_cpus().into_iter().filter(has).collect()
+}
+
+/// Of factors that end inside of registers' tiles along every axis, in blocks of tiles next to each other, below each other and
+/// in squares, in so many turns that what is packed stays, and doesn't.
+#[test]
+fn of_tiles_in_registers() {
+    use DType::{BF16, F32, I8, I32, U8};
+    let sizes = [
+        ([130, 150, 200], [64, 96, 64]),
+        ([95, 70, 330], [48, 40, 20]),
+        ([40, 200, 70], [12, 80, 36]),
+        ([150, 30, 96], [80, 12, 32]),
+        ([64, 256, 4200], [32, 64, 256]),
+    ];
+    let formats = [[BF16, BF16, F32], [I8, I8, I32], [I8, U8, I32], [U8, I8, I32], [U8, U8, I32]];
+    for (i, formats) in formats.into_iter().enumerate() {
+        for (j, (sizes, tiles)) in sizes.into_iter().enumerate() {
+            let transposed = [[false; 2], [true, false], [false, true], [true; 2]];
+            let case = Case { formats, is_transposed: transposed[(i + j) % 4], ..PLAIN };
+            case.check_on(&with_tiles(), sizes, tiles);
+            let stored = Case { formats, first: "splat %zero", pad: (j % 2) as i32, ..PLAIN };
+            stored.check_on(&with_tiles(), sizes, tiles);
+        }
+    }
+}
+
+/// The largest and the smallest bytes of both signs, as deep as sums are farthest from zero.
+#[test]
+fn of_bytes_at_the_ends_of_their_range() {
+    use DType::{I8, U8};
+    let (m, n, k) = (33, 40, 200);
+    for (left, right) in [(I8, I8), (I8, U8), (U8, I8), (U8, U8)] {
+        let ends = |dtype: DType| if dtype == I8 { [-128, 127] } else { [0, 255] };
+        let case = Case { formats: [left, right, DType::I32], first: "splat %zero", ..PLAIN };
+        let instance = instance(&case.source(), &[("BM", 32), ("BN", 48), ("BK", 64)]);
+        for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(i, j)| (ends(left)[i], ends(right)[j])) {
+            let all =
+                |dtype, shape: [usize; 2], value: i32| Array::full(dtype, &shape, Literal::Int(value.into()));
+            let arguments = [all(left, [m, k], a), all(right, [k, n], b), all(DType::I32, [m, n], 7)];
+            let expected = all(DType::I32, [m, n], a * b * k as i32);
+            for cpu in all_cpus() {
+                let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+                close(&found[2], &expected, 0.0, &format!("{left} {a} times {right} {b}, {cpu:?}"));
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, compile, jit, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
-use tile_ir::target::Architecture;
+use tile_ir::target::{Architecture, TILE_FEATURES, grants_tiles};
 use tile_ir::view::GivenTensor;
 use tile_ir::{
     Array, Binding, DType, Instance, TargetDesc, Type, Variant, Variants, interp, specialize, text, verify,
@@ -135,7 +135,8 @@ pub(crate) fn cpus() -> Vec<Cpu> {
 pub(crate) fn embedded_levels() -> Vec<Cpu> {
     let host = TargetMachine::get_host_cpu_features();
     let host: Vec<String> = host.to_string_lossy().split(',').map(str::to_owned).collect();
-    let has = |feature: &str| host.contains(&format!("+{feature}"));
+    let is_granted = |feature: &str| !TILE_FEATURES.contains(&feature) || grants_tiles();
+    let has = |feature: &str| host.contains(&format!("+{feature}")) && is_granted(feature);
     let levels = architecture().levels();
     levels.filter(|level| is_emulated() || level.all_features().all(has)).map(Cpu::Level).collect()
 }

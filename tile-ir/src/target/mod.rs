@@ -3,10 +3,12 @@
 mod matrix;
 mod processor;
 mod rates;
+mod tiles;
 
 pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
 pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
+pub use tiles::{TILE_FEATURES, grants_tiles};
 
 use crate::dtype::DType;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use crate::environment;
 use std::sync::OnceLock;
-use tile_ir::target::{Architecture, CpuLevel};
+use tile_ir::target::{Architecture, CpuLevel, TILE_FEATURES, grants_tiles};
 
 /// The environment variable that names the best level which code is taken of and made for.
 const VARIABLE: &str = "TILE_CPU_LEVEL";
@@ -51,6 +51,9 @@ macro_rules! ask {
 
 /// Whether the processor has a feature; `None` of one that nobody asks for here.
 fn has(feature: &str) -> Option<bool> {
+    if TILE_FEATURES.contains(&feature) {
+        return Some(grants_tiles());
+    }
     #[cfg(target_arch = "x86_64")]
     return ask!(
         is_x86_feature_detected, feature,

@@ -7,15 +7,18 @@
 //! What comes next is a guess that is right where a load's index is the loop's counter and the block's index. So an entry
 //! remembers which matrix it was, and the next multiplication looks whether it is its own. Nothing is read that the tensor
 //! doesn't have, whatever the guess, and a tensor that the kernel writes isn't read before its time.
+//!
+//! What either place has is there as well for a later block that multiplies by the same: those below each other in the grid do
+//! where a loop has no more than two multiplications, so that blocks of tiles, for which packing takes long, go down.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
 use super::ahead::Next;
-use super::cell;
 use super::factor::{Factor, Strided, behind_transposition, streamed_load};
 use super::plan::{Plan, Products};
 use super::right::InPlace;
+use super::{Needed, cell};
 use crate::emit::Ir;
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
@@ -27,12 +30,16 @@ use tile_ir::{Instance, RegionId, ValueId};
 /// take longer than packing them would.
 const MOST_OF_CHUNK: i64 = 4;
 
+/// The same beside tiles, which are multiplied while vectors rest.
+const MOST_BESIDE_TILES: i64 = 8;
+
 /// Vectors that a chunk of steps copies so that all register blocks together copy all: neighbours in a row. `None` where these
 /// would be too many.
 fn vectors_of_chunk(plan: &Plan) -> Option<i64> {
     let (chunks, of_row) = (plan.chunks() * plan.blocks(), plan.n / plan.block.lanes);
     let least = (plan.depth() / plan.contraction.group() * of_row + chunks - 1) / chunks;
-    (least..=of_row.min(MOST_OF_CHUNK)).find(|vectors| of_row % vectors == 0)
+    let most = if plan.contraction.tiles().is_some() { MOST_BESIDE_TILES } else { MOST_OF_CHUNK };
+    (least..=of_row.min(most)).find(|vectors| of_row % vectors == 0)
 }
 
 /// Whether a loop's `b` is packed beside: whole vectors of a tensor that nothing writes, along its columns.
@@ -49,13 +56,22 @@ pub(super) fn is_packed_beside(
     !is_transposed && has_time && view.is_some_and(|view| !is_written(view))
 }
 
+/// Whether what is packed of a loop's `b` stays for the next blocks: what is packed beside, and of tiles, which are multiplied
+/// faster than they are packed, any part of a tensor that nothing writes.
+pub(super) fn is_kept(instance: &Instance, fusion: &Fusion<'_>, product: &OpData, plan: &Plan) -> bool {
+    let (tile, _) = behind_transposition(fusion, product.operands[1]);
+    let view = streamed_load(fusion, tile).map(|data| data.operands[0]);
+    let is_written = |view| instance.ty(view).as_partition().is_none_or(|partition| partition.tensor.mutable);
+    plan.beside || (plan.contraction.tiles().is_some() && view.is_some_and(|view| !is_written(view)))
+}
+
 /// What an entry remembers of a product's two places for `b`.
 #[derive(Clone)]
 pub(super) struct Places<'c> {
     /// Which of them is read at present.
     present: PointerValue<'c>,
-    /// The matrix that the other one has: its address, the distance of its rows and how many there are; zeros for none.
-    matrix: [PointerValue<'c>; 3],
+    /// The matrices that the present one and the other one have.
+    matrices: [Remembered<'c>; 2],
     progress: Progress<'c>,
 }
 
@@ -63,10 +79,14 @@ impl<'c> Places<'c> {
     fn new(ir: &Ir<'c>) -> Places<'c> {
         let number = || cell(ir, ir.context.i64_type(), "beside");
         let address = || cell(ir, ir.context.ptr_type(AddressSpace::default()), "beside");
+        let matrix = || [number(), number(), number()];
         let progress = Progress { from: address(), to: address(), column: number(), left: number() };
-        Places { present: number(), matrix: [number(), number(), number()], progress }
+        Places { present: number(), matrices: [matrix(), matrix()], progress }
     }
 }
+
+/// A matrix that is packed: its address, the distance of its lines and how deep it is; zeros for none.
+type Remembered<'c> = [PointerValue<'c>; 3];
 
 /// How far the next matrix has been copied, in pieces of what a chunk of steps copies. Addresses move on from piece to piece:
 /// what computes them takes places of arithmetic from multiply-adds.
@@ -85,7 +105,7 @@ struct Progress<'c> {
 impl Products<'_> {
     /// Makes the places of an entry, at its begin, by the tile that a product gives.
     pub(super) fn places<'c>(&self, ir: &Ir<'c>) -> HashMap<ValueId, Places<'c>> {
-        self.packed_beside().map(|product| (product, Places::new(ir))).collect()
+        self.keep_b().map(|product| (product, Places::new(ir))).collect()
     }
 }
 
@@ -101,8 +121,8 @@ pub(super) struct PackedB<'c> {
 pub(super) struct Beside<'c> {
     from: Strided<'c>,
     to: Buffer<'c>,
-    /// Whether anything is packed.
-    pub(super) is_packed: IntValue<'c>,
+    /// Whether it is packed by then: now, or before.
+    pub(super) is_near: IntValue<'c>,
     progress: Progress<'c>,
     /// Vectors of a row that a chunk of steps copies.
     of_chunk: i64,
@@ -131,25 +151,60 @@ pub(super) struct Rows<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Where the multiplication of these turns has its packed `b`, which from now on is the present one.
-    pub(super) fn packed_b(&mut self, product: &'a OpData, plan: &Plan, turns: Turns<'c>) -> PackedB<'c> {
-        let (ir, i64) = (self.ir, self.ir.context.i64_type());
+    pub(super) fn packed_b(
+        &mut self,
+        product: &'a OpData,
+        plan: &Plan,
+        (turns, needed): (Turns<'c>, Needed<'c>),
+    ) -> PackedB<'c> {
+        let ir = self.ir;
         let result = product.results[0];
         let Some(places) = self.memories.places.get(&result).cloned() else {
             let in_place = self.b_of_turns_in_place(product, plan, turns);
             return self.only_packed_b(result, plan, in_place);
         };
-        let load = |cell| ir.load(i64.into(), cell).into_int_value();
-        let present = load(places.present);
-        let there = places.matrix.map(load);
+        let [present, other] = places.matrices.map(|matrix| self.remembered(matrix));
         let rows = self.rows_of_b(product, plan, turns);
-        let is_there = rows.map_or(ir.bool(false), |rows| {
-            let both = rows.matrix().into_iter().zip(there);
-            ir.all(both.map(|(now, there)| ir.icmp(IntPredicate::EQ, now, there)))
-        });
-        let present = ir.select_int(is_there, ir.sub(ir.i64(1), present), present);
-        ir.store(places.present, present.into());
-        let buffer = self.place_of_packed_b(result, plan, present);
+        let none = [ir.i64(0); 3];
+        let (now, is_whole) = rows.map_or((none, ir.bool(false)), |rows| (rows.matrix(), rows.is_whole));
+        let [in_present, in_other] =
+            [present, other].map(|matrix| ir.and(is_whole, self.is_same(now, matrix)));
+        let is_there = ir.or(in_present, in_other);
+        // What nothing packs beside goes to the place that was read less recently.
+        let changes =
+            if plan.beside { in_other } else { ir.select_int(in_present, ir.bool(false), ir.bool(true)) };
+        let all_columns = ir.icmp(IntPredicate::EQ, needed.columns, ir.i64(plan.n));
+        let packed = self.either(ir.or(is_there, ir.and(is_whole, all_columns)), now, none);
+        self.remember(places.matrices[0], packed);
+        self.remember(places.matrices[1], self.either(changes, present, other));
+        let number = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
+        let number = ir.select_int(changes, ir.sub(ir.i64(1), number), number);
+        ir.store(places.present, number.into());
+        let buffer = self.place_of_packed_b(result, plan, number);
         PackedB { buffer, is_there: Some(is_there), in_place: None }
+    }
+
+    fn remembered(&self, matrix: Remembered<'c>) -> [IntValue<'c>; 3] {
+        matrix.map(|cell| self.ir.load(self.ir.context.i64_type().into(), cell).into_int_value())
+    }
+
+    fn remember(&self, matrix: Remembered<'c>, numbers: [IntValue<'c>; 3]) {
+        matrix.into_iter().zip(numbers).for_each(|(cell, number)| self.ir.store(cell, number.into()));
+    }
+
+    fn is_same(&self, a: [IntValue<'c>; 3], b: [IntValue<'c>; 3]) -> IntValue<'c> {
+        let ir = self.ir;
+        ir.all(a.into_iter().zip(b).map(|(a, b)| ir.icmp(IntPredicate::EQ, a, b)))
+    }
+
+    /// The first numbers where a condition holds, and else the others.
+    fn either(
+        &self,
+        condition: IntValue<'c>,
+        a: [IntValue<'c>; 3],
+        b: [IntValue<'c>; 3],
+    ) -> [IntValue<'c>; 3] {
+        std::array::from_fn(|i| self.ir.select_int(condition, a[i], b[i]))
     }
 
     /// Where a product has its packed `b` that nothing has packed before.
@@ -179,17 +234,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         end: IntValue<'c>,
     ) -> Option<Beside<'c>> {
         let (ir, result) = (self.ir, product.results[0]);
+        if !plan.beside {
+            return None;
+        }
         let places = self.memories.places.get(&result)?.clone();
         let turns = ir.lesser(ir.sub(end, next.turn), ir.i64(plan.turns));
         let last = ir.sub(ir.add(next.turn, turns), ir.i64(1));
         let turns = Turns { first: next.turn, last, ..present };
         let comes = ir.or(next.is_here, self.differs(&next.scalars));
         let rows = self.as_next(present.counter, next, |emitter| emitter.rows_of_b(product, plan, turns))?;
-        let is_packed = ir.and(comes, rows.is_whole);
         let matrix = rows.matrix();
-        for (cell, value) in places.matrix.into_iter().zip(matrix) {
-            ir.store(cell, ir.select_int(is_packed, value, ir.i64(0)).into());
-        }
+        let [present, other] = places.matrices.map(|matrix| self.remembered(matrix));
+        let is_there = ir.or(self.is_same(matrix, present), self.is_same(matrix, other));
+        let is_packed = ir.and(ir.select_int(is_there, ir.bool(false), comes), rows.is_whole);
+        self.remember(places.matrices[1], self.either(is_packed, matrix, other));
         let of_chunk = vectors_of_chunk(plan)?;
         let number = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
         let to = self.place_of_packed_b(result, plan, ir.sub(ir.i64(1), number));
@@ -200,8 +258,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.store(progress.to, to.address.into());
         ir.store(progress.column, ir.i64(0).into());
         ir.store(progress.left, ir.select_int(is_packed, pieces, ir.i64(0)).into());
-        let of_block = (plan.chunks() / of_row).max(1) * group;
-        Some(Beside { from: rows.from, to, is_packed, progress, of_chunk, of_block })
+        let (is_near, of_block) = (ir.or(is_there, is_packed), (plan.chunks() / of_row).max(1) * group);
+        Some(Beside { from: rows.from, to, is_near, progress, of_chunk, of_block })
     }
 
     /// Copies what a chunk of steps is to copy, and asks for what the next register block's chunk will.

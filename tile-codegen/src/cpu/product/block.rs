@@ -26,7 +26,7 @@ pub(super) struct Product<'p, 'c> {
     pub(super) sums: &'p Sums<'c>,
     /// The first step along K, and where they end.
     pub(super) steps: [IntValue<'c>; 2],
-    meanwhile: Meanwhile<'p, 'c>,
+    pub(super) meanwhile: Meanwhile<'p, 'c>,
 }
 
 /// What is done for the next multiplication while the register blocks of one multiply.
@@ -82,6 +82,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, plan) = (self.ir, product.plan);
         if let Right::Columns(b) = &product.b {
             return self.dots(product, b, needed);
+        }
+        if let (Contraction::Tiles(tiles), Right::Packed(b)) = (plan.contraction, &product.b) {
+            return self.blocks_of_tiles(product, (tiles, b), needed);
         }
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
@@ -229,7 +232,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn word_of(&self, product: &Product<'_, 'c>) -> BasicTypeEnum<'c> {
         match product.plan.contraction {
             Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
-            Contraction::Dot(_) => self.ir.int_type(32).into(),
+            Contraction::Dot(_) | Contraction::Tiles(_) => self.ir.int_type(32).into(),
         }
     }
 
@@ -243,6 +246,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match plan.contraction {
             Contraction::MultiplyAdd => self.multiply_add(a, b, sum),
             Contraction::Dot(dot) => self.dot(dot, a, b, sum),
+            Contraction::Tiles(_) => unreachable!("tiles are no vectors"),
         }
     }
 

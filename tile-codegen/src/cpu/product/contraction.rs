@@ -1,7 +1,7 @@
-//! How elements along K are multiplied and added: one by one, or several neighbours by one instruction.
+//! How elements along K are multiplied and added: one by one, several neighbours by one instruction, or tiles of both factors.
 //!
-//! [`DOT_PRODUCTS`] is the table of such instructions. A factor is packed so that the elements that one instruction
-//! multiplies are neighbours in memory.
+//! [`DOT_PRODUCTS`] and [`TILE_PRODUCTS`] are the tables of such instructions. A factor is packed so that the elements that
+//! one instruction multiplies are neighbours in memory.
 
 use tile_ir::DType;
 
@@ -27,6 +27,34 @@ pub(super) struct DotProduct {
     /// Whether the intrinsic has the factors the other way around.
     pub(super) is_swapped: bool,
 }
+
+/// An instruction that multiplies tiles of rows of `a` by tiles of columns of `b`, which is packed as for a dot product of so
+/// many neighbours, and adds the products to a tile of sums.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TileProduct {
+    factors: [DType; 2],
+    sum: DType,
+    /// Neighbours along K in 32 bits.
+    pub(super) group: i64,
+    /// The format of packed elements.
+    packed: DType,
+    feature: &'static str,
+    /// LLVM's intrinsic, of the numbers of three tiles.
+    pub(super) intrinsic: &'static str,
+}
+
+impl TileProduct {
+    /// Elements along K of a tile.
+    pub(super) const fn depth(&self) -> i64 {
+        TILE_ROWS * self.group
+    }
+}
+
+/// Rows of a tile, each of which has as many groups of 32 bits.
+pub(super) const TILE_ROWS: i64 = 16;
+
+/// Fewer rows of `a` are multiplied as fast by vectors, which needn't have `b` packed.
+const LEAST_ROWS: i64 = 8;
 
 /// Formats of two factors.
 type Factors = [&'static [DType]; 2];
@@ -117,6 +145,32 @@ const DOT_PRODUCTS: &[DotProduct] = &[
     },
 ];
 
+const TILE_OF_BYTES: TileProduct = TileProduct {
+    factors: [DType::I8, DType::I8],
+    sum: DType::I32,
+    group: 4,
+    packed: DType::U8,
+    feature: "amx-int8",
+    intrinsic: "llvm.x86.tdpbssd",
+};
+
+/// Those of AMX ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2): `TDPBF16PS` makes 0 of subnormal
+/// numbers, those of bytes wrap around.
+const TILE_PRODUCTS: &[TileProduct] = &[
+    TileProduct {
+        factors: [DType::BF16, DType::BF16],
+        sum: DType::F32,
+        group: 2,
+        packed: DType::U16,
+        feature: "amx-bf16",
+        intrinsic: "llvm.x86.tdpbf16ps",
+    },
+    TILE_OF_BYTES,
+    TileProduct { factors: [DType::I8, DType::U8], intrinsic: "llvm.x86.tdpbsud", ..TILE_OF_BYTES },
+    TileProduct { factors: [DType::U8, DType::I8], intrinsic: "llvm.x86.tdpbusd", ..TILE_OF_BYTES },
+    TileProduct { factors: [DType::U8, DType::U8], intrinsic: "llvm.x86.tdpbuud", ..TILE_OF_BYTES },
+];
+
 /// How elements along K are multiplied and added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contraction {
@@ -124,16 +178,25 @@ pub(super) enum Contraction {
     MultiplyAdd,
     /// Neighbours by one instruction.
     Dot(&'static DotProduct),
+    /// Tiles by one instruction.
+    Tiles(&'static TileProduct),
 }
 
 impl Contraction {
-    /// The contraction of factors of these formats, `k` elements deep, in vectors of so many lanes, on a processor with these
-    /// features.
+    /// The contraction of factors of these formats, of so many rows and so deep, in vectors of so many lanes, on a processor
+    /// with these features.
     pub(super) fn of(
-        (factors, sum, k): ([DType; 2], DType, i64),
+        (factors, sum, [m, k]): ([DType; 2], DType, [i64; 2]),
         lanes: i64,
         has: impl Fn(&str) -> bool,
     ) -> Contraction {
+        let has_tiles = |tiles: &&TileProduct| {
+            let takes = tiles.factors == factors && tiles.sum == sum;
+            takes && k % tiles.group == 0 && m >= LEAST_ROWS && has(tiles.feature)
+        };
+        if let Some(tiles) = TILE_PRODUCTS.iter().find(has_tiles) {
+            return Contraction::Tiles(tiles);
+        }
         let fits = |dot: &&DotProduct| {
             let takes = (0..2).all(|i| dot.factors[i].contains(&factors[i]));
             takes && dot.sum == sum && k % dot.group == 0 && dot.lanes == lanes && has(dot.feature)
@@ -146,6 +209,15 @@ impl Contraction {
         match self {
             Contraction::MultiplyAdd => 1,
             Contraction::Dot(dot) => dot.group,
+            Contraction::Tiles(tiles) => tiles.group,
+        }
+    }
+
+    /// What multiplies tiles, if that is how.
+    pub(super) const fn tiles(self) -> Option<&'static TileProduct> {
+        match self {
+            Contraction::Tiles(tiles) => Some(tiles),
+            _ => None,
         }
     }
 
@@ -153,6 +225,7 @@ impl Contraction {
     pub(super) const fn packed(self, sum: DType) -> DType {
         match (self, sum) {
             (Contraction::Dot(dot), _) => dot.packed,
+            (Contraction::Tiles(tiles), _) => tiles.packed,
             (Contraction::MultiplyAdd, DType::F16) => DType::F32,
             (Contraction::MultiplyAdd, sum) => sum,
         }
@@ -160,7 +233,11 @@ impl Contraction {
 
     /// Whether bf16 are packed as their bits.
     pub(super) fn keeps_bf16(self) -> bool {
-        matches!(self, Contraction::Dot(dot) if dot.sum == DType::F32)
+        match self {
+            Contraction::MultiplyAdd => false,
+            Contraction::Dot(dot) => dot.sum == DType::F32,
+            Contraction::Tiles(tiles) => tiles.sum == DType::F32,
+        }
     }
 }
 
@@ -170,12 +247,13 @@ mod tests {
     use tile_ir::target::CpuLevel;
 
     /// What multiplies factors on processors of a level.
-    fn of(level: &str, factors: [DType; 2], sum: DType, k: i64) -> &'static str {
+    fn of(level: &str, factors: [DType; 2], sum: DType, shape: [i64; 2]) -> &'static str {
         let level = CpuLevel::named(level).unwrap();
         let has = |feature: &str| level.all_features().any(|known| known == feature);
-        match Contraction::of((factors, sum, k), level.lanes as i64, has) {
+        match Contraction::of((factors, sum, shape), level.lanes as i64, has) {
             Contraction::MultiplyAdd => "",
             Contraction::Dot(dot) => dot.intrinsic,
+            Contraction::Tiles(tiles) => tiles.intrinsic,
         }
     }
 
@@ -203,7 +281,28 @@ mod tests {
             ("armv8-a", [I8, I8], I32, 8, ""),
         ];
         for (level, factors, sum, k, expected) in rows {
-            assert_eq!(of(level, factors, sum, k), expected, "{factors:?}, {k} deep, on {level}");
+            assert_eq!(of(level, factors, sum, [16, k]), expected, "{factors:?}, {k} deep, on {level}");
         }
+    }
+
+    #[test]
+    fn tiles_are_multiplied_together_where_there_are_rows_for_them() {
+        use DType::{BF16, F16, F32, I8, I32, U8};
+        let pairs = "llvm.x86.avx512bf16.dpbf16ps.512";
+        let rows = [
+            ([BF16, BF16], F32, [8, 2], "llvm.x86.tdpbf16ps"),
+            ([BF16, BF16], F32, [7, 2], pairs),
+            ([BF16, BF16], F32, [16, 7], ""),
+            ([F16, F16], F32, [16, 32], ""),
+            ([I8, I8], I32, [16, 64], "llvm.x86.tdpbssd"),
+            ([I8, U8], I32, [16, 64], "llvm.x86.tdpbsud"),
+            ([U8, I8], I32, [16, 64], "llvm.x86.tdpbusd"),
+            ([U8, U8], I32, [16, 64], "llvm.x86.tdpbuud"),
+            ([U8, U8], I32, [16, 6], "llvm.x86.avx512.vpdpwssd.512"),
+        ];
+        for (factors, sum, shape, expected) in rows {
+            assert_eq!(of("x86-64-v4-tiles", factors, sum, shape), expected, "{factors:?}, {shape:?}");
+        }
+        assert_eq!(of("x86-64-v4-rows", [BF16, BF16], F32, [16, 32]), pairs);
     }
 }

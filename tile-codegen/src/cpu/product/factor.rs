@@ -166,9 +166,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some(loaded.into_factor(contiguous, is_transposed))
     }
 
-    /// Whether `a` is packed row by row.
+    /// Whether `a` is packed row by row: as it lies, and for tiles in any case.
     pub(super) fn packs_rows(&self, a: ValueId, plan: &Plan) -> bool {
-        self.contiguous_axis_of(a, plan) != Some(0)
+        plan.contraction.tiles().is_some() || self.contiguous_axis_of(a, plan) != Some(0)
     }
 
     /// `a` where it is stored: its buffer, its first element, and the distance to the next along each axis.

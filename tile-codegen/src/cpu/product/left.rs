@@ -8,6 +8,7 @@
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
+use super::contraction::Contraction;
 use super::factor::{Factor, InTensor};
 use super::keep::{Keeping, PackedA};
 use super::plan::Plan;
@@ -29,7 +30,7 @@ const FEW_PANELS: i64 = 2;
 pub(super) struct Left<'c> {
     first: PointerValue<'c>,
     /// Elements from a row to the next.
-    row: IntValue<'c>,
+    pub(super) row: IntValue<'c>,
     /// Elements from what is multiplied at once to what is next.
     column: i64,
     pub(super) dtype: DType,
@@ -122,6 +123,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
+    /// Where what register blocks multiply at once begins: in this row, at this step along K.
+    pub(super) fn address_in_left(
+        &self,
+        left: &Left<'c>,
+        [row, step]: [IntValue<'c>; 2],
+    ) -> PointerValue<'c> {
+        let ir = self.ir;
+        let at = ir.add(ir.mul(row, left.row), ir.mul(step, ir.i64(left.column)));
+        ir.element(self.buffers.element_type(left.dtype), left.first, at)
+    }
+
     /// The part of its tensor that is `a` of the multiplication of these turns of a loop, and whether it is read there;
     /// `None` where it never is.
     pub(super) fn tensor_a(
@@ -146,8 +158,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (begin, end) = (at(first)?, at(last)?);
         let all_exist = ir.and(begin.is_whole, end.is_whole);
         let is_shared = keeping.map_or(ir.bool(false), |keeping| keeping.is_shared(ir));
-        let is_packed = if plan.panels() <= FEW_PANELS { is_shared } else { ir.bool(true) };
-        let is_better = ir.select_int(is_packed, self.lies_apart(&begin), ir.bool(true));
+        let is_better = match plan.contraction {
+            // A line that a tile has read isn't needed again soon, so that none needs to stay near.
+            Contraction::Tiles(tiles) => {
+                let depth = ir.mul(ir.add(ir.sub(last, first), ir.i64(1)), ir.i64(plan.k));
+                ir.icmp(IntPredicate::EQ, ir.urem(depth, ir.i64(tiles.depth())), ir.i64(0))
+            }
+            _ if plan.panels() <= FEW_PANELS => {
+                ir.select_int(is_shared, self.lies_apart(&begin), ir.bool(true))
+            }
+            _ => self.lies_apart(&begin),
+        };
         let goes_on = self.goes_on(plan, [&begin, &end], [first, last]);
         let is_read = ir.and(all_exist, ir.and(is_better, goes_on));
         Some(TensorA { is_read, first: begin.first, row: begin.row })

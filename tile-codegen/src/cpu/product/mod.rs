@@ -1,7 +1,7 @@
 //! `mma`: factors are packed, then register blocks go through them.
 //!
 //! [`plan`] decides, with the instructions that [`contraction`] names; [`factor`] says where factors come from, [`pack`]
-//! packs them, and [`block`] multiplies. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
+//! packs them, and [`block`] multiplies, or [`tiles`] where registers hold tiles. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
 //! turns before it multiplies, and meanwhile what comes next of `b` is packed ([`beside`]) and other factors come nearer
 //! ([`ahead`]). What it packed of `a` stays for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]),
 //! and where its sums are only stored they go to the tensor at once ([`direct`]). A `b` that is read once is read where it is
@@ -22,9 +22,11 @@ mod pack;
 mod plan;
 mod right;
 mod sums;
+mod tiles;
 
 pub(super) use direct::Written;
 pub(super) use plan::{Products, RegisterBlock, gain};
+pub(super) use tiles::release_tiles;
 
 use super::buffer::Buffers;
 use super::elements::count;
@@ -34,6 +36,7 @@ use accumulate::Accumulation;
 use ahead::Next;
 use beside::{Places, Turns};
 use block::Meanwhile;
+use contraction::Contraction;
 use inkwell::IntPredicate;
 use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
@@ -91,6 +94,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let in_place = emitter.b_in_place(data, plan, matrix);
             let b = emitter.only_packed_b(result, plan, in_place);
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
+            emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
             let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
             let around = (start, Meanwhile::default(), None);
             emitter.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
@@ -129,7 +133,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             );
             let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
             let present = Turns { counter, body: data.regions[0], first, last };
-            let b = this.borrow_mut().packed_b(product, plan, present);
+            let b = this.borrow_mut().packed_b(product, plan, (present, needed));
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
@@ -153,14 +157,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 (start, _) => start,
             };
             let depth = depth[0].into_int_value();
+            emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
             let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
             let is_there = keeping.map(|keeping| keeping.is_there_next(ir, plan, (&next, number(next.turn))));
             let beside = emitter.beside(product, plan, (present, &next), end);
-            let is_packed = beside.as_ref().map(|beside| beside.is_packed);
+            let is_packed = beside.as_ref().map(|beside| beside.is_near);
             // Rows that are read one after the other the processor foresees.
             let is_read = b.in_place.as_ref().map(|in_place| in_place.is_read);
             let are_near = [is_there, is_packed.or(is_read)];
-            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_near));
+            // Beside tiles, lines that are asked for take the places of those that tiles wait for.
+            let ahead = match plan.contraction {
+                Contraction::Tiles(_) => Vec::new(),
+                _ => emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_near)),
+            };
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
             let around = (start, meanwhile, direct.as_ref());

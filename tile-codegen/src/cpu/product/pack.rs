@@ -10,6 +10,7 @@ use super::super::elements::count;
 use super::super::region::Emitter;
 use super::Needed;
 use super::beside::PackedB;
+use super::contraction::TileProduct;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
 use super::plan::Plan;
@@ -31,6 +32,8 @@ struct Lines<'c> {
     group: i64,
     /// Places of all lines that come before the places behind them; all places of a line at once without.
     strip: Option<i64>,
+    /// Elements of a line that are copied at once.
+    lanes: i64,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -104,17 +107,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match a {
             Factor::Strided(from) if from.contiguous == 1 => {
                 let [row, _] = plan.strides_of_a(true);
-                let lines =
-                    Lines { extents: [plan.m, plan.k], count: rows, end: depth, group: 1, strip: None };
+                let lanes = plan.contraction.tiles().map_or(plan.block.lanes, TileProduct::depth);
+                let extents = [plan.m, plan.k];
+                let lines = Lines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, i, p, vector| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store_as(to, position, vector.into());
                 });
             }
+            Factor::Strided(from) if plan.contraction.tiles().is_some() => {
+                let [row, _] = plan.strides_of_a(true);
+                self.transpose_lines(from, plan, (rows, depth), &mut |emitter, i, p, line| {
+                    let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
+                    emitter.buffers.store_as(to, position, line.into());
+                });
+            }
             Factor::Strided(from) => {
                 let [_, column] = plan.strides_of_a(false);
                 let (extents, group_size) = ([plan.m, plan.k], plan.contraction.group());
-                let lines = Lines { extents, count: depth, end: rows, group: group_size, strip: None };
+                let lanes = plan.block.lanes;
+                let lines = Lines { extents, count: depth, end: rows, group: group_size, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, p, i, vector| {
                     let line = ir.mul(ir.udiv(ir.add(at, p), group), ir.i64(column));
                     emitter.buffers.store_as(to, ir.add(line, ir.mul(i, group)), vector.into());
@@ -151,6 +163,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     end: columns,
                     group,
                     strip: Some(width),
+                    lanes: plan.block.lanes,
                 };
                 self.copy_lines(from, plan, &lines, &mut |emitter, p, j, vector| {
                     emitter.buffers.store_as(to, place(p, j), vector.into());
@@ -183,8 +196,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lines: &Lines<'c>,
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
-        let &Lines { extents, count, end: last, group, strip } = lines;
-        let (ir, lanes, width) = (self.ir, plan.block.lanes, extents[from.contiguous]);
+        let &Lines { extents, count, end: last, group, strip, lanes } = lines;
+        let (ir, width) = (self.ir, extents[from.contiguous]);
         let index = |line, place| if from.contiguous == 1 { [line, place] } else { [place, line] };
         let ends = from.valid.map(|valid| [valid[1 - from.contiguous], valid[from.contiguous]]);
         let masked = |line: IntValue<'c>, place: IntValue<'c>| {
@@ -265,6 +278,44 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let square: Vec<VectorValue<'c>> = square.collect();
                 for (i, line) in ir.transposed(square).into_iter().enumerate() {
                     give(emitter, ir.add(row, ir.i64(i as i64 * group)), column, line);
+                }
+                Vec::new()
+            });
+            Vec::new()
+        });
+    }
+
+    /// Gives pieces of the rows of a matrix whose rows are contiguous across, as deep as a tile: the row, the place along K, and
+    /// the piece. What lines of neighbours have of as many rows is interleaved as it is multiplied, and transposed. The last
+    /// rows and pieces go beyond the matrix.
+    fn transpose_lines(
+        &mut self,
+        from: &Strided<'c>,
+        plan: &Plan,
+        (rows, depth): (IntValue<'c>, IntValue<'c>),
+        give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
+    ) {
+        let (ir, side, group) = (self.ir, plan.block.lanes, plan.contraction.group());
+        let [end_of_rows, end_of_depth] = from.valid.unwrap_or([ir.i64(plan.m), ir.i64(plan.k)]);
+        let is_whole = from.valid.is_none() && plan.m % side == 0 && plan.k % (side * group) == 0;
+        let words = ir.int_type(plan.packed.bits() * group as u32).vec_type(side as u32);
+        let pieces = ir.int_type(plan.packed.bits()).vec_type((side * group) as u32);
+        let this = std::cell::RefCell::new((&mut *self, give));
+        ir.hinted_loop((ir.i64(0), depth, ir.i64(side * group)), LoopHint::Rolled, &[], |p, _| {
+            ir.hinted_loop((ir.i64(0), rows, ir.i64(side)), LoopHint::Rolled, &[], |i, _| {
+                let (emitter, give) = &mut *this.borrow_mut();
+                let rest = ir.up_to(i, end_of_rows);
+                let line = |number: i64| {
+                    let p = ir.add(p, ir.i64(number));
+                    let there = ir.icmp(IntPredicate::ULT, p, end_of_depth);
+                    let count = ir.select_int(there, rest, ir.i64(0));
+                    let mask = (!is_whole).then(|| ir.lanes_below(count, side as u32));
+                    emitter.packed_vector(from, emitter.address_in(from, [i, p]), mask, side as u32, plan)
+                };
+                let joined = |word: i64| (0..group).map(|further| line(word * group + further)).collect();
+                let square = (0..side).map(|word| ir.vector_of_bits(ir.interleaved(joined(word)), words));
+                for (row, piece) in ir.transposed(square.collect()).into_iter().enumerate() {
+                    give(emitter, ir.add(i, ir.i64(row as i64)), p, ir.vector_of_bits(piece, pieces));
                 }
                 Vec::new()
             });

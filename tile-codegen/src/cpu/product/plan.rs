@@ -16,7 +16,7 @@ use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
-use super::contraction::Contraction;
+use super::contraction::{Contraction, TILE_ROWS, TileProduct};
 use super::keep::Kept;
 use crate::emit::Ir;
 use crate::llvm::Machine;
@@ -53,6 +53,17 @@ impl RegisterBlock {
         let room = (self.rows * self.vectors / m).min((n + self.lanes - 1) / self.lanes);
         let vectors = 1 << room.max(1).ilog2();
         RegisterBlock { vectors: self.vectors.max(vectors), ..self }
+    }
+
+    /// The block of four tiles of sums for products of so many rows and columns: of one tile's rows or columns the four lie
+    /// next to each other, so that none waits for another.
+    fn of_tiles(m: i64, n: i64) -> RegisterBlock {
+        let (rows, vectors) = match () {
+            () if m <= TILE_ROWS => (TILE_ROWS, 4),
+            () if n <= TILE_ROWS => (4 * TILE_ROWS, 1),
+            () => (2 * TILE_ROWS, 2),
+        };
+        RegisterBlock { rows, vectors, lanes: TILE_ROWS, steps: 1 }
     }
 
     /// Bytes of the registers that hold the sums.
@@ -126,26 +137,36 @@ pub(in super::super) struct Plan {
     pub(super) kept: Option<Kept>,
     /// Whether what comes next of `b` is packed while this multiplies.
     pub(super) beside: bool,
+    /// Whether what is packed of `b` stays for the next blocks.
+    pub(super) keeps_b: bool,
 }
 
 impl Plan {
     fn of(instance: &Instance, data: &OpData, machine: &Machine, is_accumulated: bool) -> Plan {
-        let (factors, sum, k) = formats(instance, data);
+        let (factors, sum, [_, k]) = formats(instance, data);
         let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
-        let block = RegisterBlock::of(&Processor::of(machine), sum.bits() as i64).of_shape(*m, *n);
-        let contraction = Contraction::of((factors, sum, k), block.lanes, |feature| machine.has(feature));
+        let block = RegisterBlock::of(&Processor::of(machine), sum.bits() as i64);
+        let has = |feature: &str| machine.has(feature);
+        let contraction = Contraction::of((factors, sum, [*m, k]), block.lanes, has);
+        let block = match contraction {
+            Contraction::Tiles(_) => RegisterBlock::of_tiles(*m, *n),
+            _ => block.of_shape(*m, *n),
+        };
         let packed = contraction.packed(sum);
-        let turns =
-            tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
+        let (shape, bytes) = ([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
+        let turns = match contraction {
+            Contraction::Tiles(_) => tile_ir::cpu::turns_of_tiles(shape, bytes),
+            _ => tile_ir::cpu::turns_at_once(shape, bytes),
+        };
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept, beside) = (batch.iter().product(), None, false);
-        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside }
+        let (batch, kept, beside, keeps_b) = (batch.iter().product(), None, false, false);
+        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
     pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
-        if factor == 0 { self.kept.is_some() } else { self.beside }
+        if factor == 0 { self.kept.is_some() } else { self.keeps_b }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -173,12 +194,18 @@ impl Plan {
         self.block.rows_of(self.m).blocks
     }
 
+    /// Places along K that multiplications have at most, where they are whole tiles.
+    fn whole_depth(&self) -> i64 {
+        let unit = self.contraction.tiles().map_or(1, TileProduct::depth);
+        (self.depth() + unit - 1) / unit * unit
+    }
+
     /// Places along K of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes
     /// beyond.
     fn panel_depth(&self) -> i64 {
         let square = self.block.lanes * self.contraction.group();
         let beyond = if self.k % square == 0 { 0 } else { square - self.contraction.group() };
-        self.depth() + beyond
+        self.whole_depth() + beyond
     }
 
     /// Elements of a panel of `b`.
@@ -209,6 +236,9 @@ impl Plan {
     pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {
         let padded = |extent: i64| (extent + self.block.lanes - 1) / self.block.lanes * self.block.lanes;
         let group = self.contraction.group();
+        if let Some(tiles) = self.contraction.tiles() {
+            return [self.lines_of_a() * tiles.depth(), group];
+        }
         if by_rows {
             [padded(self.depth()) + self.block.lanes, group]
         } else {
@@ -216,11 +246,23 @@ impl Plan {
         }
     }
 
+    /// Cache lines of a row of `a` that tiles are read of: an odd number, so that no two of few rows meet in the first cache,
+    /// with one at least behind the row, to which what is copied may go.
+    fn lines_of_a(&self) -> i64 {
+        let bytes = self.whole_depth() * element_bytes(self.packed) as i64;
+        (bytes / i64::from(LINE_BYTES) + 1) | 1
+    }
+
     /// Elements of packed `a`, of one multiplication: whole cache lines.
     pub(super) fn slot(&self) -> i64 {
+        let rows = match self.contraction {
+            // What is transposed goes to whole tiles.
+            Contraction::Tiles(_) => (self.m + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS,
+            _ => self.m,
+        };
         let elements = [true, false].map(|by_rows| {
             let [row, column] = self.strides_of_a(by_rows);
-            row * self.m + column * self.depth() / self.contraction.group()
+            row * rows + column * self.depth() / self.contraction.group()
         });
         let line = i64::from(LINE_BYTES) / element_bytes(self.packed) as i64;
         (elements[0].max(elements[1]) + line - 1) / line * line
@@ -229,7 +271,7 @@ impl Plan {
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
         let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
-        let places = if self.beside { 2 } else { 1 };
+        let places = if self.keeps_b { 2 } else { 1 };
         [slots * self.slot(), places * self.packed_b()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
@@ -242,11 +284,13 @@ fn shape(instance: &Instance, value: ValueId) -> Vec<i64> {
     }
 }
 
-/// The formats of an `mma`'s factors and of its sums, and its depth.
-fn formats(instance: &Instance, data: &OpData) -> ([DType; 2], DType, i64) {
+/// The formats of an `mma`'s factors and of its sums, its rows and its depth.
+fn formats(instance: &Instance, data: &OpData) -> ([DType; 2], DType, [i64; 2]) {
     let dtype = |value| instance.ty(value).elem().known().expect("an instance has no dtype parameters");
-    let k = *shape(instance, data.operands[0]).last().expect("verified: `mma` has matrices");
-    ([0, 1].map(|i| dtype(data.operands[i])), dtype(data.results[0]), k)
+    let [.., m, k] = shape(instance, data.operands[0])[..] else {
+        unreachable!("verified: `mma` has matrices")
+    };
+    ([0, 1].map(|i| dtype(data.operands[i])), dtype(data.results[0]), [m, k])
 }
 
 /// Whether a level multiplies a product of an instance as those below it don't.
@@ -289,6 +333,7 @@ impl<'a> Products<'a> {
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
                 plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
                 plan.beside = is_packed_beside(instance, fusion, accumulation.product, &plan);
+                plan.keeps_b = super::beside::is_kept(instance, fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -306,9 +351,19 @@ impl<'a> Products<'a> {
         self.plans.iter().filter_map(|(&product, plan)| Some((product, plan.kept.as_ref()?)))
     }
 
-    /// The tiles that products give whose next `b` is packed while they multiply.
-    pub(super) fn packed_beside(&self) -> impl Iterator<Item = ValueId> {
-        self.plans.iter().filter(|(_, plan)| plan.beside).map(|(&product, _)| product)
+    /// Whether any is of tiles in registers.
+    pub(in super::super) fn have_tiles(&self) -> bool {
+        self.plans.values().any(|plan| plan.contraction.tiles().is_some())
+    }
+
+    /// The tiles that products give whose packed `b` stays for the next blocks.
+    pub(super) fn keep_b(&self) -> impl Iterator<Item = ValueId> {
+        self.plans.iter().filter(|(_, plan)| plan.keeps_b).map(|(&product, _)| product)
+    }
+
+    /// Whether a range of blocks should go down the columns of the grid: what is packed of `b` stays, and `a` isn't packed.
+    pub(in super::super) fn go_down(&self) -> bool {
+        self.plans.values().any(|plan| plan.keeps_b && plan.contraction.tiles().is_some())
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.

@@ -105,8 +105,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether a `b` may be read where it is that has neighbours along this axis: each element from memory once, in whole
-    /// vectors, and columns beside rows that are lines as well.
+    /// vectors, and columns beside rows that are lines as well. Tiles are read as they are packed alone.
     fn reads_in_place(&self, product: &OpData, plan: &Plan, contiguous: usize) -> bool {
+        if plan.contraction.tiles().is_some() {
+            return false;
+        }
         let has_whole_vectors = plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0;
         let is_read_once = match contiguous {
             1 => plan.blocks_of_rows() == 1,

@@ -44,11 +44,11 @@ impl<'c, V> Start<V, IntValue<'c>> {
 /// The sums of a matrix product.
 pub(super) struct Sums<'c> {
     /// Where the tile has them.
-    c: Buffer<'c>,
-    start: Start<Value<'c>, IntValue<'c>>,
+    pub(super) c: Buffer<'c>,
+    pub(super) start: Start<Value<'c>, IntValue<'c>>,
     /// Where they go: the first one, and elements from a row to the next. In the tile, or in a tensor.
-    to: PointerValue<'c>,
-    stride: IntValue<'c>,
+    pub(super) to: PointerValue<'c>,
+    pub(super) stride: IntValue<'c>,
     direct: Option<Direct<'c>>,
 }
 
