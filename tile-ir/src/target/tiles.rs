@@ -37,7 +37,7 @@ mod system {
     const TILES: u64 = 18;
 
     pub(super) fn has_tiles() -> bool {
-        // Safe functions since Rust 1.94.
+        // Later versions of Rust have these as safe functions.
         #[allow(unused_unsafe)]
         // SAFETY: every processor of this architecture has the instruction, and its leaf 7 is read if it has that.
         unsafe {
