@@ -68,7 +68,8 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// functions of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
 ///
 /// In such a module `#[tile_fn] impl State { … }` has functions and constants of a type that kernels of the module, and
-/// functions that they call, use: `State::new(x)`, `state = state.update(x)`, `State::SCALE`. They take `self` by value.
+/// functions that they call, use: `State::new(x)`, `state.result()`, `State::SCALE`. They take `self`, `&self` or
+/// `&mut self`; a call of one that takes `&mut self` is an assignment, `state.update(x)`.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -154,8 +155,8 @@ pub fn kernels(items: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// So is a tuple struct, `struct Sums(Tile<f32, 2>, Tile<f32, 2>);`. Fields are tiles, scalars, arrays and tuples of these, and other such structs; a compile error names a field
-/// that is something else.
+/// So is a tuple struct, `struct Sums(Tile<f32, 2>, Tile<f32, 2>);`. Fields are tiles, scalars, arrays and tuples of
+/// these, and other such structs; a compile error names a field that is something else.
 #[proc_macro_derive(TileStruct)]
 pub fn tile_struct(item: TokenStream) -> TokenStream {
     match syn::parse(item) {

@@ -1,5 +1,5 @@
-//! `match` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of `if`. An arm that is known to be taken or not
-//! when the macro expands costs nothing.
+//! `match` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of `if`. An arm that is
+//! known to be taken or not when the macro expands costs nothing.
 
 use super::optional::OptionPattern;
 use super::patterns::Parts;

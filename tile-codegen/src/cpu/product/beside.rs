@@ -254,7 +254,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (progress, group) = (places.progress, plan.contraction.group());
         let of_row = plan.n / plan.block.lanes / of_chunk;
         let pieces = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
-        ir.store(progress.from, rows.from.first().into());
+        ir.store(progress.from, rows.from.first.into());
         ir.store(progress.to, to.address.into());
         ir.store(progress.column, ir.i64(0).into());
         ir.store(progress.left, ir.select_int(is_packed, pieces, ir.i64(0)).into());

@@ -17,7 +17,7 @@ use tile_ir::{DType, Instance, Op, ValueId};
 #[derive(Clone)]
 pub(super) struct Strided<'c> {
     /// The first element.
-    first: PointerValue<'c>,
+    pub(super) first: PointerValue<'c>,
     /// Elements from one to the next along each axis.
     strides: [IntValue<'c>; 2],
     /// The axis along which elements are neighbours.
@@ -52,11 +52,6 @@ impl Strided<'_> {
 }
 
 impl<'c> Strided<'c> {
-    /// Where the first element is.
-    pub(super) fn first(&self) -> PointerValue<'c> {
-        self.first
-    }
-
     /// The same from this address on, of which all is there that is read.
     pub(super) fn from(&self, first: PointerValue<'c>) -> Strided<'c> {
         Strided { first, valid: None, ..self.clone() }
