@@ -3,7 +3,7 @@
 //! With the environment variable [`ARCHITECTURE`] native code is that of another architecture, run by an emulator: every test
 //! that takes its code from here then shows the same of that one.
 
-use crate::emulated::{Emulated, Region};
+use crate::emulated::{Emulated, Region, emulates_tiles};
 use inkwell::targets::TargetMachine;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -131,12 +131,14 @@ pub(crate) fn cpus() -> Vec<Cpu> {
     [Cpu::Host].into_iter().chain(lesser.into_iter().skip(is_own)).collect()
 }
 
-/// The instruction sets of embedded code that can be run, the best first.
+/// The instruction sets of embedded code that can be run, with AMX's tiles emulated where need be, the best first.
 pub(crate) fn embedded_levels() -> Vec<Cpu> {
     let host = TargetMachine::get_host_cpu_features();
     let host: Vec<String> = host.to_string_lossy().split(',').map(str::to_owned).collect();
-    let is_granted = |feature: &str| !TILE_FEATURES.contains(&feature) || grants_tiles();
-    let has = |feature: &str| host.contains(&format!("+{feature}")) && is_granted(feature);
+    let has = |feature: &str| match TILE_FEATURES.contains(&feature) {
+        true => grants_tiles() || emulates_tiles(),
+        false => host.contains(&format!("+{feature}")),
+    };
     let levels = architecture().levels();
     levels.filter(|level| is_emulated() || level.all_features().all(has)).map(Cpu::Level).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! A kernel and the program around it call no library, so that a linker finds everything in two objects. What the kernel is
 //! given lies in a file that the program maps: the launch's arguments first, then its slots, the memory that these point to,
-//! and scratch memory.
+//! and scratch memory. Registers that are tiles, which few machines have, are emulated [in this process](tiles).
 
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
@@ -14,6 +14,16 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tile_codegen::Artifact;
 use tile_ir::abi::Launch;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tiles;
+
+/// Lets this process run AMX's instructions, and says whether it can.
+pub(crate) fn emulates_tiles() -> bool {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    tiles::emulate();
+    cfg!(all(target_arch = "x86_64", target_os = "linux"))
+}
 
 /// Where the program maps its memory.
 const MEMORY: u64 = 0x10_0000_0000;
