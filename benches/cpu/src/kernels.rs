@@ -149,10 +149,7 @@ pub(crate) fn transpose<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f3
 
 /// The mean of four neighbours; beyond the edges there are zeros.
 #[tile_kernel(instances(BM = 1 | 4 | 16, BN = 256 | 1024 | 4096))]
-pub(crate) fn neighbours<const BM: usize, const BN: usize>(
-    x: &Tensor<f32, m, n>,
-    y: &mut Tensor<f32, m, n>,
-) {
+pub(crate) fn neighbours<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
     let mut y = y.partition_view_mut([BM, BN]);
     let at = y.index();
     let above = x.shift(0, 1).partition_view([BM, BN]).load_masked(at);
@@ -225,11 +222,11 @@ pub(crate) fn row_times_matrix<const BK: usize, const BN: usize>(
 
 /// Attention with heads of `D` elements: softmax(q·kᵀ/√D)·v, where `scale` is log₂(e)/√D. A block has `BM` queries and
 /// goes through keys and values in pieces of `BN`.
-#[tile_kernel(instances(D = 64, BM = 32 | 64 | 128, BN = 64 | 128 | 256))]
-pub(crate) fn attention<const D: usize, const BM: usize, const BN: usize>(
-    q: &Tensor<f32, h, s, D>,
-    k: &Tensor<f32, h, t, D>,
-    v: &Tensor<f32, h, t, D>,
+#[tile_kernel(instances(T = f32 | bf16, D = 64, BM = 32 | 64 | 128, BN = 64 | 128 | 256))]
+pub(crate) fn attention<T: Float + MmaOperand<f32>, const D: usize, const BM: usize, const BN: usize>(
+    q: &Tensor<T, h, s, D>,
+    k: &Tensor<T, h, t, D>,
+    v: &Tensor<T, h, t, D>,
     o: &mut Tensor<f32, h, s, D>,
     scale: f32,
 ) {
@@ -252,7 +249,7 @@ pub(crate) fn attention<const D: usize, const BM: usize, const BN: usize>(
         let weights = exp2(scores.mul_add(scale, larger * -scale));
         let shrink = exp2((most - larger) * scale);
         sum = sum * shrink + weights.sum(1);
-        acc = mma(weights, value, acc * shrink);
+        acc = mma(weights.cast::<T>(), value, acc * shrink);
         most = larger;
     }
     o.store_masked((acc * (1.0 / sum)).reshape([1, BM, D]));

@@ -135,9 +135,12 @@ pub(crate) fn cpus() -> Vec<Cpu> {
 pub(crate) fn embedded_levels() -> Vec<Cpu> {
     let host = TargetMachine::get_host_cpu_features();
     let host: Vec<String> = host.to_string_lossy().split(',').map(str::to_owned).collect();
-    let has = |feature: &str| match TILE_FEATURES.contains(&feature) {
-        true => grants_tiles() || emulates_tiles(),
-        false => host.contains(&format!("+{feature}")),
+    // A processor that has tiles does half of their instructions where the system refuses them.
+    let has = |feature: &str| match (TILE_FEATURES.contains(&feature), host.contains(&format!("+{feature}")))
+    {
+        (true, true) => grants_tiles(),
+        (true, false) => emulates_tiles(),
+        (false, has) => has,
     };
     let levels = architecture().levels();
     levels.filter(|level| is_emulated() || level.all_features().all(has)).map(Cpu::Level).collect()

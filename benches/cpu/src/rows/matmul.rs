@@ -1,6 +1,6 @@
 //! Matrix products: f32 beside libraries for linear algebra, narrow formats beside our own f32.
 
-use super::{Row, Setting, TOLERANCE, check};
+use super::{Factor, Row, Setting, TOLERANCE, check, widened};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::{matmul, matmul_i8};
@@ -10,7 +10,6 @@ use crate::peers::crates;
 use crate::verdict::{Bars, Work};
 use half::bf16;
 use std::rc::Rc;
-use tile::prelude::{Float, MmaOperand};
 use tile::{Device, Tensor};
 
 /// Rows, columns and depth of the products of f32.
@@ -47,35 +46,11 @@ const SMALL: [[usize; 3]; 3] = [[64, 64, 64], [70, 33, 133], [1, 19, 300]];
 fn check_small<T: Factor>(format: &str) -> Result<()> {
     for [m, n, k] in SMALL {
         check(&title(format, [m, n, k]), &[m, n], |device, c| {
-            let (a, b) = (T::random(device, [m, k], 1)?, T::random(device, [k, n], 2)?);
+            let (a, b) = (T::random(device, &[m, k], 1)?, T::random(device, &[k, n], 2)?);
             matmul::best(&a, &b, c).launch()
         })?;
     }
     Ok(())
-}
-
-/// A floating-point format of factors.
-trait Factor: Plain + Float + MmaOperand<f32> {
-    /// The number of the format that is nearest.
-    fn nearest(number: f32) -> Self;
-
-    /// A matrix of random numbers in [−1, 1).
-    fn random(device: &Device, shape: [usize; 2], seed: u64) -> tile::Result<Tensor<Self>> {
-        let memory = Memory::random(shape[0] * shape[1], seed, Self::nearest);
-        Tensor::from_slice(device, memory.of::<Self>(), shape)
-    }
-}
-
-impl Factor for f32 {
-    fn nearest(number: f32) -> f32 {
-        number
-    }
-}
-
-impl Factor for bf16 {
-    fn nearest(number: f32) -> bf16 {
-        bf16::from_f32(number)
-    }
 }
 
 /// Our product of two inputs, and the instance that it takes.
@@ -140,14 +115,6 @@ fn narrow_note(bars: &Bars, instance: String, format: &str) -> String {
         Some(_) => instance,
         None => format!("{instance} · this processor has no instructions for {format}"),
     }
-}
-
-/// The same numbers of a narrow format as f32.
-fn widened<T: Plain>(memory: &Memory) -> Memory {
-    let mut wide = Memory::zeros::<f32>(memory.of::<T>().len());
-    let numbers = wide.of_mut::<f32>().iter_mut().zip(memory.of::<T>());
-    numbers.for_each(|(wide, &narrow)| *wide = narrow.to_float() as f32);
-    wide
 }
 
 /// The memory of a product of a narrow format, with its factors as f32 behind them.

@@ -10,8 +10,11 @@ mod normalize;
 
 use crate::Result;
 use crate::contest::{Contest, Contestant, Role, Shared, distance, is_within};
+use crate::memory::{Memory, Plain};
 use crate::peers::Peers;
 use crate::peers::c_loops::CLoops;
+use half::bf16;
+use tile::prelude::{Float, MmaOperand};
 use tile::{Device, Tensor, TensorRef};
 
 /// What a row is built with.
@@ -97,10 +100,41 @@ fn check(
     Err(format!("{what}: CPU and reference device are {error:.1e} of the result apart").into())
 }
 
+/// A floating-point format of a product's factors.
+trait Factor: Plain + Float + MmaOperand<f32> {
+    /// The number of the format that is nearest.
+    fn nearest(number: f32) -> Self;
+
+    /// A tensor of random numbers in [−1, 1).
+    fn random(device: &Device, shape: &[usize], seed: u64) -> tile::Result<Tensor<Self>> {
+        let memory = Memory::random(shape.iter().product(), seed, Self::nearest);
+        Tensor::from_slice(device, memory.of::<Self>(), shape)
+    }
+}
+
+impl Factor for f32 {
+    fn nearest(number: f32) -> f32 {
+        number
+    }
+}
+
+impl Factor for bf16 {
+    fn nearest(number: f32) -> bf16 {
+        bf16::from_f32(number)
+    }
+}
+
 /// A tensor of random numbers in [−1, 1).
 fn random(device: &Device, shape: &[usize], seed: u64) -> tile::Result<Tensor<f32>> {
-    let numbers = crate::memory::Memory::floats(shape.iter().product(), seed);
-    Tensor::from_slice(device, numbers.of(), shape)
+    f32::random(device, shape, seed)
+}
+
+/// The same numbers of a narrow format as f32.
+fn widened<T: Plain>(memory: &Memory) -> Memory {
+    let mut wide = Memory::zeros::<f32>(memory.of::<T>().len());
+    let numbers = wide.of_mut::<f32>().iter_mut().zip(memory.of::<T>());
+    numbers.for_each(|(wide, &narrow)| *wide = narrow.to_float() as f32);
+    wide
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! AMX's instructions on a processor without them, or in a process that they aren't granted to: the first of them raises
-//! `SIGILL`, whose handler does what it says, and the program goes on behind it.
+//! AMX's instructions on a processor without them: each raises `SIGILL`, whose handler does what it says, and the program goes
+//! on behind it.
 //!
 //! So a kernel's machine code is run as it is. What each instruction does, and when a processor would refuse it, is written
 //! down from "Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2, and no more than LLVM makes of the
