@@ -59,7 +59,7 @@ use streaming::Streamed;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
 use tile_ir::schedule::TileOrder;
 use tile_ir::target::CpuLevel;
-use tile_ir::{Dim, Instance, Op, ValueId};
+use tile_ir::{Dim, Instance, Op, ValueId, passes};
 
 /// Bytes of a cache line of every x86-64, and of most AArch64: where lines are longer, some are asked for twice. Also the
 /// alignment of a streaming store of a line.
@@ -97,6 +97,7 @@ pub(crate) fn emit<'c>(
     machine: &Machine,
     symbol: &str,
 ) -> Result<(Module<'c>, Launch), Error> {
+    let instance = &passes::run(instance.clone(), &passes::REDUCTIONS);
     let mut processor = Processor::of(machine);
     let is_narrow = narrow::has_narrow_tiles(instance);
     // The straight-line vectoriser knows no variants of functions.

@@ -57,6 +57,7 @@ fn x86_64(machine: &Machine) -> Processor {
             scaling: machine.has("avx512f"),
             extrema: false,
             lanewise: machine.has("avx512dq"),
+            lanewise_rounding: machine.has("avx512bf16"),
             ..Features::NONE
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),

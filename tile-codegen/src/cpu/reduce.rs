@@ -8,6 +8,7 @@
 //! Partial results start as the identity of the reduction, so what is reduced is emitted once. Sums and products
 //! of f16 and bf16 are kept in f32 and rounded at the end.
 
+use super::ahead::is_function;
 use super::buffer::Buffer;
 use super::elements::hint_for;
 use super::fuse::is_reduction_of_rows;
@@ -57,6 +58,8 @@ struct Reduction<'a, 'c> {
     /// The format of partial results.
     partial: DType,
     result: Buffer<'c>,
+    /// The tile that its loop computes and stores on the way.
+    made: Option<&'a OpData>,
 }
 
 /// The partial results of a row by a reduction, a lane each.
@@ -104,6 +107,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shape: self.shape(data.operands[0]),
             partial: op.partial(self.dtype(data.operands[0])),
             result: self.stored(data.results[0]),
+            made: self.fusion.made_by(data),
         }
     }
 
@@ -189,9 +193,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, Some(comparison)) = (self.ir, self.comparison(reduction)) else { return total };
         let decides = self.is_decided(reduction, comparison, total);
         let again = || {
-            // What comes next has been asked for, and what the block before left has been stored.
+            // What comes next has been asked for, what the block before left and what is made on the way have been stored.
             let (ahead, left) = (self.ahead.take(), self.take_left());
-            let totals = self.row_totals(&[(reduction, reduction.partials())], row);
+            let of_stored = Reduction { made: None, shape: reduction.shape.clone(), ..*reduction };
+            let totals = self.row_totals(&[(&of_stored, reduction.partials())], row);
             self.ahead = ahead;
             self.give_left(left);
             totals
@@ -199,10 +204,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(decides, || vec![total], again)[0]
     }
 
-    /// Whether a reduction may go through its rows again: they are read, not computed by functions or stored on the way.
+    /// Whether a reduction may go through its rows again: they are read, from tensors or where they are stored, and not
+    /// computed by functions.
     fn is_read_again(&self, reduction: &Reduction<'a, 'c>) -> bool {
-        let data = reduction.data;
-        self.fusion.made_by(data).is_none() && !self.fusion.computes_functions(data)
+        !self.fusion.computed_from(&reduction.data.operands, |_| true).into_iter().any(is_function)
     }
 
     /// Whether the largest or smallest number of a row, found by comparisons, is the one: zeros have signs, and where none was
@@ -303,15 +308,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn reduced(&mut self, fold: &Fold<'_, 'a, 'c>, (row, i): (&[IntValue<'c>], IntValue<'c>)) -> Value<'c> {
         let Fold { reduction, partials, .. } = *fold;
         let index = [row, &[i]].concat();
-        let made = self.fusion.made_by(reduction.data);
-        if let Some(made) = made {
+        if let Some(made) = reduction.made {
             let (tile, value) = (made.results[0], self.compute(made, &index));
             let position = self.position(&index, &reduction.shape);
             self.buffers.store(&self.stored(tile), position, value);
             self.known.insert(tile, value);
         }
         let element = self.element(reduction.data.operands[0], &index);
-        if let Some(made) = made {
+        if let Some(made) = reduction.made {
             self.known.remove(&made.results[0]);
         }
         match partials {

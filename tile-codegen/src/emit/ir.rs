@@ -40,6 +40,8 @@ pub(crate) struct Features {
     pub(crate) saturating_conversion: bool,
     /// Vectors of 16 f32 have the instructions of [`super::lanewise`].
     pub(crate) lanewise: bool,
+    /// They have one that rounds to bf16 as well.
+    pub(crate) lanewise_rounding: bool,
     /// Instructions of f32 that are right but for the last place.
     pub(crate) approximations: Option<Approximations>,
     /// LLVM puts 16-bit elements into words best where they are elements of vectors, by instructions that permute bytes.
@@ -59,6 +61,7 @@ impl Features {
         extrema: false,
         saturating_conversion: false,
         lanewise: false,
+        lanewise_rounding: false,
         approximations: None,
         half_vectors: false,
         pair_rounding: None,

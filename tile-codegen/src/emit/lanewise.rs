@@ -1,5 +1,5 @@
 //! Instructions of vectors of 16 f32 for which LLVM has no op, written as if they were of one element: those of AVX-512
-//! that scale by powers of two, compare magnitudes, and take entries of a table.
+//! that scale by powers of two, compare magnitudes, take entries of a table, and round to bf16.
 //!
 //! Each is a function of one element. Its calls tell the loop vectoriser of variants for vectors ("Vector Function ABI",
 //! LLVM's language reference, `vector-function-abi-variant`), which it calls instead; thereafter all of them are inlined.
@@ -35,25 +35,38 @@ enum Instruction<'t> {
     Bound,
     /// `VPERMPS`
     Take(&'t Table<'t>),
+    /// `VCVTNEPS2BF16`
+    Round,
 }
 
 impl<'c> Ir<'c> {
     /// `x · 2^⌊power⌋`, rounded once. Whatever the finite `x > 0`, it is ∞ of ∞, 0 of −∞ and NaN of NaN.
     pub(super) fn scaled_by(&self, x: FloatValue<'c>, power: FloatValue<'c>) -> FloatValue<'c> {
-        self.in_lanes(Instruction::Scale, &[x.into(), power.into()])
+        self.in_lanes(Instruction::Scale, &[x.into(), power.into()]).into_float_value()
     }
 
     /// `x`, or the bound with its sign where its magnitude is larger. Of NaN it is the bound with either sign.
     pub(super) fn bounded(&self, x: FloatValue<'c>, bound: f64) -> FloatValue<'c> {
         self.in_lanes(Instruction::Bound, &[x.into(), self.f32().const_float(bound).into()])
+            .into_float_value()
     }
 
     /// The entry of a table at a position, which counts modulo 16.
     pub(super) fn entry(&self, table: &Table<'_>, position: IntValue<'c>) -> FloatValue<'c> {
-        self.in_lanes(Instruction::Take(table), &[position.into()])
+        self.in_lanes(Instruction::Take(table), &[position.into()]).into_float_value()
     }
 
-    fn in_lanes(&self, instruction: Instruction<'_>, operands: &[Value<'c>]) -> FloatValue<'c> {
+    /// Whether there is [`Ir::rounded_to_bf16`].
+    pub(crate) fn rounds_to_bf16(&self) -> bool {
+        self.features.lanewise && self.features.lanewise_rounding
+    }
+
+    /// The bits of the nearest bf16, of even ones of two: 0 where number or result is subnormal.
+    pub(crate) fn rounded_to_bf16(&self, x: FloatValue<'c>) -> IntValue<'c> {
+        self.in_lanes(Instruction::Round, &[x.into()]).into_int_value()
+    }
+
+    fn in_lanes(&self, instruction: Instruction<'_>, operands: &[Value<'c>]) -> Value<'c> {
         let types: Vec<BasicTypeEnum<'c>> = operands.iter().map(|operand| operand.get_type()).collect();
         let (name, of_one) = instruction.function(self, &types, 1);
         let vectors = "v".repeat(operands.len());
@@ -66,7 +79,7 @@ impl<'c> Ir<'c> {
         let variants =
             self.context.create_string_attribute("vector-function-abi-variant", &variants.join(","));
         call.add_attribute(AttributeLoc::Function, variants);
-        call.try_as_basic_value().basic().expect("it has a result").into_float_value()
+        call.try_as_basic_value().basic().expect("it has a result")
     }
 }
 
@@ -82,6 +95,7 @@ impl Instruction<'_> {
             Instruction::Scale => "scale",
             Instruction::Bound => "bound",
             Instruction::Take(table) => table.name,
+            Instruction::Round => "round",
         };
         let name = format!("tile.{what}.{lanes}");
         let function = ir.module.get_function(&name).unwrap_or_else(|| self.define(ir, &name, types, lanes));
@@ -97,7 +111,7 @@ impl Instruction<'_> {
     ) -> FunctionValue<'c> {
         let ty = |ty: BasicTypeEnum<'c>| if lanes == 1 { ty } else { vector_type(ty, lanes).into() };
         let parameters: Vec<_> = types.iter().map(|&parameter| ty(parameter).into()).collect();
-        let signature = ty(ir.f32().into()).fn_type(&parameters, false);
+        let signature = ty(self.result(ir)).fn_type(&parameters, false);
         let function = ir.module.add_function(name, signature, Some(Linkage::Internal));
         // It computes: calls may be moved, merged and left out, also where a condition is in front of them.
         for attribute in ["alwaysinline", "nounwind", "willreturn", "speculatable", "memory"] {
@@ -114,6 +128,14 @@ impl Instruction<'_> {
         ir.return_value(ir.first_lanes(parts, lanes));
         ir.builder.position_at_end(caller);
         function
+    }
+
+    /// The type of a lane of its result.
+    fn result<'c>(self, ir: &Ir<'c>) -> BasicTypeEnum<'c> {
+        match self {
+            Instruction::Round => ir.int_type(16).into(),
+            _ => ir.f32().into(),
+        }
     }
 
     /// The instruction itself, of 16 lanes.
@@ -138,8 +160,11 @@ impl Instruction<'_> {
                 let entries = VectorType::const_vector(&entries).into();
                 ("llvm.x86.avx512.permvar.sf.512", vec![entries, operands[0].into()])
             }
+            Instruction::Round => ("llvm.x86.avx512bf16.cvtneps2bf16.512", vec![operands[0].into()]),
         };
-        ir.intrinsic(name, &[], &arguments).expect("it has a result").into_vector_value()
+        let result = ir.intrinsic(name, &[], &arguments).expect("it has a result");
+        let bits = ir.builder.build_bit_cast(result, vector_type(self.result(ir), LANES), "");
+        bits.expect("as many bits").into_vector_value()
     }
 }
 

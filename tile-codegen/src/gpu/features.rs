@@ -22,6 +22,7 @@ pub(crate) const NVPTX: Features = Features {
     extrema: true,
     saturating_conversion: true,
     lanewise: false,
+    lanewise_rounding: false,
     approximations: Some(Approximations {
         exp2: "llvm.nvvm.ex2.approx.ftz",
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
@@ -42,6 +43,7 @@ pub(crate) const AMDGPU: Features = Features {
     extrema: true,
     saturating_conversion: true,
     lanewise: false,
+    lanewise_rounding: false,
     approximations: Some(Approximations {
         exp2: "llvm.amdgcn.exp2",
         reciprocal: "llvm.amdgcn.rcp",

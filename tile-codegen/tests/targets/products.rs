@@ -1,6 +1,7 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
 use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_here, run_native, sample};
+use half::bf16;
 use tile_codegen::{Cpu, Options, compile, jit};
 use tile_ir::ops::Literal;
 use tile_ir::target::CpuLevel;
@@ -426,6 +427,69 @@ fn of_factors_that_are_computed() {
             for (k, is_transposed) in [[false; 2], [true; 2]].into_iter().enumerate() {
                 Case { formats, between, is_transposed, ..PLAIN }.check_third(i + j + k);
             }
+        }
+    }
+}
+
+/// Factors of f32 that are rounded to bf16 on their way, each beside the matrix that leaves it as it is: numbers of every size
+/// of which none is subnormal, and those in the middle of two of the format.
+#[test]
+fn of_factors_that_are_rounded() {
+    let source = |is_left: bool| {
+        let [left, right] = if is_left { ["f32", "bf16"] } else { ["bf16", "f32"] };
+        let [fa, fb] = if is_left { ["r", "tb"] } else { ["ta", "r"] };
+        let from = if is_left { "a" } else { "b" };
+        format!(
+            "kernel @k<B>(%a: tensor<m x k x {left}>, %b: tensor<k x n x {right}>, %c: mut tensor<m x n x f32>) {{
+  %va = partition %a [B, B] : partition<m x k x {left}, [B, B]>
+  %vb = partition %b [B, B] : partition<k x n x {right}, [B, B]>
+  %vc = partition %c [B, B] : mut partition<m x n x f32, [B, B]>
+  %i, %j = block_index %vc : index, index
+  %pad_a = constant 0.0 : {left}
+  %pad_b = constant 0.0 : {right}
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<B x B x f32>
+  %0 = constant 0 : index
+  %1 = extent ceil_div(k, B) : index
+  %sum = for %p = %0 to %1 carry (%acc = %zero) : tile<B x B x f32> {{
+    %ta = load_masked %va[%i, %p] pad %pad_a : tile<B x B x {left}>
+    %tb = load_masked %vb[%p, %j] pad %pad_b : tile<B x B x {right}>
+    %r = cast %t{from} : tile<B x B x bf16>
+    %next = mma %{fa}, %{fb}, %acc : tile<B x B x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+        )
+    };
+    let n = 48;
+    let numbers: Vec<f32> = (0..n * n)
+        .map(|i| {
+            let word = (i as u32).wrapping_mul(2_654_435_761);
+            let exponent = (64 + word % 127) << 23;
+            let fraction = if i % 3 == 0 { word & 0x007f_0000 | 0x8000 } else { word & 0x007f_ffff };
+            f32::from_bits(word & 0x8000_0000 | exponent | fraction)
+        })
+        .collect();
+    let numbers: Vec<u8> = numbers.into_iter().flat_map(f32::to_le_bytes).collect();
+    let numbers = Array::from_bytes(DType::F32, &[n, n], &numbers);
+    let identity = (0..n * n).map(|i| if i % (n + 1) == 0 { bf16::ONE } else { bf16::ZERO });
+    let identity: Vec<u8> = identity.flat_map(bf16::to_le_bytes).collect();
+    let identity = Array::from_bytes(DType::BF16, &[n, n], &identity);
+    for is_left in [true, false] {
+        let source = source(is_left);
+        let instance = instance(&source, &[("B", 32)]);
+        let sums = Array::full(DType::F32, &[n, n], Literal::Float(0.0));
+        let arguments = match is_left {
+            true => [numbers.clone(), identity.clone(), sums],
+            false => [identity.clone(), numbers.clone(), sums],
+        };
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        for cpu in all_cpus() {
+            let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+            close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, of\n{source}"));
         }
     }
 }

@@ -6,6 +6,7 @@ mod dce;
 mod fold;
 mod licm;
 mod prefetch;
+mod reductions;
 mod transpose;
 mod unmask;
 
@@ -45,6 +46,9 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce", rewrite: dce::run },
     Pass { name: "prefetch", rewrite: prefetch::run },
 ];
+
+/// For targets that go over tiles in memory, after [`PIPELINE`]: reductions stand behind what they go through.
+pub const REDUCTIONS: Pass = Pass { name: "reductions", rewrite: reductions::run };
 
 /// Runs [`PIPELINE`].
 ///

@@ -359,9 +359,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// An element in its compute type, packed.
-    pub(super) fn packed_element(&self, element: Value<'c>, dtype: DType, plan: &Plan) -> Value<'c> {
-        match element {
+    /// An element of a computed factor, packed.
+    pub(super) fn packed_element(
+        &mut self,
+        factor: ValueId,
+        index: &[IntValue<'c>],
+        plan: &Plan,
+    ) -> Value<'c> {
+        if let Some(float) = self.rounded_by_packing(factor, plan) {
+            let float = self.element(float, index).into_float_value();
+            return self.ir.rounded_to_bf16(float).into();
+        }
+        let dtype = self.dtype(factor);
+        match self.element(factor, index) {
             Value::FloatValue(float) if plan.contraction.keeps_bf16() => {
                 let high = self.ir.lshr(self.ir.bits(float), self.ir.int_type(32).const_int(16, false));
                 self.ir.resize(high, 16, false).into()
@@ -369,5 +379,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Value::IntValue(int) => self.ir.resize(int, plan.packed.bits(), dtype.is_signed()).into(),
             float => float,
         }
+    }
+
+    /// The tile of f32 that a factor is of which packing makes bf16 by an instruction: it makes 0 of subnormal numbers, as
+    /// products of packed ones do.
+    fn rounded_by_packing(&self, factor: ValueId, plan: &Plan) -> Option<ValueId> {
+        let data = self.definition(factor).filter(|_| self.buffer(factor).is_none())?;
+        let is_rounding = matches!(&data.op, Op::Cast(elem) if elem.known() == Some(DType::BF16));
+        let is_packed = plan.contraction.keeps_bf16() && self.ir.rounds_to_bf16();
+        let float = data.operands.first().copied()?;
+        (is_rounding && is_packed && self.dtype(float) == DType::F32).then_some(float)
     }
 }

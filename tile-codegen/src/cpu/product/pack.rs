@@ -133,11 +133,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }
             Factor::Computed(value) => {
-                let ([row, _], dtype) = (plan.strides_of_a(true), self.dtype(*value));
+                let [row, _] = plan.strides_of_a(true);
                 let shape = (plan.m, plan.k, plan.k);
-                self.pack_computed(*value, matrix, shape, &mut |emitter, [i, _, p], element| {
+                self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [i, _, p], element| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
-                    let element = emitter.packed_element(element, dtype, plan);
                     emitter.buffers.store(to, position, element);
                 });
             }
@@ -175,12 +174,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 })
             }
             Factor::Computed(value) => {
-                let (shape, dtype) = ((plan.k, plan.n, width), self.dtype(*value));
-                self.pack_computed(*value, matrix, shape, &mut |emitter, [p, number, j], element| {
+                let shape = (plan.k, plan.n, width);
+                self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [p, number, j], element| {
                     let within = ir.urem(ir.add(at, p), ir.i64(group));
                     let column = ir.add(ir.mul(number, ir.i64(width)), j);
                     let position = ir.add(place(p, column), within);
-                    let element = emitter.packed_element(element, dtype, plan);
                     emitter.buffers.store(to, position, element);
                 });
             }
@@ -323,13 +321,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// Gives the elements of a computed matrix, row by row: the row, the number of a piece of it of this width, and the
-    /// place in that.
+    /// Gives the packed elements of a computed matrix, row by row: the row, the number of a piece of it of this width, and
+    /// the place in that.
     fn pack_computed(
         &mut self,
         value: ValueId,
-        matrix: IntValue<'c>,
-        (rows, columns, width): (i64, i64, i64),
+        plan: &Plan,
+        (matrix, (rows, columns, width)): (IntValue<'c>, (i64, i64, i64)),
         give: &mut dyn FnMut(&mut Self, [IntValue<'c>; 3], Value<'c>),
     ) {
         let ir = self.ir;
@@ -343,7 +341,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 count(ir, ir.i64(width_of_piece), width_of_piece, |place| {
                     let (emitter, give) = &mut *this.borrow_mut();
                     let column = ir.add(ir.mul(piece, ir.i64(width)), place);
-                    let element = emitter.element(value, &[before.as_slice(), &[row, column]].concat());
+                    let index = [before.as_slice(), &[row, column]].concat();
+                    let element = emitter.packed_element(value, &index, plan);
                     give(emitter, [row, piece, place], element);
                 });
             };
