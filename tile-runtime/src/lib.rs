@@ -55,3 +55,25 @@ pub use profile::profile;
 pub use properties::Properties;
 pub use stream::{Event, Graph, Launching, Pending, Recorder, Stream};
 pub use tensor::{HostTensor, Tensor, TensorRef, TensorView, TensorViewMut};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    /// A test that catches panics around launches names these types, and needn't assert anything of them.
+    #[test]
+    fn what_users_hold_goes_through_caught_panics() {
+        fn goes<T: UnwindSafe + RefUnwindSafe>() {}
+        goes::<Device>();
+        goes::<Tensor<f32>>();
+        goes::<TensorView<'_, f32>>();
+        goes::<HostTensor<f32>>();
+        goes::<Error>();
+        goes::<Stream>();
+        goes::<Event>();
+        goes::<Graph>();
+        goes::<Properties>();
+        goes::<profile::Profile>();
+    }
+}

@@ -2,7 +2,9 @@
 //! `cargo xtask` prints as help is this table.
 
 use crate::generated::Generated;
-use crate::{aarch64, bench, budgets, demo, devices, docs, fuzz, gallery, miri, passes, setup, sim, test};
+use crate::{
+    aarch64, bench, budgets, demo, devices, docs, fuzz, gallery, miri, packages, passes, setup, sim, test,
+};
 
 /// A command.
 pub(crate) struct Command {
@@ -115,6 +117,13 @@ const COMMANDS: &[Command] = &[
         takes: "",
         does: "the runtime's unsafe parts under Miri, with a nightly toolchain",
         run: Run::Alone(miri::all),
+    },
+    Command {
+        name: "packages",
+        takes: "",
+        does: "pack what is published, and build and test the README's crate with nothing but that, by the oldest Rust\n\
+               that it names, where it is installed",
+        run: Run::Alone(packages::check),
     },
     Command {
         name: "passes",

@@ -16,6 +16,7 @@ mod generated;
 mod miri;
 mod numpy;
 mod ops_page;
+mod packages;
 mod passes;
 mod setup;
 mod sim;

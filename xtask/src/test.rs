@@ -1,7 +1,9 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{beside, cargo, run as run_step, target};
-use crate::{aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, setup, tools};
+use crate::{
+    aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, packages, setup, tools,
+};
 use std::path::Path;
 use std::process::Command;
 
@@ -45,7 +47,9 @@ fn run_all() -> Result<Passed, String> {
     seeded(&mut tests);
     // Miri is one thread, and the tests leave a core idle for a third of their time.
     beside(miri::essential, || step("tests", &mut tests))?;
-    step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
+    let mut emulated = aarch64::essential(FEATURES)?;
+    // Both compile one crate after the other for most of their time.
+    beside(packages::check, || step("native code for AArch64, under QEMU", seeded(&mut emulated)))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
     let documentation = ["doc", "--workspace", "--no-deps", "--features", FEATURES];
     step("documentation", cargo(&documentation).env("RUSTDOCFLAGS", "-D warnings"))?;
@@ -70,7 +74,7 @@ fn run_all() -> Result<Passed, String> {
     docs::generated()?.check()?;
     budgets::check()?;
     devices::print()?;
-    passed.steps += 7;
+    passed.steps += 8;
     passed.steps += device_code::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }

@@ -2,7 +2,7 @@
 
 use super::arguments::{axis, one_per_axis};
 use super::maps::{Pick, pick};
-use super::table::Table;
+use super::table::{Table, room};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::tuple::{IntTuple, product};
 use crate::view::{View, unravel};
@@ -238,7 +238,7 @@ impl Lowered {
         let before = if neighbours { first } else { 0 };
         let mut result: Vec<i64> = kept.iter().map(|&axis| shape[axis]).collect();
         result.splice(before..before, picked.iter().copied());
-        let mut positions = Vec::new();
+        let mut positions = room(&result)?;
         for place in 0..product(&result)? {
             let index = unravel(&result, place);
             let picked_index = &index[before..before + picked.len()];

@@ -21,6 +21,24 @@ pub struct Table {
     positions: Vec<Option<i64>>,
 }
 
+/// Room for the positions of a table of these extents.
+///
+/// # Errors
+/// [`ErrorKind::Overflow`] where there is none: axes of views that repeat elements are as long as one likes.
+pub(super) fn room(shape: &[i64]) -> Result<Vec<Option<i64>>> {
+    let (mut positions, count) = (Vec::new(), product(shape)?);
+    match usize::try_from(count).map(|count| positions.try_reserve_exact(count)) {
+        Ok(Ok(())) => Ok(positions),
+        _ => Err(LayoutError::new(
+            ErrorKind::Overflow,
+            format!(
+                "a table of shape {} has more positions than there is memory for; index first, and repeat elements behind it",
+                IntTuple::flat(shape)
+            ),
+        )),
+    }
+}
+
 impl Table {
     /// A table of a shape and its positions in row-major order.
     ///
@@ -88,7 +106,9 @@ impl Table {
     /// This table through a view of its elements.
     pub(crate) fn through(&self, map: &View) -> Result<Table> {
         let pick = |position: Option<i64>| position.and_then(|position| self.positions[position as usize]);
-        Table::new(map.shape(), map.offsets().map(pick).collect())
+        let mut positions = room(map.shape())?;
+        positions.extend(map.offsets().map(pick));
+        Table::new(map.shape(), positions)
     }
 
     /// The view with these positions, where there is one with one stride per axis.

@@ -122,3 +122,15 @@ proptest! {
         }
     }
 }
+
+/// An axis that repeats an element is as long as one likes; a table of what it holds isn't.
+#[test]
+fn a_table_larger_than_memory_is_refused() {
+    let view = View::row_major(&[1, 3]).and_then(|row| row.expand([1i64 << 58, 3])).unwrap();
+    let error = view.index(&[Index::Ellipsis, Index::list(&[0, 2, 1])]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a table of shape (288230376151711744,3) has more positions than there is memory for; index first, and repeat \
+         elements behind it"
+    );
+}

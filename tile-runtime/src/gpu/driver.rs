@@ -6,6 +6,7 @@
 
 use super::architecture::Architecture;
 use std::ffi::{CStr, c_void};
+use std::panic::RefUnwindSafe;
 use tile_ir::abi::Launch;
 use tile_ir::tensor_map::{BoundMap, TENSOR_MAP_BYTES};
 
@@ -193,7 +194,7 @@ pub(crate) type HostFunction = unsafe extern "C" fn(data: *mut c_void);
 /// Handles are ones that this driver gave and that weren't destroyed, or the default stream. Memory, of the device and of
 /// the host, has as many bytes as are said, and is there until what is enqueued with it is done; nobody else writes what
 /// is read then, and nobody else uses what is written. What a kernel takes is what its launch gives.
-pub(crate) trait Driver: Send + Sync {
+pub(crate) trait Driver: Send + Sync + RefUnwindSafe {
     /// What the names of the vendor's devices begin with: `cuda`.
     fn api(&self) -> &'static str;
 

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use npyz::{NpyHeader, Order, WriteOptions, WriterBuilder};
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use tile_ir::DType;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
@@ -142,7 +142,7 @@ impl Archive {
 
 fn read<T: Element>(device: &Device, path: &Path, mut file: impl Read) -> Result<Tensor<T>> {
     let failed = |error: std::io::Error| refused(path, error.to_string());
-    let header = NpyHeader::from_reader(&mut file).map_err(failed)?;
+    let header = header(&mut file).map_err(failed)?;
     let (given, wanted) = (header.dtype().descr(), numpy_name(T::DTYPE).unwrap_or("no format of NumPy"));
     if given != format!("'{wanted}'") {
         let problem = format!("its elements are {given}, and {} is '{wanted}'", T::DTYPE.rust_name());
@@ -164,6 +164,26 @@ fn read<T: Element>(device: &Device, path: &Path, mut file: impl Read) -> Result
     }
 }
 
+/// Reads the header of an array. Its extents are looked at first: `npyz` multiplies them, and doesn't ask whether the product
+/// has room.
+fn header(file: &mut impl Read) -> io::Result<NpyHeader> {
+    let mut bytes = Vec::new();
+    let mut more = |count: u64, bytes: &mut Vec<u8>| file.by_ref().take(count).read_to_end(bytes);
+    // The magic string, and a version, of which the first has two bytes for the length of the text and others four.
+    more(8, &mut bytes)?;
+    let counted = if bytes.get(6) == Some(&1) { 2 } else { 4 };
+    more(counted, &mut bytes)?;
+    let length = bytes.iter().skip(8).rev().fold(0, |length, &byte| length << 8 | u64::from(byte));
+    more(length, &mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let shape = text.split("shape").nth(1).and_then(|rest| rest.split(['(', ')']).nth(1)).unwrap_or("");
+    let mut extents = shape.split(',').filter_map(|extent| extent.trim().parse::<u64>().ok());
+    if extents.try_fold(1u64, |count, extent| count.checked_mul(extent)).is_none() {
+        return Err(io::Error::other(format!("its shape ({shape}) has more elements than can be counted")));
+    }
+    NpyHeader::from_reader(&mut bytes.as_slice())
+}
+
 fn write_to(path: &Path, file: impl Write, tensor: &dyn Stored) -> Result<()> {
     let dtype = tensor.dtype();
     let name = numpy_name(dtype).ok_or_else(|| {
@@ -182,4 +202,48 @@ fn write_to(path: &Path, file: impl Write, tensor: &dyn Stored) -> Result<()> {
         .write_header_only()
         .map_err(failed)?;
     file.write_all(&tensor.bytes()?).and_then(|()| file.flush()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(shape: &str, elements: &[f32]) -> Vec<u8> {
+        let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let length = u16::try_from(text.len()).unwrap().to_le_bytes();
+        let bytes = elements.iter().flat_map(|element| element.to_le_bytes());
+        b"\x93NUMPY\x01\x00".iter().copied().chain(length).chain(text.into_bytes()).chain(bytes).collect()
+    }
+
+    fn read_file(bytes: &[u8]) -> Result<Tensor<f32>> {
+        read(&Device::cpu(), Path::new("x.npy"), bytes)
+    }
+
+    #[test]
+    fn a_shape_that_the_elements_do_not_fill_is_said() {
+        let message = |shape| read_file(&file(shape, &[1.0, 2.0])).unwrap_err().to_string();
+        assert_eq!(read_file(&file("(2, 1)", &[1.0, 2.0])).unwrap().to_vec().unwrap(), [1.0, 2.0]);
+        assert_eq!(message("(3,)"), "`x.npy`: it holds 8 bytes of 3 elements");
+        assert_eq!(
+            message("(4294967296, 8589934592)"),
+            "`x.npy`: its shape (4294967296, 8589934592) has more elements than can be counted"
+        );
+    }
+
+    /// Cut off anywhere, or with any byte exchanged for what means something in a header, a file is read or refused.
+    #[test]
+    #[cfg_attr(miri, ignore = "thousands of texts, and nothing unsafe")]
+    fn damaged_files_are_errors() {
+        let whole = file("(2, 1)", &[1.0, 2.0]);
+        for place in 0..whole.len() {
+            assert!(read_file(&whole[..place]).is_err(), "cut off at {place}");
+            for byte in *b"\x00\xff9-,(){}'<f " {
+                let mut damaged = whole.clone();
+                damaged[place] = byte;
+                if let Ok(tensor) = read_file(&damaged) {
+                    assert_eq!(tensor.len(), 2, "byte {place} is {byte}");
+                }
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 /// How many entries a long axis shows at each end.
 const EDGE: usize = 3;
-/// The number of elements from which on axes are abbreviated.
+/// The number of elements, or of entries without elements, from which on axes are abbreviated.
 const ABBREVIATE: usize = 1000;
 /// The most digits after the point.
 const DIGITS: usize = 8;
@@ -75,7 +75,9 @@ fn show<T: Element>(
     shape: &[usize],
     element: impl Fn(&[usize]) -> Result<T>,
 ) -> fmt::Result {
-    let short = shape.iter().product::<usize>() >= ABBREVIATE;
+    // An axis of an empty tensor can be as long as any, and its entries are written all the same.
+    let entries = shape.iter().fold(1usize, |all, &extent| all.saturating_mul(extent.max(1)));
+    let short = entries >= ABBREVIATE;
     let axes: Vec<_> = shape.iter().map(|&extent| shown(extent, short)).collect();
     let mut elements = Vec::new();
     if let Err(error) = collect(&axes, &mut Vec::new(), &element, &mut elements) {

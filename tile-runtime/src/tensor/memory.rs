@@ -8,6 +8,7 @@ use crate::stream::graph::refuse_inside;
 use crate::stream::{Uses, note_last};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 
@@ -32,7 +33,8 @@ enum Keeper {
     },
     /// Another library's, which knows nothing of our launches.
     Foreign {
-        _owner: Box<dyn Send + Sync>,
+        /// Only dropped, so that nobody sees what a panic may have left of it.
+        _owner: AssertUnwindSafe<Box<dyn Send + Sync>>,
     },
 }
 
@@ -149,7 +151,7 @@ impl Location {
 
     /// The same bytes, with what keeps them there.
     pub(super) fn kept_by(self, owner: impl Send + Sync + 'static) -> Location {
-        let keeper = Keeper::Foreign { _owner: Box::new(owner) };
+        let keeper = Keeper::Foreign { _owner: AssertUnwindSafe(Box::new(owner)) };
         let allocation = Some(Allocation::new(&self.device, keeper));
         Location { allocation, ..self }
     }

@@ -89,6 +89,10 @@ fn prints_as_nested_brackets() {
     assert_eq!(floats(&[1.0 / 3.0]).to_string(), "[0.33333334]");
     assert_eq!(floats(&[1e-5, 0.0, f32::INFINITY]).to_string(), "[1e-5,  0e0,  inf]");
     assert_eq!(floats(&[0.25, 1500.0]).to_string(), "[2.5e-1,  1.5e3]");
+    // Without elements axes are as long as one likes.
+    assert_eq!(host(&[2, 0]).to_string(), "[[],\n []]");
+    assert_eq!(host(&[0, 1 << 40]).to_string(), "[]");
+    assert_eq!(host(&[1 << 40, 0]).to_string().replace('\n', ""), "[[], [], [], …, [], [], []]");
     let large = counted(&[40, 50]);
     assert_eq!(large.to_string(), large.to_host().unwrap().to_string());
     assert!(large.t().unwrap().to_string().starts_with("[[   0,   50,  100, …, 1850, 1900, 1950],\n"));
