@@ -179,6 +179,32 @@ fn shared_memory_has_no_bank_conflicts() {
     assert!(met.iter().all(|&met| met), "a conflict that is recorded is gone: {met:?}");
 }
 
+/// A thread that loads and one that stores have neighbours in common, which change threads together.
+#[test]
+fn transposed_elements_change_threads_in_words() {
+    for (dtype, extent, least) in [
+        (DType::BF16, 64, 4),
+        (DType::F16, 64, 4),
+        (DType::BF16, 128, 16),
+        (DType::U8, 128, 4),
+        (DType::F32, 64, 16),
+    ] {
+        let kernel = instance_in(OTHERS, "transpose", Some(dtype), &[("B", extent)]);
+        let tensors: [(DType, &[usize]); 2] =
+            [(dtype, &[extent, 2 * extent]), (dtype, &[2 * extent, extent])];
+        let case = Case::new(format!("transpose of {dtype}"), kernel, &tensors);
+        for target in TARGETS {
+            let counters = counters(target, &case.instance, &case.arguments);
+            let shared: Vec<_> = counters.accesses.iter().filter(|access| access.shared).collect();
+            assert_eq!(shared.len(), 2, "{} on {target}: a store and a load", case.name);
+            for access in shared {
+                let what = format!("{} on {target}: {access:?}", case.name);
+                assert!(access.bytes >= least && access.parts == access.least, "{what}");
+            }
+        }
+    }
+}
+
 #[test]
 fn every_element_is_read_once_in_whole_sectors() {
     for case in transposes().into_iter().chain(copies()).chain(kernels_of_rows()) {
