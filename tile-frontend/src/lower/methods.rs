@@ -24,9 +24,9 @@ impl Lowering {
                 self.length(array, call)
             }
             Val::List(values) => self.list_method(values, call),
-            Val::Windows(tensor, ref windows) => self.windows_method(tensor, windows, call),
-            Val::WindowsView(tensor, ref windows, ref tile) => {
-                self.windows_view_method(tensor, windows, tile, call)
+            Val::Windows(ref windowed) => self.windows_method(windowed, call),
+            Val::WindowsView(ref windowed, ref tile, ref steps) => {
+                self.windows_view_method(windowed, [tile, steps], call)
             }
             Val::View(view) => self.view_method(view, call),
             Val::ViewTile(ref tile) => self.view_tile_method(tile, call),
