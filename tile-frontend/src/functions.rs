@@ -14,6 +14,7 @@ use crate::lower::names;
 use crate::macros;
 use crate::rewrite::{bare, call_of_cast, predicate};
 use crate::span::Spanned;
+use crate::totals;
 use crate::updates;
 use proc_macro2::Span;
 use quote::quote_spanned;
@@ -236,7 +237,10 @@ impl VisitMut for Rewrite {
                 }
                 made
             }
-            Expr::MethodCall(call) if self.literals.is_some() => literals::in_method(call),
+            Expr::MethodCall(call) => {
+                let made = self.literals.as_ref().and_then(|_| literals::in_method(call));
+                made.or_else(|| totals::as_function(call))
+            }
             Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,
         };

@@ -31,6 +31,7 @@ mod scope;
 mod signature;
 mod span;
 mod text;
+mod totals;
 mod turns;
 mod updates;
 mod value;

@@ -1,10 +1,10 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
-use super::iterators::unwrapped;
 use super::movement::is_movement;
 use super::names;
 use super::{Lowered, Lowering, kind};
 use crate::helpers::Helper;
+use crate::rewrite::unwrapped;
 use crate::span::Spanned;
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, parse_quote};
@@ -15,6 +15,9 @@ impl Lowering {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
         if let Expr::Range(range) = unwrapped(&call.receiver) {
             return self.range_method(range, call);
+        }
+        if let Some(value) = self.certain(call)? {
+            return Ok(value);
         }
         let receiver = self.expression(&call.receiver)?;
         match receiver {
