@@ -26,9 +26,9 @@ pub(crate) enum Val {
     /// An array of arguments whose length is a const parameter: as many as there may be, and how many there are.
     Arguments(Vec<Val>, Dim),
     /// Windows over a margin of a tensor.
-    Windows(Windowed),
+    Windows(Rc<Windowed>),
     /// Windows over a margin of a tensor, cut into tiles of these extents and steps.
-    WindowsView(Windowed, Vec<Dim>, Vec<Dim>),
+    WindowsView(Rc<Windowed>, Vec<Dim>, Vec<Dim>),
     /// A partition view.
     View(ValueId),
     /// A tile of a partition view, in memory.

@@ -10,6 +10,7 @@ use super::{Lowered, Lowering, rust_elem};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
+use std::rc::Rc;
 use syn::ExprMethodCall;
 use tile_ir::ops::{BinaryOp, Literal, Predicate};
 use tile_ir::view::{Requirement, Strided, TensorMovement};
@@ -53,7 +54,7 @@ impl Lowering {
             self.share(index, &DType::Index.into(), "the index", place)?;
             selected.insert(0, self.number(index, &DType::Index.into(), "the index", place)?);
         }
-        Ok(Val::Windows(Windowed { tensor: windowed.tensor, windows, selected }))
+        Ok(Val::Windows(Rc::new(Windowed { tensor: windowed.tensor, windows, selected })))
     }
 
     pub(super) fn windows_method(&mut self, windowed: &Windowed, call: &ExprMethodCall) -> Lowered<Val> {
@@ -80,7 +81,7 @@ impl Lowering {
                 }
                 let steps = cut.pop().expect("arguments were counted");
                 let tile = cut.pop().unwrap_or_else(|| steps.clone());
-                Ok(Val::WindowsView(windowed.clone(), tile, steps))
+                Ok(Val::WindowsView(Rc::new(windowed.clone()), tile, steps))
             }
             _ => match self.movement_of_windows(windowed, call)? {
                 Some(moved) => Ok(moved),
