@@ -1,5 +1,8 @@
 //! Iterators over arrays of values and constants, which are unrolled.
 
+// An array has an element, and kernels read `max`, `min` and `reduce` of its iterators with `unwrap` alone.
+#![allow(clippy::unwrap_used)]
+
 use super::check_exact;
 use tile::prelude::*;
 
