@@ -1,6 +1,6 @@
 //! Where the elements of a tile lie in a tensor that is cut into tiles.
 
-use super::view_movement::Seen;
+use super::view_movement::{Places, Seen};
 use super::{Element, Tile};
 use tile_ir::Array;
 use tile_ir::array::Elements;
@@ -11,8 +11,8 @@ use tile_layout::{linear_index, multi_index};
 #[derive(Clone)]
 pub(super) struct Cut<const R: usize> {
     placement: Placement,
-    /// For windows over a margin, where along each axis of the tensor beneath an element lies.
-    indices: Option<Vec<Placement>>,
+    /// For windows over a margin, where each of their elements lies.
+    windows: Option<Places>,
     pub(super) extents: [usize; R],
     pub(super) tile: [usize; R],
     steps: [usize; R],
@@ -24,7 +24,13 @@ impl<const R: usize> Cut<R> {
             tile.iter().chain(&steps).all(|&extent| extent > 0),
             "a partition view needs positive tile extents, not {tile:?}"
         );
-        Cut { placement: seen.placement(), indices: seen.indices(), extents: seen.extents(), tile, steps }
+        Cut {
+            placement: seen.placement(),
+            windows: seen.is_windows().then(|| seen.places()),
+            extents: seen.extents(),
+            tile,
+            steps,
+        }
     }
 
     pub(super) fn tiles(&self, axis: usize) -> usize {
@@ -62,8 +68,8 @@ impl<const R: usize> Cut<R> {
         index: [usize; R],
         mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
     ) {
-        if let Some(indices) = &self.indices {
-            return self.for_each_gathered(indices, index, run);
+        if let Some(windows) = &self.windows {
+            return self.for_each_gathered(windows, index, run);
         }
         let Some(window) = self.window(index) else { return };
         let counts: Vec<usize> = window.iter().map(|(_, begin, end)| end - begin).collect();
@@ -84,7 +90,7 @@ impl<const R: usize> Cut<R> {
     /// The same for windows over a margin, of which an element alone is known to lie in the tensor beneath.
     fn for_each_gathered(
         &self,
-        indices: &[Placement],
+        windows: &Places,
         index: [usize; R],
         mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
     ) {
@@ -100,11 +106,7 @@ impl<const R: usize> Cut<R> {
             else {
                 continue;
             };
-            let beneath = |axis: &Placement| {
-                axis.offset + at.iter().zip(&axis.strides).map(|(at, stride)| at * stride).sum::<i64>()
-            };
-            let beneath: Vec<i64> = indices.iter().map(beneath).collect();
-            if let Some(position) = self.placement.position(&beneath) {
+            if let Some(position) = windows.position(&at) {
                 run(in_tile, &|_| position, 1);
             }
         }

@@ -103,7 +103,7 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
     pub fn gather_or<const S: usize>(&self, pad: T, indices: impl GatherIndices<R, S>) -> Tile<T, S> {
         let axes = indices.axes();
         let shape = together(&axes);
-        let placement = self.placement();
+        let places = self.seen.places();
         let elements = (0..shape.iter().product()).map(|i| {
             let place = multi_index(i, &shape);
             let index = axes.iter().map(|(extents, numbers)| {
@@ -113,7 +113,7 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
                     .fold(0, |position, (&at, &extent)| position * extent + if extent == 1 { 0 } else { at });
                 i64::try_from(numbers[position]).ok()
             });
-            let position = index.collect::<Option<Vec<i64>>>().and_then(|index| placement.position(&index));
+            let position = index.collect::<Option<Vec<i64>>>().and_then(|index| places.position(&index));
             position.map_or(pad, |position| self.element(position))
         });
         let elements = if T::DTYPE.is_float() {

@@ -24,6 +24,7 @@
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
 //! | [`beside`] | literals in the format of the value beside them, in a `#[tile_fn]` |
+//! | [`totals`] | sums, products, largest and smallest of iterators |
 //! | [`turns`] | what of a loop's tiles lives on from turn to turn |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
@@ -61,6 +62,7 @@ mod schedule;
 mod sorting;
 mod spanning;
 mod tile;
+pub mod totals;
 pub mod turns;
 mod value;
 mod view_movement;

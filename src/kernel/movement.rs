@@ -3,6 +3,7 @@
 //!
 //! Shapes are checked by the type rules of the IR, which the front end asks too, so the messages are the same.
 
+use super::gather::GatherIndex;
 use super::tile::scalar;
 use super::{Element, Int, Number, Tile};
 use tile_ir::ops::{Movement, ScatterMode, result_types};
@@ -253,8 +254,8 @@ impl<T: Element, const R: usize> Tile<T, R> {
         moved(&op, &[&self.array(), &indices.array(), &values.array()])
     }
 
-    /// The slice at a run-time position along `axis`, which stays with extent 1; all 0 where the position is
-    /// outside the tile.
+    /// The slice at a run-time position along `axis`, which stays with extent 1; all 0 where the position, an integer of
+    /// any type, is outside the tile.
     ///
     /// # Panics
     /// If the tile has no such axis; in a kernel that is a compile error.
@@ -263,13 +264,15 @@ impl<T: Element, const R: usize> Tile<T, R> {
     /// use tile::prelude::*;
     /// let x = Tile::<i32, 1>::iota([6], 0).reshape([2, 3]);
     /// assert_eq!(x.take(1, 0).to_vec(), [3, 4, 5]);
-    /// assert_eq!(x.take(3, 1).to_vec(), [0, 0]);
+    /// assert_eq!(x.take(x.argmax(1).max(0).item(), 1).to_vec(), [2, 5]);
+    /// assert_eq!((x.take(3usize, 1).to_vec(), x.take(-1, 1).to_vec()), (vec![0, 0], vec![0, 0]));
     /// ```
-    pub fn take(self, index: usize, axis: usize) -> Self {
+    pub fn take(self, index: impl GatherIndex<0>, axis: usize) -> Self {
         check_axis("take", axis, R);
         let mut shape = self.shape();
         shape[axis] = 1;
-        self.gather(Tile::full(shape, index as u64), axis)
+        let index = index.numbers().first().and_then(|&index| i64::try_from(index).ok()).unwrap_or(-1);
+        self.gather(Tile::full(shape, index), axis)
     }
 }
 

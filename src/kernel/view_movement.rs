@@ -6,7 +6,7 @@
 use super::Element;
 use super::views::{TensorView, TensorViewMut};
 use tile_ir::types::TensorType;
-use tile_ir::view::{GivenTensor, Placement, TensorMovement, Windows};
+use tile_ir::view::{GivenTensor, PlacedWindows, Placement, TensorMovement, Windows};
 use tile_ir::{DType, Dim};
 
 /// How the elements of an argument are seen.
@@ -15,7 +15,31 @@ pub(super) struct Seen {
     /// A tensor whose extents are numbers.
     tensor: TensorType,
     /// What is gathered from it, where it is windows over a margin.
-    windows: Option<Windows>,
+    windows: Option<Windowed>,
+}
+
+/// Windows over a margin, and at which indices axes of theirs were selected, the last of them first.
+#[derive(Clone)]
+struct Windowed {
+    windows: Windows,
+    selected: Vec<usize>,
+}
+
+/// Where the elements of what is seen lie in the argument.
+#[derive(Clone)]
+pub(super) enum Places {
+    View(Placement),
+    Windows(PlacedWindows, Vec<i64>),
+}
+
+impl Places {
+    /// The position of an index; `None` where it has no element.
+    pub(super) fn position(&self, index: &[i64]) -> Option<usize> {
+        match self {
+            Places::View(placement) => placement.position(index),
+            Places::Windows(windows, selected) => windows.position(&[selected, index].concat()),
+        }
+    }
 }
 
 impl Seen {
@@ -26,7 +50,7 @@ impl Seen {
     }
 
     pub(super) fn extent(&self, axis: usize) -> usize {
-        let extents = self.windows.as_ref().map_or(&self.tensor.extents[..], Windows::extents);
+        let extents = self.windows.as_ref().map_or(&self.tensor.extents[..], |it| it.windows.extents());
         number(&extents[axis])
     }
 
@@ -38,21 +62,34 @@ impl Seen {
         Placement::of(&self.tensor, &|_| None).expect("verified: extents are numbers")
     }
 
-    /// For windows over a margin, where along each axis of the tensor beneath an element lies.
-    pub(super) fn indices(&self) -> Option<Vec<Placement>> {
-        let place = |axis| Placement::of(axis, &|_| None).expect("verified: extents are numbers");
-        self.windows.as_ref().map(|windows| windows.axes().iter().map(place).collect())
+    pub(super) fn is_windows(&self) -> bool {
+        self.windows.is_some()
+    }
+
+    pub(super) fn places(&self) -> Places {
+        let Some(Windowed { windows, selected }) = &self.windows else {
+            return Places::View(self.placement());
+        };
+        let placed = windows.placed(self.placement(), &|_| None).expect("verified: extents are numbers");
+        // An index beyond 63 bits is beyond any axis.
+        let selected = selected.iter().map(|&index| i64::try_from(index).unwrap_or(i64::MAX)).collect();
+        Places::Windows(placed, selected)
     }
 
     fn moved<const R: usize>(&self, movement: &TensorMovement) -> Seen {
         let windows = match &self.windows {
-            None if Windows::are_made_by(movement, &self.tensor) => Some(Windows::of(&self.tensor)),
+            None if Windows::are_made_by(movement, &self.tensor) => {
+                Some(Windowed { windows: Windows::of(&self.tensor), selected: Vec::new() })
+            }
             windows => windows.clone(),
         };
-        if let Some(windows) = windows {
+        if let Some(Windowed { windows, selected }) = windows {
             let (moved, _) = windows.moved(movement).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(moved.extents().len(), R, "`{}` gives a tensor of another rank", movement.kind());
-            return Seen { tensor: self.tensor.clone(), windows: Some(moved) };
+            return Seen {
+                tensor: self.tensor.clone(),
+                windows: Some(Windowed { windows: moved, selected }),
+            };
         }
         let (tensor, open) = movement.apply(&self.tensor).unwrap_or_else(|error| panic!("{error}"));
         assert!(open.is_empty(), "a condition on numbers is decided");
@@ -67,6 +104,10 @@ impl Seen {
 
     fn selected<const R: usize>(&self, axis: usize, index: usize) -> Seen {
         let mut seen = self.moved::<R>(&TensorMovement::Select { axis });
+        if let Some(windowed) = &mut seen.windows {
+            windowed.selected.insert(0, index);
+            return seen;
+        }
         let at = seen.placement().at([(self.placement(), axis, index as u64)]);
         let mut strided = seen.tensor.strided();
         strided.offset = Dim::from(at.offset);

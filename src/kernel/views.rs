@@ -11,7 +11,6 @@ use super::{Element, Tile};
 use std::cell::Cell;
 #[cfg(test)]
 use tile_ir::view::GivenTensor;
-use tile_ir::view::Placement;
 use tile_runtime::reference::{Arguments, OwnTile, ReadElements};
 
 /// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
@@ -96,10 +95,6 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
 
     pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorView<'a, T, S> {
         TensorView { data: self.data, seen }
-    }
-
-    pub(super) fn placement(&self) -> Placement {
-        self.seen.placement()
     }
 
     pub(super) fn element(&self, position: usize) -> T {

@@ -1,5 +1,8 @@
 //! Iterators over arrays of values and constants, which are unrolled.
 
+// An array has an element, and kernels read `max`, `min` and `reduce` of its iterators with `unwrap` alone.
+#![allow(clippy::unwrap_used)]
+
 use super::check_exact;
 use tile::prelude::*;
 
@@ -52,6 +55,78 @@ fn loops_run_over_iterators() {
         sum + tiles.iter().sum::<f32>() + 0.5 + 1.0
     });
     check_exact!(adapters<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}
+
+#[tile_kernels]
+mod sums {
+    use tile::prelude::*;
+
+    const WEIGHTS: [f32; 3] = [0.5, 2.0, -4.0];
+
+    #[tile_fn]
+    fn mean_of<T: Float>(values: [T; 2], tiles: [Tile<T, 1>; 2]) -> Tile<T, 1> {
+        tiles.iter().zip(values).map(|(&tile, value)| tile * value).sum::<Tile<T, 1>>()
+            / values.iter().sum::<T>()
+    }
+
+    #[tile_fn]
+    fn rounded(tiles: [Tile<f32, 1>; 3]) -> Tile<f32, 1> {
+        let largest = tiles.iter().copied().reduce(|a, b| max(a, b)).unwrap();
+        (largest - tiles.iter().min().unwrap()).floor()
+    }
+
+    #[tile_kernel]
+    pub fn totals<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let t = x.load_masked(y.index());
+        let tiles = WEIGHTS.map(|weight| t * weight);
+        let sum: Tile<f32, 1> = tiles.iter().sum();
+        let product = tiles.into_iter().rev().product::<Tile<f32, 1>>();
+        let largest = (tiles.iter().max()).unwrap() - WEIGHTS.iter().max().unwrap();
+        let heaviest = WEIGHTS.iter().copied().reduce(|a, b| if a > b { a } else { b }).unwrap();
+        let extents = [B, n].iter().sum::<usize>() + (1..4).max().unwrap();
+        let part = mean_of([1.0, 3.0], [sum, product]) + rounded(tiles);
+        y.store_masked(largest + heaviest + part + extents as f32);
+    }
+
+    /// Integers wrap in sums, too.
+    #[tile_kernel]
+    pub fn wrapped_totals<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let t = x.load_masked(y.index());
+        let first = t.take(0, 0).item();
+        let total: i32 = [i32::MAX, first, 7].iter().sum();
+        y.store_masked(
+            [t, t + 1].iter().product::<Tile<i32, 1>>() + total + [first, 3].iter().product::<i32>(),
+        );
+    }
+}
+use sums::{totals, wrapped_totals};
+
+#[test]
+fn iterators_have_totals() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    let expected = x.map(|t| {
+        let tiles = [0.5, 2.0, -4.0].map(|weight| t * weight);
+        let [sum, product] = [tiles.iter().sum::<f32>(), tiles.iter().rev().product()];
+        let [largest, smallest] = [f32::max, f32::min].map(|f| tiles.into_iter().reduce(f).unwrap());
+        let extents = (2 + x.len() + 3) as f32;
+        largest - 2.0 + 2.0 + (sum + product * 3.0) / 4.0 + (largest - smallest).floor() + extents
+    });
+    check_exact!(totals<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}
+
+#[test]
+fn totals_wrap() {
+    let x = [5, i32::MAX, -3, 1_000_000];
+    let expected = [0, 1, 2, 3].map(|at: usize| {
+        let (t, first) = (x[at], x[at / 2 * 2]);
+        let total = i32::MAX.wrapping_add(first).wrapping_add(7);
+        t.wrapping_mul(t.wrapping_add(1)).wrapping_add(total).wrapping_add(first.wrapping_mul(3))
+    });
+    check_exact!(wrapped_totals<B = 2>(x: x, [4]) -> i32, [4] => expected);
 }
 
 #[tile_kernels]

@@ -1,7 +1,8 @@
 //! Windows over margins: `unfold` of tensors that are padded or shifted.
 
 use super::{Array, array, check_exact, compare, devices, numbers, numbers_of, widen};
-use tile::ir::{Binding, interp, specialize};
+use tile::ir::analysis::{Divisors, Lines};
+use tile::ir::{Binding, Op, interp, specialize};
 use tile::prelude::*;
 
 /// A convolution with a margin of one and a step of two; the fourth tap is beyond the windows.
@@ -59,6 +60,16 @@ fn windows_along_several_axes_are_moved() {
     check_exact!(patches<B = 4>(x: &x, [h, w]) -> f32, shape => expected.clone());
 }
 
+#[test]
+fn rows_of_windows_are_read_as_rows() {
+    let instance = specialize(&patches::ir(), &[("B".to_owned(), Binding::Const(4))]).unwrap();
+    let divisors = Divisors::of(&instance);
+    let gathers =
+        instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.op == Op::GatherLoad);
+    let rows: Vec<_> = gathers.map(|gather| Lines::of(&instance, &divisors).row(gather, 3)).collect();
+    assert_eq!(rows.iter().map(|row| row.map(|row| row.tensor_axis)).collect::<Vec<_>>(), [Some(1)]);
+}
+
 /// Sums of each element and the two before it, in a loop over tiles of windows beyond the last, too.
 #[tile_kernel]
 fn trailing(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>, tiles: &mut Tensor<i32, n>) {
@@ -90,6 +101,96 @@ fn tiles_of_windows_are_defined_everywhere() {
     let mut arrays: Vec<Array> = vec![array(&x, &[6]), array(&[0; 6], &[6]), array(&[0; 6], &[6])];
     interp::run(&instance, &mut arrays).unwrap();
     compare("the evaluator", &numbers_of(&arrays[1]), &sums, 0.0);
+}
+
+/// Windows of windows: three windows beside each other, of which those beyond the first and the last have no elements.
+#[tile_kernel]
+fn windows_of_windows<const B: usize>(x: &Tensor<f32, n>, at: usize, y: &mut Tensor<f32, n, 3, 3>) {
+    let windows = x.pad([(1, 1)]).unfold(0, 3, 1).pad([(1, 1), (0, 0)]);
+    let all = windows.unfold(0, 3, 1).partition_view([B, 4, 3]);
+    let middle = windows.shift(1, -1).select(1, at).strided_view([B], [B + 1]);
+    let mut y = y.partition_view_mut([B, 4, 3]);
+    let [i, j, k] = y.index();
+    let mut tile = all.load_masked_or(-7.0, [i, j, k]);
+    for tap in [at + 1, at] {
+        // Before tap 1 the windows are the ones above, each a place earlier; there is one element after their last.
+        let column = windows.shift(1, 1).select(1, tap).partition_view([B]).load_masked([i]);
+        tile += column.reshape([B, 1, 1]) * 100.0;
+    }
+    y.store_masked(tile + middle.load_masked_or(0.5, [i]).reshape([B, 1, 1]) * 1000.0);
+}
+
+#[test]
+fn windows_have_margins_windows_and_columns() {
+    let n = 7i64;
+    let x: Vec<f32> = (0..n).map(|at| at as f32 + 1.0).collect();
+    let element = |i: i64| if (0..n).contains(&i) { Some(x[i as usize]) } else { None };
+    // Element `tap` of window `window`, of which there is one more before the first and after the last.
+    let padded = |window: i64, tap: i64| {
+        let exists = (1..=n).contains(&window) && (0..3).contains(&tap);
+        if exists { element(window - 1 + tap - 1) } else { None }
+    };
+    for at in [0i64, 1, 2, 9] {
+        let mut expected = Vec::new();
+        for i in 0..n {
+            let columns: f32 = [at + 1, at]
+                .map(|tap| if tap < 3 { padded(i, tap - 1).unwrap_or(0.0) } else { 0.0 })
+                .iter()
+                .sum();
+            // Tiles of 4 begin 5 apart.
+            let window = i / 4 * 5 + i % 4;
+            let middle = if at < 3 && window < n + 2 { padded(window, at + 1) } else { None };
+            for (tap, inner) in (0..3).flat_map(|tap| (0..3).map(move |inner| (tap, inner))) {
+                let tile = padded(i + inner, tap).unwrap_or(-7.0);
+                expected.push(f64::from(tile + columns * 100.0 + middle.unwrap_or(0.5) * 1000.0));
+            }
+        }
+        for (device, label) in devices() {
+            let x = Tensor::from_slice(&device, &x, [n as usize]).unwrap();
+            let mut y = Tensor::<f32>::zeros(&device, [n as usize, 3, 3]).unwrap();
+            windows_of_windows::<4>(&x, at as usize, &mut y).launch().unwrap();
+            compare(&format!("{label}, {at}"), &widen(&y.to_vec().unwrap()), &expected, 0.0);
+        }
+    }
+}
+
+/// Elements of windows at given places: of a deformable convolution along a row, whose taps are chosen for each place.
+#[tile_kernel]
+fn chosen<const B: usize>(
+    x: &Tensor<i32, m, n>,
+    taps: &Tensor<i8, m, n>,
+    starts: &Tensor<u64, m, n>,
+    y: &mut Tensor<i32, m, n>,
+) {
+    let windows = x.pad([(0, 0), (2, 1)]).unfold(1, 4, 1);
+    let mut y = y.partition_view_mut([2, B]);
+    let [i, j] = y.index();
+    let taps = taps.partition_view([2, B]).load_masked_or(-1, [i, j]);
+    let starts = starts.partition_view([2, B]).load_masked([i, j]);
+    let rows = Tile::<i64, 2>::iota([2, 1], 0) + (i * 2) as i64;
+    let first = windows.gather((0, Tile::<i32, 2>::iota([1, B], 1), 3));
+    y.store_masked(windows.gather_or(-9, (rows, starts, taps)) + first.max(1) * 100);
+}
+
+#[test]
+fn elements_of_windows_are_gathered() {
+    let (m, n) = (3usize, 6usize);
+    let x: Vec<i32> = (0..m * n).map(|at| at as i32 + 1).collect();
+    let starts: Vec<u64> =
+        (0..m * n).map(|at| if at == 4 { u64::MAX } else { (at as u64 * 5) % (n as u64 + 1) }).collect();
+    let taps: Vec<i8> = (0..m * n).map(|at| (at % 6) as i8 - 1).collect();
+    let element = |row: usize, window: u64, tap: i64| {
+        // Windows of 4 begin two places before the row and end one behind it.
+        let at = i64::try_from(window).ok().filter(|&at| at < n as i64)? + tap - 2;
+        ((0..4).contains(&tap) && (0..n as i64).contains(&at)).then(|| x[row * n + at as usize])
+    };
+    let first = (0..4u64).map(|window| element(0, window, 3).unwrap_or(0)).max().unwrap();
+    let expected: Vec<f64> = (0..m * n)
+        .map(|at| f64::from(element(at / n, starts[at], i64::from(taps[at])).unwrap_or(-9) + first * 100))
+        .collect();
+    check_exact!(
+        chosen<B = 4>(x: &x, [m, n]; taps: &taps, [m, n]; starts: &starts, [m, n]) -> i32, [m, n] => expected.clone()
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod alignments;
 mod arrays;
 mod attention;
 mod behaviour_atomics;
@@ -56,6 +57,7 @@ mod serving;
 mod simulated;
 mod solvers;
 mod spanning;
+mod stencils;
 mod strided;
 mod structs;
 mod training;

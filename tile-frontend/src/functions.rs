@@ -11,9 +11,11 @@ use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;
 use crate::lower::names;
+use crate::lower::unknown::Unknown;
 use crate::macros;
 use crate::rewrite::{bare, call_of_cast, predicate};
 use crate::span::Spanned;
+use crate::totals;
 use crate::updates;
 use proc_macro2::Span;
 use quote::quote_spanned;
@@ -40,6 +42,12 @@ pub fn function(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Diagnostics>
         errors.push(Diagnostic::new(receiver.span(), message).help(help));
     }
     if errors.is_empty() { Ok(rewritten(function, seen)) } else { Err(Diagnostics::new(errors)) }
+}
+
+/// What is said of a call by a function of a path at which there is no other.
+pub fn absent(caller: &ItemFn, path: &syn::Path) -> Diagnostics {
+    let unknown = Unknown::of(path, &format!("`{}`", caller.sig.ident));
+    Diagnostic::new(path.span(), unknown.message).help(unknown.help).into()
 }
 
 /// The same of a function of a type, which may take `self`; or what such a function can't be.
@@ -236,7 +244,10 @@ impl VisitMut for Rewrite {
                 }
                 made
             }
-            Expr::MethodCall(call) if self.literals.is_some() => literals::in_method(call),
+            Expr::MethodCall(call) => {
+                let made = self.literals.as_ref().and_then(|_| literals::in_method(call));
+                made.or_else(|| totals::as_function(call))
+            }
             Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,
         };

@@ -31,13 +31,14 @@ mod scope;
 mod signature;
 mod span;
 mod text;
+mod totals;
 mod turns;
 mod updates;
 mod value;
 
 pub use called::called_elsewhere;
 pub use diagnostic::{Diagnostic, Diagnostics, Missing};
-pub use functions::function;
+pub use functions::{absent, function};
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use macros::expressions as macro_expressions;
 pub use methods::methods;

@@ -6,10 +6,11 @@
 //! without axes, because the type of its result follows from theirs. A `const` made of the kernel's const parameters
 //! is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at, because a kernel
 //! may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that
-//! `as` doesn't know have `::tile::kernel::scalar::cast`.
+//! `as` doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
 
 use crate::assigned::is_compound_assignment;
 use crate::macros;
+use crate::totals;
 use proc_macro2::{LineColumn, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{HashMap, HashSet};
@@ -158,6 +159,16 @@ pub(crate) fn bare(expression: &Expr) -> &Expr {
     }
 }
 
+/// What stands in parentheses, and in the groups without a token that macros make. These stay where rustc sees an expression:
+/// see [`bare`].
+pub(crate) fn unwrapped(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Paren(inner) => unwrapped(&inner.expr),
+        Expr::Group(inner) => unwrapped(&inner.expr),
+        other => other,
+    }
+}
+
 impl VisitMut for Rewrite<'_> {
     fn visit_macro_mut(&mut self, called: &mut Macro) {
         macros::rewrite(called, self);
@@ -177,7 +188,7 @@ impl VisitMut for Rewrite<'_> {
         let rewritten = match expression {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),
-            Expr::MethodCall(call) => self.method(call),
+            Expr::MethodCall(call) => self.method(call).or_else(|| totals::as_function(call)),
             Expr::Cast(cast) => self.cast(cast),
             _ => None,
         };

@@ -26,9 +26,9 @@ pub(crate) enum Val {
     /// An array of arguments whose length is a const parameter: as many as there may be, and how many there are.
     Arguments(Vec<Val>, Dim),
     /// Windows over a margin of a tensor.
-    Windows(ValueId, Windows),
-    /// Windows over a margin of a tensor, cut into tiles.
-    WindowsView(ValueId, Windows, Vec<Dim>),
+    Windows(Rc<Windowed>),
+    /// Windows over a margin of a tensor, cut into tiles of these extents and steps.
+    WindowsView(Rc<Windowed>, Vec<Dim>, Vec<Dim>),
     /// A partition view.
     View(ValueId),
     /// A tile of a partition view, in memory.
@@ -64,6 +64,15 @@ impl Val {
     pub(crate) fn int(value: i128) -> Val {
         Val::Int(Int { value, shared: None })
     }
+}
+
+/// Windows over a margin of a tensor.
+#[derive(Clone, Debug)]
+pub(crate) struct Windowed {
+    pub(crate) tensor: ValueId,
+    pub(crate) windows: Windows,
+    /// The indices at which axes were selected, the last of them first.
+    pub(crate) selected: Vec<ValueId>,
 }
 
 /// A tile of a partition view, in memory.

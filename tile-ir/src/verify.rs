@@ -143,8 +143,8 @@ impl Verifier<'_> {
         self.errors.push(VerifyError { message: message.into(), loc, operand: None, help: None });
     }
 
-    fn error_with_help(&mut self, loc: Loc, message: impl Into<String>, help: &str) {
-        let help = Some(help.to_owned());
+    fn error_with_help(&mut self, loc: Loc, message: impl Into<String>, help: impl Into<String>) {
+        let help = Some(help.into());
         self.errors.push(VerifyError { message: message.into(), loc, operand: None, help });
     }
 

@@ -19,13 +19,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use syn::parse::{Parse, ParseStream};
 use syn::visit::{self, Visit};
-use syn::{ExprPath, Item, ItemFn, Path, Visibility, braced, parse_quote};
+use syn::{ExprPath, Item, ItemFn, Path, Token, Visibility, braced, parse_quote};
 use tile_frontend::{Diagnostics, Helpers, Lowered, path_text};
 
 /// A kernel or a function of kernels, and what is known of the functions that it calls.
 pub(crate) struct Request {
-    /// The options of a kernel; `None` for a function.
-    options: Option<TokenStream>,
+    kind: Kind,
     function: ItemFn,
     /// What it sees of its module: functions and constants.
     seen: Vec<Item>,
@@ -34,6 +33,15 @@ pub(crate) struct Request {
     /// The paths at which rustc knows of no function with `#[tile_fn]`.
     absent: Vec<Path>,
     found: Vec<Found>,
+}
+
+/// Who asks for a function.
+enum Kind {
+    /// A kernel with these options.
+    Kernel(TokenStream),
+    Function,
+    /// A function that asks only whether there is one: its macro, which can't be made in a block, is asked for besides.
+    Question,
 }
 
 /// What a request wants: the function at a path.
@@ -64,7 +72,7 @@ impl Request {
     /// A kernel that sees nothing.
     pub(crate) fn kernel(options: TokenStream, function: ItemFn) -> Request {
         let (seen, functions, absent, found) = Default::default();
-        Request { options: Some(options), function, seen, functions, absent, found }
+        Request { kind: Kind::Kernel(options), function, seen, functions, absent, found }
     }
 
     /// A function that sees itself alone.
@@ -75,7 +83,15 @@ impl Request {
             itself
         };
         let (functions, absent, found) = Default::default();
-        Request { options: None, function, seen: vec![Item::Fn(itself)], functions, absent, found }
+        Request { kind: Kind::Function, function, seen: vec![Item::Fn(itself)], functions, absent, found }
+    }
+
+    /// Whether there is a function that this one calls.
+    fn question(&self) -> Request {
+        let mut function = self.function.clone();
+        function.block.stmts.clear();
+        let (seen, functions, absent, found) = Default::default();
+        Request { kind: Kind::Question, function, seen, functions, absent, found }
     }
 
     /// The same in a module of these functions and constants, whose functions have these names. Where the module's text
@@ -83,11 +99,12 @@ impl Request {
     pub(crate) fn in_module(
         self,
         seen: &[Item],
+        helpers: &Helpers,
         functions: &[Ident],
         imported: Option<&HashSet<String>>,
     ) -> Request {
         let absent = imported.map_or_else(Vec::new, |imported| {
-            let mut called = tile_frontend::called_elsewhere(&self.function, &Helpers::of(seen));
+            let mut called = tile_frontend::called_elsewhere(&self.function, helpers);
             let is_nowhere =
                 |name: &Ident| !imported.contains(&name.to_string()) && !functions.contains(name);
             called.retain(|path| path.get_ident().is_some_and(is_nowhere));
@@ -162,20 +179,30 @@ fn all<T: Parse>(input: ParseStream<'_>) -> syn::Result<Vec<T>> {
 /// The order of what stands in braces is that of [`Request::parse`].
 impl ToTokens for Request {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Request { options, function, seen, functions, absent, found } = self;
-        let options = options.as_ref().map(|options| quote!({ #options }));
+        let Request { kind, function, seen, functions, absent, found } = self;
+        let kind = match kind {
+            Kind::Kernel(options) => quote!({ #options }),
+            Kind::Function => TokenStream::new(),
+            Kind::Question => quote!(?),
+        };
         let absent = absent.iter().map(|path| quote!({ #path }));
         tokens.extend(quote! {
-            { #options } { #function } { #(#seen)* } { #(#functions)* } { #(#absent)* } { #(#found)* }
+            { #kind } { #function } { #(#seen)* } { #(#functions)* } { #(#absent)* } { #(#found)* }
         });
     }
 }
 
 impl Parse for Request {
     fn parse(input: ParseStream<'_>) -> syn::Result<Request> {
-        let kind;
-        braced!(kind in input);
-        let options = if kind.is_empty() { None } else { Some(in_braces(&kind)?) };
+        let written;
+        braced!(written in input);
+        let kind = if written.is_empty() {
+            Kind::Function
+        } else if written.parse::<Option<Token![?]>>()?.is_some() {
+            Kind::Question
+        } else {
+            Kind::Kernel(in_braces(&written)?)
+        };
         let function = syn::parse2(in_braces(input)?)?;
         let seen = items(in_braces(input)?)?;
         let names = in_braces(input)?.into_iter();
@@ -187,7 +214,7 @@ impl Parse for Request {
         while !paths.is_empty() {
             absent.push(syn::parse2(in_braces(&paths)?)?);
         }
-        Ok(Request { options, function, seen, functions, absent, found: all(&found)? })
+        Ok(Request { kind, function, seen, functions, absent, found: all(&found)? })
     }
 }
 
@@ -225,6 +252,9 @@ fn items(tokens: TokenStream) -> syn::Result<Vec<Item>> {
 /// Goes on with a kernel or function that has the tokens of one more function.
 pub(crate) fn resume(answer: Answer) -> TokenStream {
     let Answer { function, seen, found, wanted: Wanted { path, mut request } } = answer;
+    if let Kind::Question = request.kind {
+        return TokenStream::new();
+    }
     request.found.push(Found { path, function, seen, found });
     go_on(request)
 }
@@ -232,18 +262,21 @@ pub(crate) fn resume(answer: Answer) -> TokenStream {
 /// Goes on with a kernel that calls a function at a path where there is none.
 pub(crate) fn absent(wanted: Wanted) -> TokenStream {
     let Wanted { path, mut request } = wanted;
+    if let Kind::Question = request.kind {
+        return tile_frontend::absent(&request.function, &path).to_compile_errors();
+    }
     request.absent.push(path);
     go_on(request)
 }
 
 fn go_on(request: Request) -> TokenStream {
     let function = &request.function;
-    if request.options.is_none() {
+    if let Kind::Function = request.kind {
         return macro_of(request);
     }
     match lowered(&request) {
         Ok(lowered) => expand::meaning(function, &lowered),
-        Err(Unknown::Wanted(path)) => ask(&request, &path),
+        Err(Unknown::Wanted(path)) => ask(function, &path, &request),
         Err(Unknown::Refused(errors)) => {
             let (errors, stub) = (errors.to_compile_errors(), expand::meaning_of_refused(function));
             quote!(#errors #stub)
@@ -257,8 +290,8 @@ fn go_on(request: Request) -> TokenStream {
 /// under a name that an outer block has as well, for `__tile_absent!`: where the path is that of a function without
 /// `#[tile_fn]`, the import is of the function alone, and the name means the outer one. Where the path is a name that
 /// nobody has, the import would be an error of its own; a type of the name, which is none of macros, makes it none.
-fn ask(request: &Request, path: &Path) -> TokenStream {
-    let stand_in = path.get_ident().filter(|name| !names_type(&request.function, name)).map(|name| {
+fn ask(function: &ItemFn, path: &Path, request: &Request) -> TokenStream {
+    let stand_in = path.get_ident().filter(|name| !names_type(function, name)).map(|name| {
         quote! {
             #[allow(dead_code, non_camel_case_types)]
             enum #name {}
@@ -311,7 +344,10 @@ enum Unknown {
 
 fn lowered(request: &Request) -> Result<Lowered, Unknown> {
     let function = &request.function;
-    let options = request.options.clone().unwrap_or_default();
+    let options = match &request.kind {
+        Kind::Kernel(options) => options.clone(),
+        Kind::Function | Kind::Question => TokenStream::new(),
+    };
     tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function)).map_err(
         |errors| match request.missing(&errors) {
             Some(path) => Unknown::Wanted(path),
@@ -326,7 +362,7 @@ pub(crate) fn kernel(request: Request) -> TokenStream {
     match lowered(&request) {
         Ok(lowered) => expand::kernel(function, &lowered),
         Err(Unknown::Wanted(path)) => {
-            let (face, asked) = (expand::face(function), ask(&request, &path));
+            let (face, asked) = (expand::face(function), ask(function, &path, &request));
             quote!(#face #asked)
         }
         Err(Unknown::Refused(errors)) => {
@@ -360,8 +396,9 @@ pub(crate) fn function(request: Request) -> TokenStream {
 fn macro_of(request: Request) -> TokenStream {
     let called = tile_frontend::called_elsewhere(&request.function, &Helpers::of(&request.seen));
     if let Some(path) = request.wanted(&called) {
-        // A macro that others are to find can't be made in a block.
-        return quote!(#path! { { #path } #request });
+        // A macro that others are to find can't be made in a block, so rustc says as well that it isn't there.
+        let question = ask(&request.function, path, &request.question());
+        return quote!(#question #path! { { #path } #request });
     }
     let Request { function, seen, found, .. } = &request;
     let (name, visibility) = (&function.sig.ident, &function.vis);

@@ -28,15 +28,17 @@ pub(crate) fn file(mut file: File) -> TokenStream {
 
 fn expand_items(items: &mut [Item]) {
     let seen: Vec<Item> = items.iter().filter(|item| is_seen(item)).cloned().collect();
+    let helpers = Helpers::of(&seen);
     let functions = items.iter().filter_map(|item| match item {
         Item::Fn(function) => Some(function.sig.ident.clone()),
         _ => None,
     });
     let functions: Vec<Ident> = functions.collect();
     let imported = imported(items);
+    let in_module = |request: Request| request.in_module(&seen, &helpers, &functions, imported.as_ref());
     for item in items {
         if let Item::Impl(methods) = item {
-            *item = expand_methods(methods, &seen);
+            *item = expand_methods(methods, &helpers);
             continue;
         }
         let Item::Fn(function) = item else { continue };
@@ -45,21 +47,20 @@ fn expand_items(items: &mut [Item]) {
                 Meta::List(list) => list.tokens,
                 Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
             };
-            let request =
-                Request::kernel(options, function.clone()).in_module(&seen, &functions, imported.as_ref());
+            let request = in_module(Request::kernel(options, function.clone()));
             *item = Item::Verbatim(across::kernel(request));
         } else if take(function, is_function).is_some() {
-            let request = Request::function(function.clone()).in_module(&seen, &functions, imported.as_ref());
+            let request = in_module(Request::function(function.clone()));
             *item = Item::Verbatim(across::function(request));
         }
     }
 }
 
 /// The functions of a type as rustc sees them. They travel with the functions of the module that call them.
-fn expand_methods(item: &mut ItemImpl, seen: &[Item]) -> Item {
+fn expand_methods(item: &mut ItemImpl, seen: &Helpers) -> Item {
     let Some(position) = item.attrs.iter().position(is_function) else { return Item::Impl(item.clone()) };
     item.attrs.remove(position);
-    match tile_frontend::methods(item.clone(), &Helpers::of(seen)) {
+    match tile_frontend::methods(item.clone(), seen) {
         // Indexing by a counter is how a kernel goes through several arrays, and operators are calls.
         Ok(rewritten) => Item::Verbatim(quote! {
             #[allow(clippy::needless_range_loop, clippy::redundant_closure)]

@@ -9,6 +9,19 @@ fn kernel<const B: usize>(x: &Tensor<f32, n>, mode: i32, y: &mut Tensor<f32, n>)
     enum Mode {
         Relu,
     }
+    struct State {
+        sum: f32,
+    }
+    impl State {
+        fn new() -> State {
+            State { sum: 0.0 }
+        }
+    }
+    impl Clone for State {
+        fn clone(&self) -> State {
+            State { sum: self.sum }
+        }
+    }
     fn twice(x: f32) -> f32 {
         x * 2.0
     }

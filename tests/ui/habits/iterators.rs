@@ -11,7 +11,10 @@ fn kernel<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     for tile in tiles.iter_mut() {
         *tile += 1.0;
     }
-    let sum: f32 = [1.0, 2.0].iter().sum();
+    let sum = tiles.sum();
+    let largest = tiles.iter().max();
+    let nothing = tiles.iter().skip(2).sum::<Tile<f32, 1>>();
+    let of_an_axis = t.max(0).iter().max().unwrap();
     let all: Vec<_> = tiles.iter().map(|tile| *tile * 2.0).collect();
     let folded = (0..n).fold(0.0, |sum, k| sum + k as f32);
     let first = tiles.first();

@@ -1,4 +1,4 @@
-//! A run-time index is a usize.
+//! A run-time index is an integer.
 
 use tile::prelude::*;
 
@@ -8,7 +8,7 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let mut y = y.partition_view_mut([BM, BN]);
     let [i, j] = y.index();
     let x = x.load_masked([i, j]);
-    y.store_masked(x.take(3i32, 0).broadcast([BM, BN]));
+    y.store_masked(x.take(3f32, 0).broadcast([BM, BN]));
 }
 
 fn main() {}

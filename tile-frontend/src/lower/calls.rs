@@ -74,7 +74,7 @@ impl Lowering {
             }
             _ if names::is_known(path) => self.function(&name, path, call),
             _ if is_of_struct(path) => self.tuple_struct(&name, call),
-            _ => self.unknown_function(&name, path, call),
+            _ => self.unknown_function(path, call),
         }
     }
 
@@ -110,7 +110,7 @@ impl Lowering {
         }
         match Leaf::from_name(name).filter(|leaf| leaf.is_function()) {
             Some(leaf) => self.leaf_function(leaf, call),
-            None => self.unknown_function(name, path, call),
+            None => self.unknown_function(path, call),
         }
     }
 

@@ -8,7 +8,20 @@ use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::types::TensorType;
-use tile_ir::{DType, Dim, Op, ValueId};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
+
+/// Elements that a `gather` names.
+pub(super) struct NamedElements {
+    /// What is where there is none.
+    pub(super) pad: ValueId,
+    /// One for each axis.
+    pub(super) indices: Vec<Val>,
+    /// The shape that the indices broadcast to.
+    pub(super) shape: Vec<Dim>,
+    /// Where the indices are written, together and each.
+    pub(super) place: Span,
+    pub(super) places: Vec<Span>,
+}
 
 impl Lowering {
     pub(super) fn gather_load(
@@ -17,14 +30,26 @@ impl Lowering {
         ty: &TensorType,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
+        let span = call.span();
+        let named = self.named_elements(&ty.elem, call)?;
+        let mut operands = vec![tensor, named.pad];
+        for (index, &place) in named.indices.iter().zip(&named.places) {
+            operands.push(self.index_tile(index, &named.shape, place)?);
+        }
+        let places = [vec![call.receiver.span(), named.place], named.places].concat();
+        self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
+    }
+
+    /// The arguments of a call of `gather` or `gather_or`.
+    pub(super) fn named_elements(&mut self, elem: &Elem, call: &ExprMethodCall) -> Lowered<NamedElements> {
         let (name, span) = (call.method.to_string(), call.span());
         let padded = name == "gather_or";
         let usage = if padded { "gather_or(pad, [rows, columns])" } else { "gather([rows, columns])" };
         let arguments = self.arguments(&name, &call.args, 1 + usize::from(padded), usage, span)?;
         let pad = if padded {
-            self.number(&arguments.values[0], &ty.elem, "the pad value", arguments.spans[0])?
+            self.number(&arguments.values[0], elem, "the pad value", arguments.spans[0])?
         } else {
-            self.zero(&ty.elem, span)?
+            self.zero(elem, span)?
         };
         let place = *arguments.spans.last().expect("arguments were counted");
         let Some(Val::List(indices)) = arguments.values.last() else {
@@ -37,12 +62,7 @@ impl Lowering {
         let written = call.args.last().expect("arguments were counted");
         let places = self.places_of_indices(written, indices)?;
         let shape = self.index_shape(indices, &places, place)?;
-        let mut operands = vec![tensor, pad];
-        for (index, &place) in indices.iter().zip(&places) {
-            operands.push(self.index_tile(index, &shape, place)?);
-        }
-        let places = [vec![call.receiver.span(), place], places].concat();
-        self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
+        Ok(NamedElements { pad, indices: indices.clone(), shape, place, places })
     }
 
     /// Where each of these indices is written.
@@ -58,7 +78,13 @@ impl Lowering {
         let is_tile = |index: &Val| matches!(index, Val::Data(value) if self.shape(*value).is_some());
         let tiles = indices.iter().filter(|index| is_tile(index)).count();
         if tiles == 0 || tiles == indices.len() {
-            return Ok(array.elems.iter().map(Spanned::span).collect());
+            let places: Vec<Span> = array.elems.iter().map(Spanned::span).collect();
+            for (pair, &place) in indices.windows(2).zip(places.iter().skip(1)) {
+                if let [Val::Data(before), Val::Data(index)] = *pair {
+                    self.unify(before, index, "an array of indices", place)?;
+                }
+            }
+            return Ok(places);
         }
         self.error(
             array.span(),

@@ -3,7 +3,9 @@
 
 use super::ranges::known;
 use super::{Lowered, Lowering};
-use crate::span::Spanned;
+use crate::rewrite::unwrapped;
+use crate::span::{Span, Spanned};
+use crate::totals;
 use crate::value::{Int, Val};
 use std::rc::Rc;
 use syn::{Expr, ExprMethodCall, ExprRange, RangeLimits};
@@ -12,7 +14,7 @@ use tile_ir::{DType, Op, ValueId};
 
 /// The methods of arrays and iterators that kernels know.
 const KNOWN: &str = "arrays have `len` and `map`, and `iter` and `into_iter` with `enumerate`, `zip`, `rev`, `skip`, `take`, `step_by`, \
-                     `chain`, `map` and `fold`";
+                     `chain`, `map`, `fold`, `sum`, `product`, `max`, `min` and `reduce`";
 
 impl Lowering {
     /// A method of an array, or of an iterator over one.
@@ -55,6 +57,8 @@ impl Lowering {
                 values = given.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>()?;
             }
             "fold" => return self.folded(values, call),
+            "sum" | "product" if call.args.is_empty() => return self.total(values, call),
+            "max" | "min" | "reduce" => return self.perhaps_nothing(call),
             _ => return self.no_list_method(&name, call),
         }
         Ok(Val::List(values))
@@ -72,12 +76,90 @@ impl Lowering {
         Ok(folded)
     }
 
+    /// `x.iter().sum()`, or what else [`totals`] has.
+    fn total(&mut self, values: Vec<Val>, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        if !totals::is_iterator(&call.receiver) {
+            let message = format!("an array has no method `{name}` in Rust, but its iterators have");
+            return self.error(call.method.span(), message, &format!("write `x.iter().{name}()`"));
+        }
+        let op = totals::op(call).expect("it is one of these methods");
+        let mut total = None;
+        for value in values {
+            total = Some(match total {
+                None => value,
+                Some(total) => {
+                    let places: [Span; 2] = [call.receiver.span(); 2];
+                    self.arithmetic(op, &total, &value, call.span(), places)?
+                }
+            });
+        }
+        let Some(total) = total else {
+            let message = format!("this iterator gives nothing, and `{name}` of nothing has no shape");
+            return self.error(call.span(), message, "write the value");
+        };
+        match totals::written_type(call) {
+            Some(ty) => self.conform(total, ty, &format!("what `{name}` gives"), call.span()),
+            None => Ok(total),
+        }
+    }
+
+    /// `x.iter().reduce(|a, b| max(a, b))`, which gives nothing of nothing.
+    fn reduced(&mut self, values: Vec<Val>, call: &ExprMethodCall) -> Lowered<Val> {
+        let mut values = self.of_one_type(values).into_iter();
+        let Some(mut reduced) = values.next() else {
+            return self.error(call.span(), "this iterator gives nothing", "write the value");
+        };
+        for value in values {
+            reduced = self.given_to_closure(call, 0, vec![reduced, value])?;
+        }
+        Ok(reduced)
+    }
+
+    /// `x.iter().max().unwrap()`; `None` where it isn't the last of what an iterator gives.
+    pub(super) fn certain(&mut self, call: &ExprMethodCall) -> Lowered<Option<Val>> {
+        let Expr::MethodCall(perhaps) = unwrapped(&call.receiver) else { return Ok(None) };
+        let name = perhaps.method.to_string();
+        let is_certain = match name.as_str() {
+            "max" | "min" => perhaps.args.is_empty(),
+            "reduce" => totals::is_iterator(&perhaps.receiver),
+            _ => false,
+        };
+        if call.method != "unwrap" || !is_certain {
+            return Ok(None);
+        }
+        let values = match unwrapped(&perhaps.receiver) {
+            Expr::Range(range) => self.listed_range(range)?,
+            receiver => self.expression(receiver)?,
+        };
+        match values {
+            Val::List(values) if name == "reduce" => self.reduced(values, perhaps).map(Some),
+            Val::List(values) => {
+                let values = self.of_one_type(values);
+                self.total(values, perhaps).map(Some)
+            }
+            Val::Poison => Err(super::Reported),
+            other => {
+                let message = format!("`{name}` takes an axis, and {} has no iterator", super::kind(&other));
+                self.error(perhaps.span(), message, &format!("write `x.{name}(axis)` of a tile"))
+            }
+        }
+    }
+
+    /// `x.iter().max()`, whose value Rust doesn't take to be there.
+    fn perhaps_nothing(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = &call.method;
+        let message = format!("`{name}` of an iterator is an `Option`, which kernels have none of");
+        let help = match name.to_string().as_str() {
+            "reduce" => "the array has an element: write `.reduce(|a, b| max(a, b)).unwrap()`".to_owned(),
+            name => format!("the array has an element: write `x.iter().{name}().unwrap()`"),
+        };
+        self.error(name.span(), message, &help)
+    }
+
     fn no_list_method(&mut self, name: &str, call: &ExprMethodCall) -> Lowered<Val> {
         let help = match name {
             "iter_mut" => "write `for i in 0..x.len() { x[i] += 1.0; }`: such a loop is unrolled",
-            "sum" => "write `.fold(0.0, |sum, value| sum + value)`",
-            "product" => "write `.fold(1.0, |product, value| product * value)`",
-            "min" | "max" => "write `.fold(start, |a, b| max(a, b))`",
             "any" => "write `.fold(false, |any, value| any | (value > 0))`",
             "all" => "write `.fold(true, |all, value| all & (value > 0))`",
             "for_each" => "write a `for`",
@@ -207,14 +289,6 @@ pub(super) fn is_counted(expression: &Expr) -> bool {
 pub(super) fn unborrowed(expression: &Expr) -> &Expr {
     match unwrapped(expression) {
         Expr::Reference(reference) if reference.mutability.is_none() => unborrowed(&reference.expr),
-        other => other,
-    }
-}
-
-pub(super) fn unwrapped(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Paren(inner) => unwrapped(&inner.expr),
-        Expr::Group(inner) => unwrapped(&inner.expr),
         other => other,
     }
 }

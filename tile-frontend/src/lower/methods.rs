@@ -1,10 +1,10 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
-use super::iterators::unwrapped;
 use super::movement::is_movement;
 use super::names;
 use super::{Lowered, Lowering, kind};
 use crate::helpers::Helper;
+use crate::rewrite::unwrapped;
 use crate::span::Spanned;
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, parse_quote};
@@ -16,6 +16,9 @@ impl Lowering {
         if let Expr::Range(range) = unwrapped(&call.receiver) {
             return self.range_method(range, call);
         }
+        if let Some(value) = self.certain(call)? {
+            return Ok(value);
+        }
         let receiver = self.expression(&call.receiver)?;
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
@@ -24,9 +27,9 @@ impl Lowering {
                 self.length(array, call)
             }
             Val::List(values) => self.list_method(values, call),
-            Val::Windows(tensor, ref windows) => self.windows_method(tensor, windows, call),
-            Val::WindowsView(tensor, ref windows, ref tile) => {
-                self.windows_view_method(tensor, windows, tile, call)
+            Val::Windows(ref windowed) => self.windows_method(windowed, call),
+            Val::WindowsView(ref windowed, ref tile, ref steps) => {
+                self.windows_view_method(windowed, [tile, steps], call)
             }
             Val::View(view) => self.view_method(view, call),
             Val::ViewTile(ref tile) => self.view_tile_method(tile, call),

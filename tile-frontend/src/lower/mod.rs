@@ -46,7 +46,7 @@ mod scalars;
 mod spanning;
 mod statements;
 mod tiles;
-mod unknown;
+pub(crate) mod unknown;
 mod unroll;
 mod unwritten;
 mod view_movement;

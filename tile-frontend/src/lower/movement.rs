@@ -285,13 +285,18 @@ impl Lowering {
     /// The slice at a run-time position: a gather with one index everywhere.
     fn take(&mut self, call: &Call<'_>) -> Lowered<Val> {
         let axis = self.axis_of(call, 1)?;
-        let index =
-            self.number(&call.values[0], &DType::Index.into(), "the index of `take`", call.spans[0])?;
-        if self.shape(index).is_some() {
+        let (given, place) = (&call.values[0], call.spans[0]);
+        if matches!(given, Val::Data(tile) if self.shape(*tile).is_some()) {
             let help = "`gather` takes a tile of indices";
-            return self.error(call.spans[0], "the index of `take` is a tile", help);
+            return self.error(place, "the index of `take` is a tile", help);
         }
-        let index = self.emit_one(Op::Cast(DType::U64.into()), &[index], call.span, &[call.spans[0]])?;
+        let index = match *given {
+            Val::Data(index) if self.elem(index).known().is_some_and(is_sized_integer) => index,
+            _ => {
+                let index = self.number(given, &DType::Index.into(), "the index of `take`", place)?;
+                self.emit_one(Op::Cast(DType::U64.into()), &[index], call.span, &[place])?
+            }
+        };
         let mut shape = self.shape(call.tile).unwrap_or_default();
         shape[axis] = Dim::from(1);
         let indices = self.splat(index, shape, call.span);
@@ -392,4 +397,8 @@ impl Lowering {
         }
         self.emit_one(Op::Movement(Movement::Cat { axis }), &parts, span, spans).map(Val::Data)
     }
+}
+
+fn is_sized_integer(dtype: DType) -> bool {
+    dtype.is_int() && dtype.is_element()
 }

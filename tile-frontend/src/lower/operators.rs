@@ -215,6 +215,11 @@ impl Lowering {
 
     fn operand(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
         match value {
+            Val::Int(_) | Val::Float(_) if self.elements.resolve(elem).known() == Some(DType::Bool) => {
+                let message = format!("{what} of a bool and a number");
+                let help = "`&`, `|` and `^` bind tighter than comparisons: write `(a == 3) | (b == 2)`";
+                self.error(span, message, help)
+            }
             Val::Int(_) | Val::Float(_) => {
                 self.share(value, elem, what, span)?;
                 self.number(value, elem, "the literal", span)

@@ -3,10 +3,11 @@
 //! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
 //! is `first + turn · stride` in its own type.
 
-use super::iterators::{is_counted, unborrowed, unwrapped};
+use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
+use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::visit::{self, Visit};

@@ -1,11 +1,11 @@
 //! Statements and blocks: `let`, assignment, expression statements.
 
-use super::conform::type_arguments;
-use super::iterators::unwrapped;
+use super::conform::{type_arguments, type_text};
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
 use crate::macros::{self, debugged};
+use crate::rewrite::unwrapped;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
@@ -13,6 +13,9 @@ use syn::{
     Block, Expr, ExprAssign, ExprBinary, ExprMacro, GenericArgument, Item, Local, Pat, Stmt, Type, TypePath,
 };
 use tile_ir::{Elem, ValueId};
+
+/// What a trait's methods are in kernels.
+const OF_TYPE: &str = "write `#[tile_fn] impl State { … }` beside the kernel, in a module with `#[tile_kernels]`, with the struct `State`";
 
 impl Lowering {
     /// A block's statements; its value is that of a last expression without `;`.
@@ -76,9 +79,17 @@ impl Lowering {
                 "an `enum`",
                 "write integers that `match` looks at, or a const parameter, `const MODE: usize`, which is known when an instance is made",
             ),
-            Item::Impl(_) | Item::Trait(_) => {
-                ("methods", "write a function with `#[tile_fn]` that takes the value and gives the new one")
+            Item::Impl(item) => {
+                let owner = type_text(&item.self_ty);
+                let help = match &item.trait_ {
+                    None => format!(
+                        "write `#[tile_fn] impl {owner} {{ … }}` beside the kernel, in a module with `#[tile_kernels]`, with the struct"
+                    ),
+                    Some(_) => format!("traits have no methods in kernels: {OF_TYPE}"),
+                };
+                return self.error(item.span(), "a kernel can't have an `impl` inside of it", &help);
             }
+            Item::Trait(_) => ("a trait", OF_TYPE),
             _ => ("this item", "move it out of the kernel"),
         };
         self.error(item.span(), format!("a kernel can't have {what} inside of it"), help)

@@ -10,44 +10,71 @@ use syn::{ExprCall, Path};
 use tile_ir::DType;
 
 impl Lowering {
-    pub(super) fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
-        let (span, text) = (call.func.span(), path_text(path));
-        let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
-        if let Some(owner) = &owner
-            && let Some(help) = names::help_of_type(owner)
-        {
-            return self.error(span, format!("`{owner}::{name}` isn't a function of kernels"), help);
+    pub(super) fn unknown_function(&mut self, path: &Path, call: &ExprCall) -> Lowered<Val> {
+        let unknown = Unknown::of(path, "this kernel");
+        let diagnostic = Diagnostic::new(call.func.span(), unknown.message).help(unknown.help);
+        if !unknown.may_be_elsewhere {
+            return self.report(diagnostic);
         }
-        if let Some(owner) = &owner
-            && (DType::from_rust_name(owner).is_some() || names::is_of_standard_library(path))
-        {
-            let help = names::help_of_standard(owner, name);
-            return self.error(span, format!("`{text}` isn't a function of kernels"), &help);
+        // What a function of another module calls is not to be found from here.
+        self.report(diagnostic.missing(path, self.text.is_elsewhere))
+    }
+}
+
+/// What a message says of a function that a kernel or a function, the one who sees, doesn't find.
+pub(crate) struct Unknown {
+    pub(crate) message: String,
+    pub(crate) help: String,
+    /// Whether there may be a function of this name in another module.
+    may_be_elsewhere: bool,
+}
+
+impl Unknown {
+    pub(crate) fn of(path: &Path, seer: &str) -> Unknown {
+        let text = path_text(path);
+        let mut names = path.segments.iter().rev().map(|segment| segment.ident.to_string());
+        let (name, owner) = (names.next().unwrap_or_default(), names.next());
+        if let Some((written, help)) = of_rust(path, &name, owner.as_deref()) {
+            let message = format!("`{written}` isn't a function of kernels");
+            return Unknown { message, help, may_be_elsewhere: false };
         }
-        if let Some(help) = help_of_rust(owner.as_deref(), name) {
-            return self.error(span, format!("`{text}` isn't a function of kernels"), &help);
-        }
-        let near = names::help_of_function(name);
-        if names::is_foreign(owner.as_deref(), name) {
-            let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
-            return self.error(span, format!("`{name}` isn't a function of kernels"), help);
-        }
-        if names::is_standard_macro(path) {
-            let help = near.unwrap_or_else(|| format!("`{name}` is a macro of Rust; a function of yours with this name is called by its path, `module::{name}(…)`"));
-            return self.error(span, format!("`{name}` isn't a function of kernels"), &help);
-        }
-        let help = match near {
+        let help = match names::help_of_function(&name) {
             Some(near) if near.ends_with('?') => format!("{near} A function of yours needs `#[tile_fn]`"),
             Some(near) => format!("{near}; a function of yours needs `#[tile_fn]`"),
             None => format!(
                 "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`: write that above `{text}`, if it is yours"
             ),
         };
-        let message = format!("`{text}` isn't a function that this kernel sees");
-        let diagnostic = Diagnostic::new(span, message).help(help);
-        // What a function of another module calls is not to be found from here.
-        self.report(diagnostic.missing(path, self.text.is_elsewhere))
+        let message = format!("`{text}` isn't a function that {seer} sees");
+        Unknown { message, help, may_be_elsewhere: true }
     }
+}
+
+/// A function of Rust or another language as a message names it, and what to write instead.
+fn of_rust(path: &Path, name: &str, owner: Option<&str>) -> Option<(String, String)> {
+    let text = path_text(path);
+    if let Some(owner) = owner
+        && let Some(help) = names::help_of_type(owner)
+    {
+        return Some((format!("{owner}::{name}"), help.to_owned()));
+    }
+    if let Some(owner) = owner
+        && (DType::from_rust_name(owner).is_some() || names::is_of_standard_library(path))
+    {
+        return Some((text, names::help_of_standard(owner, name)));
+    }
+    if let Some(help) = help_of_rust(owner, name) {
+        return Some((text, help));
+    }
+    let near = names::help_of_function(name);
+    if names::is_foreign(owner, name) {
+        let help = near.unwrap_or_else(|| "the functions of kernels are those of `tile::prelude`".to_owned());
+        return Some((name.to_owned(), help));
+    }
+    names::is_standard_macro(path).then(|| {
+        let help = near.unwrap_or_else(|| format!("`{name}` is a macro of Rust; a function of yours with this name is called by its path, `module::{name}(…)`"));
+        (name.to_owned(), help)
+    })
 }
 
 /// What to write instead of what Rust's types have: variants, constructors and other functions of a type.

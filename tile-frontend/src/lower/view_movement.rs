@@ -5,7 +5,7 @@ use super::calls::Arguments;
 use super::operators::as_dim;
 use super::{Lowered, Lowering};
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Val, Windowed};
 use syn::ExprMethodCall;
 use tile_ir::types::TensorType;
 use tile_ir::view::{TensorMovement, Windows};
@@ -48,7 +48,8 @@ impl Lowering {
         };
         let mut operands = vec![tensor];
         if Windows::are_made_by(&movement, ty) {
-            return self.moved_windows(tensor, &Windows::of(ty), &movement, call).map(Some);
+            let windowed = Windowed { tensor, windows: Windows::of(ty), selected: Vec::new() };
+            return self.moved_windows(&windowed, &movement, &arguments, call).map(Some);
         }
         if matches!(movement, TensorMovement::Select { .. }) {
             operands.push(self.selected_index(&arguments.values[1], arguments.spans[1])?);
@@ -61,12 +62,13 @@ impl Lowering {
     /// A method that moves windows over a margin; `None` where it isn't one.
     pub(super) fn movement_of_windows(
         &mut self,
-        tensor: ValueId,
-        windows: &Windows,
+        windowed: &Windowed,
         call: &ExprMethodCall,
     ) -> Lowered<Option<Val>> {
-        match self.called_movement(windows.extents().len(), call)? {
-            Some((movement, _)) => self.moved_windows(tensor, windows, &movement, call).map(Some),
+        match self.called_movement(windowed.windows.extents().len(), call)? {
+            Some((movement, arguments)) => {
+                self.moved_windows(windowed, &movement, &arguments, call).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -101,7 +103,7 @@ impl Lowering {
         let message = format!("the index of `select` is computed {place}, and views are made before it");
         let help = format!(
             "compute the index before {before}, or keep the axis: tiles of a view with extent 1 along it are loaded \
-             at any index, and so are elements by `gather`"
+             at any index, and so are elements by `gather`; the counter of `for k in [0, 1, 2]` is known"
         );
         self.error(span, message, &help)
     }

@@ -1,7 +1,7 @@
 //! Extents of tensors, and conditions on them.
 
 use super::Parser;
-use crate::extent::operation;
+use crate::extent::{OPERATIONS, operation};
 use crate::rewrite::predicate;
 use crate::span::{Span, Spanned};
 use quote::ToTokens;
@@ -32,8 +32,10 @@ impl Parser<'_> {
     }
 
     fn bad_extent(&mut self, span: Span) -> Option<Dim> {
-        let help = "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{ expression }`";
-        self.error(span, "this isn't an extent", help);
+        let help = format!(
+            "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{{ expression }}` of these with {OPERATIONS}"
+        );
+        self.error(span, "this isn't an extent", &help);
         None
     }
 
@@ -126,7 +128,15 @@ impl Parser<'_> {
                 let left = self.extent_expression(generics, left);
                 let right = self.extent_expression(generics, right);
                 let made = function(&left?, &right?);
-                made.or_else(|| self.bad_extent(expression.span()))
+                if made.is_none() {
+                    let help = "make the extent a const parameter of its own, `const N: usize`";
+                    self.error(
+                        expression.span(),
+                        "an extent is shifted by a number that is known here",
+                        help,
+                    );
+                }
+                made
             }
         }
     }

@@ -85,12 +85,12 @@ impl Verifier<'_> {
             }
         }
         for size in sizes {
-            if !self.bound.contains(&size) {
-                self.error_with_help(
-                    loc,
-                    format!("nothing binds the run-time size `{size}`"),
-                    "a run-time size must be the whole extent of some argument's axis",
+            // It is said once.
+            if self.bound.insert(size.clone()) {
+                let help = format!(
+                    "a run-time size must be the whole extent of some argument's axis: an extent such as `{{ {size} + 1 }}` gets a name of its own, `more`, and `{size}` is written `more - 1`"
                 );
+                self.error_with_help(loc, format!("nothing binds the run-time size `{size}`"), help);
             }
         }
     }

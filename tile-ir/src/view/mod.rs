@@ -12,7 +12,7 @@ pub mod windows;
 pub use argument::{ArgumentLayout, GivenTensor};
 pub use movement::TensorMovement;
 pub use requirement::Requirement;
-pub use windows::Windows;
+pub use windows::{PlacedWindows, Windows};
 
 use crate::dim::{Dim, DimError};
 use crate::kernel::{Kernel, ValueId};

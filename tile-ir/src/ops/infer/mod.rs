@@ -16,7 +16,7 @@ mod tiles;
 
 pub use contract::mma_accumulators;
 
-use super::{Domain, Op, ScatterMode};
+use super::{BinaryOp, Domain, Op, ScatterMode};
 use crate::analysis::Facts;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -184,10 +184,42 @@ fn tile_operand<'a>(op: &Op, operands: &'a [Type], i: usize) -> Inferred<&'a Til
         .ok_or_else(|| TypeError::new(format!("`{}` needs a tile, not {}", op.spelling(), operands[i])).at(i))
 }
 
+/// Whether an op may be meant of the bits of what it is given.
+fn is_of_bits(op: &Op) -> bool {
+    matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Reduce { .. })
+}
+
+/// What is written where an op doesn't accept a format.
+fn help_of_domain(op: &Op, domain: Domain, found: DType) -> String {
+    let of_floats = match op {
+        Op::Binary(BinaryOp::RemEuclid) => Some("`select(r < 0.0, r + abs(b), r)`, with `let r = a % b;`"),
+        Op::Binary(BinaryOp::DivFloor) => Some("`floor(a / b)`"),
+        Op::Binary(BinaryOp::DivCeil) => Some("`ceil(a / b)`"),
+        Op::Binary(BinaryOp::SaturatingAdd) => Some("`a + b`"),
+        Op::Binary(BinaryOp::SaturatingSub) => Some("`a - b`"),
+        Op::Binary(BinaryOp::SaturatingMul) => Some("`a * b`"),
+        _ => None,
+    };
+    match (of_floats, domain) {
+        (Some(written), _) if found.is_float() => format!("of floats it is {written}"),
+        (_, Domain::Int | Domain::IntOrBool) if found.is_float() && is_of_bits(op) => {
+            let bits = found.bits();
+            format!("convert it: `.cast::<i32>()`, or take its bits: `.bitcast::<u{bits}>()`")
+        }
+        (_, Domain::Float | Domain::F32) => {
+            "convert it: `.cast::<f32>()`, or `as f32` of a scalar".to_owned()
+        }
+        (_, Domain::U64) => "convert it: `.cast::<u64>()`, or `as u64` of a scalar".to_owned(),
+        (_, Domain::Bool) => "compare it: `x != 0`".to_owned(),
+        _ => "convert it: `.cast::<i32>()`, or `as i32` of a scalar".to_owned(),
+    }
+}
+
 fn check_domain(op: &Op, domain: Domain, elem: &Elem, operand: usize) -> Inferred<()> {
     match elem.known() {
         Some(dtype) if !domain.accepts(dtype) => {
             Err(TypeError::new(format!("`{}` needs {}, not {dtype}", op.spelling(), domain.describe()))
+                .help(help_of_domain(op, domain, dtype))
                 .at(operand))
         }
         _ => Ok(()),
