@@ -1,5 +1,7 @@
 //! Grids: where a block is, and how many there are.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 use super::check_exact;
 use tile::prelude::*;
 
@@ -94,5 +96,32 @@ fn extents_and_conditions_have_it_too() {
         let mut y = Tensor::zeros(&device, [1]).unwrap();
         let message = diagonal(&column, &mut y).launch().unwrap_err().to_string();
         assert!(message.contains("needs `m.min(n) >= 2`"), "{message}");
+    }
+}
+
+/// A block for each pair of elements, which count themselves.
+#[tile_kernel(grid = [m, n])]
+fn pairs(x: &Tensor<f32, m>, y: &Tensor<f32, n>, count: &mut Tensor<i32, 1>) {
+    let (x, y) = (x.partition_view([1]), y.partition_view([1]));
+    let pair = x.load([block_id(0)]) + y.load([block_id(1)]);
+    count.atomic_view().fetch_add([0], pair.sum(0).item() as i32, Relaxed, DeviceScope);
+}
+
+/// Tensors that repeat an element are as long as one likes, and grids of them may have more blocks than numbers count.
+#[test]
+fn a_grid_that_nobody_can_count_is_refused() {
+    for (device, name) in super::devices() {
+        let one = Tensor::from_slice(&device, &[1.0f32], [1]).unwrap();
+        let mut count = Tensor::zeros(&device, [1]).unwrap();
+        let long = one.expand([1i64 << 40]).unwrap();
+        let error = pairs(&long, &long, &mut count).launch().unwrap_err();
+        assert_eq!(
+            error.reason().to_string(),
+            "the grid of kernel `pairs` is [1099511627776, 1099511627776], more blocks than can be counted; launch it on \
+             parts of its tensors",
+            "{name}"
+        );
+        pairs(&one.expand([3]).unwrap(), &one.expand([2]).unwrap(), &mut count).launch().unwrap();
+        assert_eq!(count.to_vec().unwrap(), [12], "{name}");
     }
 }

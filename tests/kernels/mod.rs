@@ -20,6 +20,7 @@ mod decoding;
 mod detection;
 mod elementwise;
 mod exits;
+mod extremes;
 mod functions;
 mod generics;
 mod grids;

@@ -92,3 +92,53 @@ fn a_device_of_no_target_is_refused() {
     assert_eq!((device.name(), device.to_string()), ("simulated:gfx942".into(), "simulated:gfx942".into()));
     assert!(device == Device::simulated("gfx942").unwrap() && device != Device::simulated("sm_80").unwrap());
 }
+
+#[tile_kernel]
+fn copied(a: &Tensor<bf16, m, k>, b: &Tensor<bf16, k, n>, c: &mut Tensor<f32, m, n>) {
+    let a = a.partition_view([64, 64]);
+    let b = b.partition_view([64, 64]);
+    let mut c = c.partition_view_mut([64, 64]);
+    let [i, j] = c.index();
+    let mut sum = Tile::zeros([64, 64]);
+    for p in 0..a.tiles(1) {
+        sum = mma(a.load_masked([i, p]), b.load_masked([p, j]), sum);
+    }
+    c.store_masked(sum);
+}
+
+/// A part that begins two bytes behind a multiple of 16 is described to the code as on a GPU: no tensor map begins there.
+#[test]
+fn parts_that_begin_anywhere_are_multiplied_on_every_target() {
+    let [m, n, k] = [40, 48, 64];
+    let (a, b) = (numbers::<bf16>(m * (k + 8), 1), numbers::<bf16>(k * n, 2));
+    let element =
+        |i: usize, j: usize| (0..k).map(|p| a[i * (k + 8) + p + 1].to_f32() * b[p * n + j].to_f32()).sum();
+    let expected: Vec<f32> = (0..m * n).map(|at| element(at / n, at % n)).collect();
+    for target in ["sm_80", "sm_90a", "gfx942"] {
+        let device = Device::simulated(target).unwrap();
+        let a = Tensor::from_slice(&device, &a, [m, k + 8]).unwrap();
+        let b = Tensor::from_slice(&device, &b, [k, n]).unwrap();
+        let mut c = Tensor::zeros(&device, [m, n]).unwrap();
+        copied(&a.slice((.., 1..k + 1)).unwrap(), &b, &mut c).launch().unwrap();
+        assert_eq!(c.to_vec().unwrap(), expected, "{target}");
+    }
+}
+
+/// More elements along an axis than a driver's tensor maps can count.
+#[test]
+fn a_tensor_that_no_tensor_map_is_of_is_an_error() {
+    let (device, k) = (Device::simulated("sm_90a").unwrap(), 1 << 33);
+    // SAFETY: there are no such elements, but the launch is refused before anything is read.
+    let huge = |shape: [usize; 2]| unsafe { Tensor::<bf16>::from_raw(&device, 1 << 20, shape) }.unwrap();
+    let (a, b) = (huge([64, k]), huge([k, 64]));
+    let mut c = Tensor::zeros(&device, [64, 64]).unwrap();
+    let error = copied(&a, &b, &mut c).launch().unwrap_err();
+    assert!(matches!(error.reason(), Error::TensorMap(_)), "{error}");
+    assert!(
+        error.to_string().starts_with(
+            "kernel `copied` can't copy boxes of `a`: its axis 0 (from the innermost) has 8589934592 elements, where 1 to \
+             2³¹ − 1 are possible; launch it on parts\n  --> tests/kernels/simulated.rs:"
+        ),
+        "{error}"
+    );
+}

@@ -1,6 +1,6 @@
 //! Why a kernel can't be compiled for a target, or be run by the executor.
 
-use crate::simt::Fault;
+use crate::simt::RunError;
 use tile_ir::Loc;
 use tile_ir::abi::BindError;
 
@@ -68,9 +68,9 @@ pub enum Error {
     /// Arguments that don't fit the kernel that they are to be run with.
     #[error(transparent)]
     Arguments(#[from] BindError),
-    /// The kernel did something that it mustn't.
+    /// A run on simulated threads that ended early.
     #[error(transparent)]
-    Fault(#[from] Fault),
+    Run(#[from] RunError),
 }
 
 fn place(loc: Loc) -> String {

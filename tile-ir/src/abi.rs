@@ -250,6 +250,16 @@ pub enum BindError {
         /// Its tiles per axis.
         second: Vec<usize>,
     },
+    /// A grid of more blocks than a number has room for.
+    #[error(
+        "the grid of kernel `{kernel}` is {grid:?}, more blocks than can be counted; launch it on parts of its tensors"
+    )]
+    Blocks {
+        /// The kernel.
+        kernel: Box<str>,
+        /// Blocks per axis.
+        grid: Vec<usize>,
+    },
     /// Sizes that a view, or a load or store without a mask, doesn't fit.
     #[error("kernel `{kernel}`{place}: {problem}")]
     Check {

@@ -14,6 +14,7 @@ use crate::dtype::{Class, DType};
 use crate::ops::fused;
 use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
 use crate::round::{Rounding, decode, encode, round};
+use tile_layout::shape::Lines;
 use tile_layout::{element_count, multi_index};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
@@ -368,24 +369,18 @@ impl Array {
     pub fn reduce(&self, op: ReduceOp, axis: usize) -> Array {
         let combine = op.combine();
         let dtype = self.dtype;
-        let extent = self.shape[axis];
-        let inner: usize = self.shape[axis + 1..].iter().product();
-        let outer: usize = self.shape[..axis].iter().product();
-        let line = |result: usize| {
-            let start = result / inner * extent * inner + result % inner;
-            (0..extent).map(move |k| start + k * inner)
-        };
+        let lines = Lines::of(&self.shape, axis);
         let verified = "verified: a tile axis is not empty";
         let elements = match &self.elements {
             Elements::Float(values) => {
                 let f = combine.float();
-                let lines = (0..outer * inner).map(|r| line(r).map(|i| values[i]).reduce(f).expect(verified));
-                Elements::Float(lines.map(|x| round_float(dtype, x)).collect())
+                let folded = |line| lines.positions(line).map(|i| values[i]).reduce(f).expect(verified);
+                Elements::Float((0..lines.count()).map(|line| round_float(dtype, folded(line))).collect())
             }
             Elements::Int(values) => {
                 let f = |x, y| wrap_int(dtype, combine.int()(x, y, dtype));
-                let lines = (0..outer * inner).map(|r| line(r).map(|i| values[i]).reduce(f).expect(verified));
-                Elements::Int(lines.collect())
+                let folded = |line| lines.positions(line).map(|i| values[i]).reduce(f).expect(verified);
+                Elements::Int((0..lines.count()).map(folded).collect())
             }
         };
         let mut shape = self.shape.clone();

@@ -1,4 +1,4 @@
-//! Extents of dense row-major arrays: strides, linear indices, broadcasting.
+//! Extents of dense row-major arrays: strides, linear indices, lines along an axis, broadcasting.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -50,6 +50,61 @@ pub fn multi_index(mut linear: usize, extents: &[usize]) -> Vec<usize> {
         linear /= extents[axis];
     }
     index
+}
+
+/// The lines of a dense row-major array along an axis: what a fold, a scan or a sort goes along, one after the other.
+///
+/// ```
+/// use tile_layout::shape::Lines;
+/// let lines = Lines::of(&[2, 3, 4], 1);
+/// assert_eq!((lines.count(), lines.extent), (8, 3));
+/// assert!(lines.positions(5).eq([13, 17, 21]));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The product of the extents before the axis.
+    pub outer: usize,
+    /// Elements of a line.
+    pub extent: usize,
+    /// The product of the extents behind the axis: how far apart a line's elements are.
+    pub inner: usize,
+}
+
+impl Lines {
+    /// The lines of these extents along an axis.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::shape::Lines::of(&[5, 7], 0).inner, 7);
+    /// ```
+    pub fn of(extents: &[usize], axis: usize) -> Lines {
+        Lines {
+            outer: extents[..axis].iter().product(),
+            extent: extents[axis],
+            inner: extents[axis + 1..].iter().product(),
+        }
+    }
+
+    /// How many lines there are.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::shape::Lines::of(&[5, 7], 0).count(), 7);
+    /// ```
+    pub fn count(self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// The positions of a line's elements.
+    ///
+    /// ```
+    /// assert!(tile_layout::shape::Lines::of(&[2, 3], 1).positions(1).eq([3, 4, 5]));
+    /// ```
+    pub fn positions(self, line: usize) -> impl Iterator<Item = usize> {
+        let start = line / self.inner * self.extent * self.inner + line % self.inner;
+        (0..self.extent).map(move |k| start + k * self.inner)
+    }
 }
 
 /// The common shape of two shapes of one rank, where axes of extent 1 repeat; `None` where there is none.

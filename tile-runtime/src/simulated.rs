@@ -69,7 +69,7 @@ pub(crate) use code::SimulatedCode;
 #[cfg(feature = "jit")]
 mod code {
     use super::{Error, Result, TargetDesc};
-    use tile_codegen::simt::{self, SimtKernel};
+    use tile_codegen::simt::{self, RunError, SimtKernel};
     use tile_ir::Instance;
     use tile_ir::abi::Bound;
     use tile_layout::multi_index;
@@ -107,16 +107,19 @@ mod code {
         /// The slots are what the kernel's ABI says, of tensors that nobody else uses meanwhile.
         ///
         /// # Errors
-        /// [`Error::Simulation`] with the first fault.
+        /// [`Error::Simulation`] with the first fault, [`Error::TensorMap`] for a tensor that the GPU couldn't copy.
         pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], bound: &Bound) -> Result<()> {
             // SAFETY: the caller vouches for the slots.
             let run = unsafe { self.code.run(slots, bound.blocks() as u64) };
-            run.map(drop).map_err(|fault| Error::Simulation {
-                kernel: kernel.to_owned(),
-                target: self.target.name,
-                block: multi_index(fault.block as usize, &bound.grid),
-                place: fault.place.in_file(&self.file),
-                problem: format!("thread {}: {}", fault.thread, fault.problem),
+            run.map(drop).map_err(|error| match error {
+                RunError::TensorMap(error) => Error::TensorMap(error),
+                RunError::Fault(fault) => Error::Simulation {
+                    kernel: kernel.to_owned(),
+                    target: self.target.name,
+                    block: multi_index(fault.block as usize, &bound.grid),
+                    place: fault.place.in_file(&self.file),
+                    problem: format!("thread {}: {}", fault.thread, fault.problem),
+                },
             })
         }
     }

@@ -1,19 +1,16 @@
-//! A thin layer over inkwell's builder: one short infallible method per instruction, and structured loops.
+//! A thin layer over inkwell's builder: one short infallible method per instruction. Loops and branches are in `control`.
 //!
 //! inkwell's builder fails only when it isn't positioned or operand types differ. Both are bugs of an
 //! emitter, so they are panics here. Floating-point instructions carry no fast-math flags: results are
 //! those of IEEE 754 unless an emitter asks for a fused multiply-add.
 
 use super::fold;
-use super::hint::LoopHint;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
-use inkwell::values::{
-    BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue,
-};
+use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -102,7 +99,7 @@ pub(crate) struct Ir<'c> {
 }
 
 /// The instruction that was asked for, or the bug that prevented it.
-fn built<T>(result: Result<T, BuilderError>) -> T {
+pub(super) fn built<T>(result: Result<T, BuilderError>) -> T {
     result.unwrap_or_else(|error| panic!("emitters position the builder and match operand types: {error}"))
 }
 
@@ -411,129 +408,6 @@ impl<'c> Ir<'c> {
         built(self.builder.build_call(function, &args, "")).try_as_basic_value().basic()
     }
 
-    /// The function that is being emitted.
-    pub(crate) fn function(&self) -> FunctionValue<'c> {
-        let block = self.builder.get_insert_block().expect("the builder is positioned");
-        block.get_parent().expect("a block belongs to a function")
-    }
-
-    pub(crate) fn new_block(&self, name: &str) -> inkwell::basic_block::BasicBlock<'c> {
-        self.context.append_basic_block(self.function(), name)
-    }
-
-    pub(crate) fn branch(&self, to: inkwell::basic_block::BasicBlock<'c>) -> InstructionValue<'c> {
-        built(self.builder.build_unconditional_branch(to))
-    }
-
-    pub(crate) fn branch_if(
-        &self,
-        condition: IntValue<'c>,
-        then: inkwell::basic_block::BasicBlock<'c>,
-        otherwise: inkwell::basic_block::BasicBlock<'c>,
-    ) {
-        built(self.builder.build_conditional_branch(condition, then, otherwise));
-    }
-
-    /// `for i in start..end step step`, unsigned, carrying values; `body` gives their next ones.
-    pub(crate) fn for_loop(
-        &self,
-        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        initial: &[Value<'c>],
-        body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
-    ) -> Vec<Value<'c>> {
-        self.hinted_loop((start, end, step), LoopHint::Free, initial, body)
-    }
-
-    /// [`Self::for_loop`] with a word to the optimiser.
-    pub(crate) fn hinted_loop(
-        &self,
-        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        hint: LoopHint,
-        initial: &[Value<'c>],
-        body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
-    ) -> Vec<Value<'c>> {
-        let entry = self.builder.get_insert_block().expect("the builder is positioned");
-        let (header, inside, after) =
-            (self.new_block("loop"), self.new_block("body"), self.new_block("after"));
-        self.branch(header);
-        self.builder.position_at_end(header);
-        let counter = built(self.builder.build_phi(start.get_type(), "i"));
-        let carried: Vec<_> =
-            initial.iter().map(|value| built(self.builder.build_phi(value.get_type(), ""))).collect();
-        let values: Vec<Value<'c>> = carried.iter().map(|phi| phi.as_basic_value()).collect();
-        let i = counter.as_basic_value().into_int_value();
-        self.branch_if(self.icmp(IntPredicate::ULT, i, end), inside, after);
-        self.builder.position_at_end(inside);
-        let next = body(i, &values);
-        let last = self.builder.get_insert_block().expect("the builder is positioned");
-        counter.add_incoming(&[(&start, entry), (&self.add(i, step), last)]);
-        for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
-            phi.add_incoming(&[(first, entry), (next, last)]);
-        }
-        self.hint(self.branch(header), hint);
-        self.builder.position_at_end(after);
-        values
-    }
-
-    /// A loop that runs while a condition holds, carrying values: `first` decides on the first iteration, then
-    /// what `body` gives along with the next values.
-    pub(crate) fn while_loop(
-        &self,
-        first: IntValue<'c>,
-        initial: &[Value<'c>],
-        body: impl FnOnce(&[Value<'c>]) -> (IntValue<'c>, Vec<Value<'c>>),
-    ) -> Vec<Value<'c>> {
-        let entry = self.builder.get_insert_block().expect("the builder is positioned");
-        let (header, inside, after) =
-            (self.new_block("while"), self.new_block("body"), self.new_block("after"));
-        self.branch(header);
-        self.builder.position_at_end(header);
-        let condition = built(self.builder.build_phi(first.get_type(), "go"));
-        let carried: Vec<_> =
-            initial.iter().map(|value| built(self.builder.build_phi(value.get_type(), ""))).collect();
-        let values: Vec<Value<'c>> = carried.iter().map(|phi| phi.as_basic_value()).collect();
-        self.branch_if(condition.as_basic_value().into_int_value(), inside, after);
-        self.builder.position_at_end(inside);
-        let (again, next) = body(&values);
-        let last = self.builder.get_insert_block().expect("the builder is positioned");
-        condition.add_incoming(&[(&first, entry), (&again, last)]);
-        for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
-            phi.add_incoming(&[(first, entry), (next, last)]);
-        }
-        self.branch(header);
-        self.builder.position_at_end(after);
-        values
-    }
-
-    /// A loop that is left inside a turn: where `body` calls the function that it is given, and the condition holds. It
-    /// gives the values of the next turn. What was defined in a turn up to there can be used after the loop.
-    pub(crate) fn loop_left_inside(
-        &self,
-        hint: LoopHint,
-        initial: &[Value<'c>],
-        body: impl FnOnce(&[Value<'c>], &dyn Fn(IntValue<'c>)) -> Vec<Value<'c>>,
-    ) {
-        let entry = self.builder.get_insert_block().expect("the builder is positioned");
-        let (inside, after) = (self.new_block("loop"), self.new_block("after"));
-        self.branch(inside);
-        self.builder.position_at_end(inside);
-        let carried: Vec<_> =
-            initial.iter().map(|value| built(self.builder.build_phi(value.get_type(), ""))).collect();
-        let values: Vec<Value<'c>> = carried.iter().map(|phi| phi.as_basic_value()).collect();
-        let leave_if = |is_last| {
-            let rest = self.new_block("rest");
-            self.branch_if(is_last, after, rest);
-            self.builder.position_at_end(rest);
-        };
-        let next = body(&values, &leave_if);
-        let last = self.builder.get_insert_block().expect("the builder is positioned");
-        for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
-            phi.add_incoming(&[(first, entry), (next, last)]);
-        }
-        self.hint(self.branch(inside), hint);
-        self.builder.position_at_end(after);
-    }
-
     /// The multi-index of a position in a row-major space: the last axis counts fastest.
     pub(crate) fn delinearize(&self, position: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
         let mut rest = position;
@@ -544,50 +418,6 @@ impl<'c> Ir<'c> {
         }
         index[0] = rest;
         index
-    }
-
-    /// Two branches that give values of the same types.
-    pub(crate) fn if_else(
-        &self,
-        condition: IntValue<'c>,
-        then: impl FnOnce() -> Vec<Value<'c>>,
-        otherwise: impl FnOnce() -> Vec<Value<'c>>,
-    ) -> Vec<Value<'c>> {
-        let (yes, no, after) = (self.new_block("then"), self.new_block("else"), self.new_block("after"));
-        self.branch_if(condition, yes, no);
-        let branch = |block, values: &mut dyn FnMut() -> Vec<Value<'c>>| {
-            self.builder.position_at_end(block);
-            let values = values();
-            let last = self.builder.get_insert_block().expect("the builder is positioned");
-            self.branch(after);
-            (values, last)
-        };
-        let (mut then, mut otherwise) = (Some(then), Some(otherwise));
-        let mut run_then = || then.take().map(|f| f()).unwrap_or_default();
-        let mut run_otherwise = || otherwise.take().map(|f| f()).unwrap_or_default();
-        let (a, a_block) = branch(yes, &mut run_then);
-        let (b, b_block) = branch(no, &mut run_otherwise);
-        self.builder.position_at_end(after);
-        a.iter()
-            .zip(&b)
-            .map(|(x, y)| {
-                let phi = built(self.builder.build_phi(x.get_type(), ""));
-                phi.add_incoming(&[(x, a_block), (y, b_block)]);
-                phi.as_basic_value()
-            })
-            .collect()
-    }
-
-    /// A branch without values.
-    pub(crate) fn if_then(&self, condition: IntValue<'c>, then: impl FnOnce()) {
-        self.if_else(
-            condition,
-            || {
-                then();
-                Vec::new()
-            },
-            Vec::new,
-        );
     }
 }
 

@@ -16,29 +16,7 @@ use tile_ir::gpu::Buffer;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{ReduceOp, ScanMode};
 use tile_ir::{DType, Op, OpId, RegionId, ValueId};
-
-/// The lines of a tile along an axis.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lines {
-    outer: u64,
-    extent: u64,
-    /// How far apart a line's elements are.
-    pub(super) inner: u64,
-}
-
-impl Lines {
-    pub(super) fn of(shape: &[u64], axis: usize) -> Lines {
-        Lines {
-            outer: shape[..axis].iter().product(),
-            extent: shape[axis],
-            inner: shape[axis + 1..].iter().product(),
-        }
-    }
-
-    fn count(self) -> u64 {
-        self.outer * self.inner
-    }
-}
+use tile_layout::shape::Lines;
 
 /// Is given an element's place, what was folded before it, and with it.
 type Visit<'f, 'c> = dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]) + 'f;
@@ -56,6 +34,12 @@ struct Fold<'f, 'c> {
 }
 
 impl<'c> Emitter<'_, 'c> {
+    /// The lines of a tile along an axis.
+    pub(super) fn lines(&self, tile: ValueId, axis: usize) -> Lines {
+        let shape: Vec<usize> = self.shape(tile).iter().map(|&extent| extent as usize).collect();
+        Lines::of(&shape, axis)
+    }
+
     /// A region of leaf ops of scalars, which may differ between threads.
     fn leaf_region(&self, region: RegionId, arguments: &[Value<'c>]) -> Vec<Value<'c>> {
         let region = self.instance.region(region);
@@ -82,7 +66,7 @@ impl<'c> Emitter<'_, 'c> {
         let buffers = self.share_all(op, tiles);
         let fragments = {
             let fold = Fold {
-                lines: Lines::of(&self.shape(tiles[0]), axis),
+                lines: self.lines(tiles[0], axis),
                 buffers,
                 formats: tiles.iter().map(|&tile| self.dtype(tile)).collect(),
                 starts: starts.iter().map(|&start| self.scalar(start)).collect(),
@@ -110,7 +94,7 @@ impl<'c> Emitter<'_, 'c> {
         let partial = kind.partial(self.dtype(tile));
         let buffers = self.share_all(op, &data.operands);
         let fold = Fold {
-            lines: Lines::of(&self.shape(tile), axis),
+            lines: self.lines(tile, axis),
             buffers,
             formats: vec![partial],
             starts: vec![self.ir.literal(kind.scan_start(partial, mode), partial)],
@@ -132,8 +116,9 @@ impl<'c> Emitter<'_, 'c> {
     /// Where a line's elements start; they are `inner` apart.
     pub(super) fn line_start(&self, lines: Lines, line: IntValue<'c>) -> IntValue<'c> {
         let ir = self.ir;
-        let outer = quotient(ir, line, lines.inner);
-        ir.add(ir.mul(outer, self.i32(lines.extent * lines.inner)), remainder(ir, line, lines.inner))
+        let (extent, inner) = (lines.extent as u64, lines.inner as u64);
+        let outer = quotient(ir, line, inner);
+        ir.add(ir.mul(outer, self.i32(extent * inner)), remainder(ir, line, inner))
     }
 
     /// Folds one line, visiting each element.
@@ -145,10 +130,11 @@ impl<'c> Emitter<'_, 'c> {
         visit: &Visit<'_, 'c>,
     ) -> Vec<Value<'c>> {
         let (ir, start) = (self.ir, self.line_start(fold.lines, line));
-        let bounds = (self.i32(0), self.i32(fold.lines.extent), self.i32(1));
+        let (extent, inner) = (fold.lines.extent as u64, fold.lines.inner as u64);
+        let bounds = (self.i32(0), self.i32(extent), self.i32(1));
         ir.for_loop(bounds, &fold.starts, |step, folded| {
-            let k = if reverse { ir.sub(self.i32(fold.lines.extent - 1), step) } else { step };
-            let place = ir.add(start, ir.mul(k, self.i32(fold.lines.inner)));
+            let k = if reverse { ir.sub(self.i32(extent - 1), step) } else { step };
+            let place = ir.add(start, ir.mul(k, self.i32(inner)));
             let elements = fold
                 .buffers
                 .iter()
@@ -191,7 +177,7 @@ impl<'c> Emitter<'_, 'c> {
                 self.write_shared(buffer, place, ir.cast(format, buffer.dtype, value));
             }
         };
-        self.deal(fold.lines.count(), |line| drop(self.along_line(fold, line, mode.reverse, &keep)));
+        self.deal(fold.lines.count() as u64, |line| drop(self.along_line(fold, line, mode.reverse, &keep)));
     }
 
     /// Op [`Op::Histogram`].

@@ -9,7 +9,6 @@
 
 use super::coordinates::{both, product, quotient, remainder};
 use super::fragment::Fragment;
-use super::lines::Lines;
 use super::network::{Network, Reach};
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
@@ -19,6 +18,7 @@ use std::cell::Cell;
 use tile_ir::gpu::{Buffer, Sorting};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, ValueId};
+use tile_layout::shape::Lines;
 
 /// Places that one instruction writes at most.
 const MOST_PLACES: u64 = 4;
@@ -39,8 +39,8 @@ impl<'c> Emitter<'_, 'c> {
         let (tile, sorting) = (data.operands[0], self.scheduled.sorting(data));
         let buffers = self.share_all(op, &[tile]);
         let [source, places, exchanged @ ..] = buffers else { unreachable!("a sort asks for two buffers") };
-        let lines = Lines::of(&self.shape(tile), axis);
-        let kept = Lines::of(&self.shape(data.results[0]), axis);
+        let lines = self.lines(tile, axis);
+        let kept = self.lines(data.results[0], axis);
         let has_turns = sorting.lines > sorting.at_once;
         let turn = |first: IntValue<'c>| {
             let part = self.part_of_line(&sorting, first);
@@ -115,7 +115,7 @@ impl<'c> Emitter<'_, 'c> {
             let exists = (first + sorting.threads > sorting.extent)
                 .then(|| ir.icmp(IntPredicate::ULT, place, self.i32(sorting.extent)));
             let read = exists.map_or(place, |exists| ir.select_int(exists, place, self.i32(0)));
-            let element = self.read_shared(source, ir.add(start, product(ir, read, lines.inner)));
+            let element = self.read_shared(source, ir.add(start, product(ir, read, lines.inner as u64)));
             let key = self.key(sorting, ir.order_of(source.dtype, descending, element), place);
             exists.map_or(key, |exists| ir.select_int(exists, key, beyond))
         };
@@ -159,7 +159,7 @@ impl<'c> Emitter<'_, 'c> {
                 false if sorting.kept == sorting.keys * sorting.threads => None,
                 false => Some(ir.icmp(IntPredicate::ULT, rank, self.i32(sorting.kept))),
             };
-            let address = self.shared_pointer(places, ir.add(start, product(ir, rank, kept.inner)));
+            let address = self.shared_pointer(places, ir.add(start, product(ir, rank, kept.inner as u64)));
             let values: Vec<Value<'c>> = keys.iter().map(|&key| self.place_of(sorting, key).into()).collect();
             let write = || ir.store_group(address, DType::I32, &values);
             self.where_it_holds(both(ir, answers, is_kept), write);

@@ -44,7 +44,7 @@ impl SimtKernel {
     /// Runs every block on arrays, one per argument (scalars have rank 0); mutable tensors are updated in place.
     ///
     /// # Errors
-    /// [`Error::Arguments`] where the shapes don't fit, and [`Error::Fault`] with the first fault, which leaves the arrays as they were.
+    /// [`Error::Arguments`] where the shapes don't fit, and [`Error::Run`] where the run ends early, which leaves the arrays as they were.
     ///
     /// # Panics
     /// If an argument's format isn't the declared one, or there are too few.

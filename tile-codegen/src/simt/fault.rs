@@ -4,6 +4,18 @@ use super::flight::Flight;
 use super::shadow::Conflict;
 use std::fmt;
 use tile_ir::Loc;
+use tile_ir::tensor_map::MapError;
+
+/// Why a run ended early.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// An argument for which a driver would have no tensor map, so that no block runs.
+    #[error(transparent)]
+    TensorMap(#[from] MapError),
+    /// What a thread did.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
 
 /// Something that a GPU may punish or not, and that the executor always reports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

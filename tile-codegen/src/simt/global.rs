@@ -103,6 +103,8 @@ fn positions(layout: &Strided, extents: &[usize], size: &dyn Fn(&str) -> Option<
     let mut positions = vec![number(&layout.offset)];
     for (stride, &extent) in layout.strides.iter().zip(extents) {
         let stride = number(stride);
+        // All elements of an axis of stride 0 are one, however many there are.
+        let extent = if stride == 0 { extent.min(1) } else { extent };
         let along = |&first: &i64| (0..extent as i64).map(move |index| first + index * stride);
         positions = positions.iter().flat_map(along).collect();
     }

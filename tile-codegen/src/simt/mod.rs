@@ -39,7 +39,7 @@ mod tests;
 
 pub use arrays::Outcome;
 pub use counters::{AccessCount, Counters};
-pub use fault::{Earlier, Fault, Memory, Operation, Problem};
+pub use fault::{Earlier, Fault, Memory, Operation, Problem, RunError};
 pub use flight::Timing;
 
 use crate::emit::Ir;
@@ -60,7 +60,7 @@ use std::ptr;
 use tensor_map::Encoded;
 use tile_ir::abi::KernelAbi;
 use tile_ir::log::Site;
-use tile_ir::tensor_map::TensorMap;
+use tile_ir::tensor_map::{MapError, TensorMap};
 use tile_ir::{Instance, TargetDesc, log, passes};
 
 /// A GPU kernel in this process.
@@ -221,11 +221,11 @@ impl SimtKernel {
     /// shapes.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first fault, or a tensor map that a driver would refuse.
     ///
     /// # Panics
-    /// If a driver would refuse a tensor map, or the blocks aren't whole clusters.
-    pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
+    /// If the blocks aren't whole clusters.
+    pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, RunError> {
         // SAFETY: the caller vouches for the slots.
         unsafe { self.run_as(slots, blocks, Mode::default()) }
     }
@@ -236,11 +236,13 @@ impl SimtKernel {
     /// As for [`SimtKernel::run`].
     ///
     /// # Errors
-    /// The first fault.
+    /// As [`SimtKernel::run`].
     ///
     /// # Panics
     /// As [`SimtKernel::run`].
-    pub unsafe fn run_as(&self, slots: &[u64], blocks: u64, mode: Mode) -> Result<Trace, Fault> {
+    pub unsafe fn run_as(&self, slots: &[u64], blocks: u64, mode: Mode) -> Result<Trace, RunError> {
+        // First, because what no driver takes is no memory to be looked at.
+        let maps = self.maps(slots)?;
         let mut regions = global::tensors(&self.abi, slots);
         if self.abi.logs {
             let start = slots[self.abi.log_slot()];
@@ -249,18 +251,17 @@ impl SimtKernel {
             let bytes = (log::HEADER_WORDS + capacity) * size_of::<u64>();
             regions.push(Region::new("the log", start, bytes, true));
         }
-        let maps = self.maps(slots);
         let (before, log) = slots.split_at(self.abi.log_slot());
         let addresses = maps.iter().map(Encoded::address);
         let slots: Vec<u64> = before.iter().copied().chain(addresses).chain(log.iter().copied()).collect();
         // SAFETY: the slots are as the ABI says, and so are the regions.
-        unsafe { self.code.run(&slots, regions, blocks, mode) }
+        Ok(unsafe { self.code.run(&slots, regions, blocks, mode) }?)
     }
 
     /// The tensor maps of a run, as a launch has a driver make them.
-    fn maps(&self, slots: &[u64]) -> Vec<Encoded> {
-        let bound = tile_ir::tensor_map::bind(&self.tensor_maps, &self.abi, slots);
-        let bound = bound.unwrap_or_else(|error| panic!("{error}"));
-        bound.iter().map(|map| Encoded::of(map).expect("verified: a bound map is checked")).collect()
+    fn maps(&self, slots: &[u64]) -> Result<Vec<Encoded>, MapError> {
+        let bound = tile_ir::tensor_map::bind(&self.tensor_maps, &self.abi, slots)?;
+        let encoded = |map| Encoded::of(map).expect("verified: a bound map is checked");
+        Ok(bound.iter().map(encoded).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! The executor of GPU code finds what is wrong with a kernel's code or launch, and says where.
 
 use crate::support::{Memory, instance, sample};
-use tile_codegen::simt::{self, Problem};
+use tile_codegen::simt::{self, Problem, RunError};
 use tile_ir::{DType, TargetDesc};
 
 const SUM: &str = "\
@@ -25,7 +25,11 @@ fn fault(target: &str, change: impl FnOnce(&mut Memory)) -> Option<Problem> {
     let mut memory = Memory::of(&instance, &arguments);
     change(&mut memory);
     // SAFETY: the slots are as the instance's ABI says; what a test makes of them is found before it is used.
-    unsafe { kernel.run(&memory.slots, memory.blocks) }.err().map(|fault| fault.problem)
+    let error = unsafe { kernel.run(&memory.slots, memory.blocks) }.err()?;
+    match error {
+        RunError::Fault(fault) => Some(fault.problem),
+        RunError::TensorMap(error) => panic!("{error}"),
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::loc::Loc;
 use crate::view::GivenTensor;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
+use tile_layout::element_count;
 
 /// The most blocks that may share tiles: what grids of every device have room for.
 const MOST_BLOCKS: usize = i32::MAX as usize;
@@ -73,7 +74,7 @@ impl KernelAbi {
         }
         let sizes =
             values.sources.iter().map(|source| source.map_or(0, |source| source.value as u64)).collect();
-        let all = grid.iter().product();
+        let all = self.count(&grid)?;
         let shared = self.persistent.then(|| Shared { space: grid.clone(), tiles: all });
         self.share(Bound { sizes, grid, shared }, Sharing::default(), REFERENCE_BLOCKS)
     }
@@ -229,6 +230,15 @@ impl KernelAbi {
             }
         }
         Ok(agreed.expect("verified: a kernel has a grid or a mutable partition view").1)
+    }
+
+    /// The number of blocks of a grid, which offsets and counts, too, must have room for.
+    fn count(&self, grid: &[usize]) -> Result<usize, BindError> {
+        if grid.contains(&0) {
+            return Ok(0);
+        }
+        let blocks = element_count(grid).filter(|&blocks| i64::try_from(blocks).is_ok());
+        blocks.ok_or_else(|| BindError::Blocks { kernel: self.kernel.as_str().into(), grid: grid.to_vec() })
     }
 
     fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {

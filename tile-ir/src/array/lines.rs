@@ -4,34 +4,15 @@ use super::{Array, Elements, round_float, wrap_int};
 use crate::dtype::DType;
 use crate::ops::{Literal, ReduceOp, ScanMode};
 use std::cmp::Ordering;
+use tile_layout::shape::Lines;
 
 /// What joins two elements of several operands: first what was folded, then an element.
 pub type Combine<'f> = dyn FnMut(&[Literal], &[Literal]) -> Vec<Literal> + 'f;
 
-/// The lines of a shape along an axis.
-struct Lines {
-    outer: usize,
-    extent: usize,
-    inner: usize,
-}
-
-impl Lines {
-    fn of(shape: &[usize], axis: usize) -> Lines {
-        Lines {
-            outer: shape[..axis].iter().product(),
-            extent: shape[axis],
-            inner: shape[axis + 1..].iter().product(),
-        }
-    }
-
-    /// The lines, each as the row-major positions of its elements.
-    fn positions(&self) -> impl Iterator<Item = Vec<usize>> + use<> {
-        let &Lines { outer, extent, inner } = self;
-        (0..outer * inner).map(move |line| {
-            let start = line / inner * extent * inner + line % inner;
-            (0..extent).map(|k| start + k * inner).collect()
-        })
-    }
+/// The lines of a shape along an axis, each as the row-major positions of its elements.
+fn lines(shape: &[usize], axis: usize) -> impl Iterator<Item = Vec<usize>> + use<> {
+    let lines = Lines::of(shape, axis);
+    (0..lines.count()).map(move |line| lines.positions(line).collect())
 }
 
 impl Array {
@@ -63,7 +44,7 @@ impl Array {
         let mut shape = arrays[0].shape.clone();
         shape[axis] = 1;
         let mut results = vec![Vec::new(); arrays.len()];
-        for line in Lines::of(&arrays[0].shape, axis).positions() {
+        for line in lines(&arrays[0].shape, axis) {
             let mut folded = starts.to_vec();
             for position in line {
                 folded = combine(&folded, &elements_at(arrays, position));
@@ -84,7 +65,7 @@ impl Array {
     ) -> Vec<Array> {
         let mut results: Vec<Vec<Literal>> =
             arrays.iter().map(|array| (0..array.len()).map(|i| array.get(i)).collect()).collect();
-        for mut line in Lines::of(&arrays[0].shape, axis).positions() {
+        for mut line in lines(&arrays[0].shape, axis) {
             if mode.reverse {
                 line.reverse();
             }
@@ -123,8 +104,8 @@ impl Array {
         shape[axis] = count;
         let (mut values, mut positions) =
             (vec![self.get(0); shape.iter().product()], vec![0; shape.iter().product()]);
-        let (lines, kept) = (Lines::of(&self.shape, axis).positions(), Lines::of(&shape, axis).positions());
-        for (line, kept) in lines.zip(kept) {
+        let (all, kept) = (lines(&self.shape, axis), lines(&shape, axis));
+        for (line, kept) in all.zip(kept) {
             let mut order: Vec<usize> = (0..line.len()).collect();
             // Stable, so that equal elements keep their order both ways.
             order.sort_by(|&a, &b| {

@@ -33,7 +33,7 @@ pub(super) fn placed(tensor: Untyped<'_>, dtype: DType) -> (u64, GivenTensor<'_>
 }
 
 fn is_gpu(device: &Device) -> bool {
-    matches!(device.0, Kind::Gpu(_))
+    matches!(device.0, Kind::Gpu(_) | Kind::Simulated(_))
 }
 
 impl<'a> Launch<'a> {

@@ -236,9 +236,10 @@ fn a_mask_that_keeps_off_what_lies_between_rows_is_missed() {
         let outcomes = (0..).map_while(|number| run(Some(number)));
         let objected: Vec<String> = outcomes
             .filter_map(|outcome| match outcome {
-                Err(Error::Fault(Fault { problem: Problem::BetweenElements { argument, .. }, .. })) => {
-                    Some(argument)
-                }
+                Err(Error::Run(RunError::Fault(Fault {
+                    problem: Problem::BetweenElements { argument, .. },
+                    ..
+                }))) => Some(argument),
                 _ => None,
             })
             .collect();

@@ -157,7 +157,7 @@ const OF_MATMUL: Shapes = |depth| vec![vec![128, depth], vec![depth, 96], vec![1
 const OF_ATTENTION: Shapes = |keys| vec![vec![keys, 64], vec![keys, 96], vec![128, 96]];
 
 /// The tensors after a run of the kernel, of zeros at first.
-pub(super) type Outcome = Result<Vec<Vec<u128>>, Fault>;
+pub(super) type Outcome = Result<Vec<Vec<u128>>, RunError>;
 
 /// Runs the kernel after a change of its code.
 pub(super) fn run(

@@ -77,7 +77,7 @@ impl Product {
         [m, n, k]: [usize; 3],
         (blocks, timing): (u64, Timing),
         change: &mut dyn FnMut(&Ir<'_>),
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, RunError> {
         let kernel = self.compile(change);
         let number = |i: usize, seed: usize| ((i * 7 + i / 11 + seed) % 5) as f32 - 2.0;
         let a = |row: usize, depth: usize| number(row * k + depth, 1);
@@ -207,7 +207,11 @@ fn set_operand(ir: &Ir<'_>, part: &str, operand: u32, change: &dyn Fn(u64) -> Op
 /// What the executor says of a change, in words, of the first run that it objects to.
 fn objection(change: &mut dyn FnMut(&Ir<'_>)) -> String {
     let faults = RUNS.iter().filter_map(|&(sizes, timing)| PLAIN.is_right(sizes, (2, timing), change).err());
-    faults.map(|fault| fault.problem.to_string()).next().expect("the executor objects")
+    let problem = |error| match error {
+        RunError::Fault(fault) => fault.problem.to_string(),
+        RunError::TensorMap(error) => error.to_string(),
+    };
+    faults.map(problem).next().expect("the executor objects")
 }
 
 /// Operands of the copy of two dimensions: after the place, the mbarrier, the map and the coordinates.

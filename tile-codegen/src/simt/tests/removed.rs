@@ -88,7 +88,11 @@ fn without_barrier(
     slots.extend(&bound.sizes);
     // SAFETY: the slots are as the ABI says, and the tensors as large as their shapes.
     let result = unsafe { kernel.run(&slots, blocks.unwrap_or(bound.blocks() as u64)) };
-    found.then_some(result)
+    let fault = |error| match error {
+        RunError::Fault(fault) => fault,
+        RunError::TensorMap(error) => panic!("{error}"),
+    };
+    found.then_some(result.map_err(fault))
 }
 
 /// Every barrier of the kernel in turn is taken away; gives their number.
@@ -236,7 +240,7 @@ kernel @gathered(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %ids: tenso
 
 /// Runs [`COPIED`] or [`GATHERED`] for sm_80, through more turns than there are stages, without the call of this number of
 /// an intrinsic whose name has this part; tells whether there is such a call.
-fn without_call(source: &str, part: &str, number: usize, timing: Timing) -> (bool, Result<Trace, Fault>) {
+fn without_call(source: &str, part: &str, number: usize, timing: Timing) -> (bool, Result<Trace, RunError>) {
     let instance = specialize(&verify(text::parse(source).expect("a kernel")).expect("a right one"), &[]);
     let instance = instance.expect("it has no parameters");
     let target = TargetDesc::named("sm_80").expect("a target");
@@ -324,7 +328,7 @@ kernel @late(%q: tensor<s x 64 x bf16>, %k: tensor<t x 64 x bf16>, %v: tensor<t 
 
 /// Runs [`LATE`] for sm_90a in one block that has three places of the grid, through more turns than there are stages, after
 /// a change; tells whether the sums are right. Scores are zero, so that all weights are one, as all values are.
-fn late(change: &mut dyn FnMut(&Ir<'_>), timing: Timing) -> Result<bool, Fault> {
+fn late(change: &mut dyn FnMut(&Ir<'_>), timing: Timing) -> Result<bool, RunError> {
     let instance = specialize(&verify(text::parse(LATE).expect("a kernel")).expect("a right one"), &[]);
     let instance = instance.expect("it has no parameters");
     let target = TargetDesc::named("sm_90a").expect("a target");
@@ -370,9 +374,12 @@ fn every_wait_of_a_late_product_is_missed() {
         };
         let results = [Timing::Late, Timing::Early].map(|timing| late(&mut change, timing));
         assert_eq!(found, 4);
-        let is_missed = results
-            .iter()
-            .any(|result| matches!(result, Ok(false) | Err(Fault { problem: Problem::InFlight { .. }, .. })));
+        let is_missed = results.iter().any(|result| {
+            matches!(
+                result,
+                Ok(false) | Err(RunError::Fault(Fault { problem: Problem::InFlight { .. }, .. }))
+            )
+        });
         assert!(is_missed, "the kernel is right without its wait {number}: {results:?}");
     }
 }
@@ -391,6 +398,6 @@ fn every_stage_that_a_late_product_leaves_is_missed() {
         let result = late(&mut change, Timing::Late);
         assert_eq!(found, 4);
         let fault = result.expect_err(&format!("the kernel is right without its arrival {number}"));
-        assert!(matches!(fault.problem, Problem::Stuck(_)), "{fault}");
+        assert!(matches!(fault, RunError::Fault(Fault { problem: Problem::Stuck(_), .. })), "{fault}");
     }
 }
