@@ -6,6 +6,7 @@
 
 use super::agents::Agents;
 use super::barrier::Barriers;
+use super::cells::Cells;
 use super::cluster::{ClusterBarrier, Remote};
 use super::fault::{Fault, Problem};
 use super::flight::{Flight, Timing};
@@ -16,7 +17,6 @@ use super::mbarrier::Mbarriers;
 use super::memory::{SharedMemory, Touch};
 use super::operations::Resource;
 use super::order::{Clock, Ordering, Shape};
-use super::shadow::Cell;
 use super::stack;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -87,7 +87,7 @@ pub(super) struct Block<'g> {
     pub(super) threads: Vec<Thread>,
     pub(super) program: &'g Program,
     /// What is known of shared memory's bytes, block by block.
-    pub(super) shared: Vec<Cell>,
+    pub(super) shared: Cells,
     pub(super) memory: SharedMemory,
     pub(super) global: &'g mut Global,
     pub(super) barriers: Barriers,
@@ -285,7 +285,7 @@ impl<'g> Block<'g> {
             running: 0,
             threads: clocks.into_iter().map(thread).collect(),
             program: start.program,
-            shared: vec![Cell::default(); start.memory.bytes * cluster as usize],
+            shared: Cells::new(start.memory.bytes * cluster as usize),
             memory: start.memory,
             global: start.global,
             barriers: Barriers::default(),

@@ -4,6 +4,7 @@
 //! only if a thread *released* it, by an atomic write with that order or behind a fence, and one of the other
 //! *acquired* it from the same address, both at a scope that holds both blocks.
 
+use super::cells::Cells;
 use super::counters::Recorder;
 use super::fault::{Memory, Problem};
 use super::flight::Flight;
@@ -23,13 +24,19 @@ pub(super) struct Region {
     pub(super) mutable: bool,
     /// Of each byte whether it belongs to an element; empty where all do.
     elements: Vec<bool>,
-    /// One per byte, made at the first access.
-    cells: Vec<Cell>,
+    cells: Cells,
 }
 
 impl Region {
     pub(super) fn new(name: &str, start: u64, bytes: usize, mutable: bool) -> Region {
-        Region { name: name.to_owned(), start, bytes, mutable, elements: Vec::new(), cells: Vec::new() }
+        Region {
+            name: name.to_owned(),
+            start,
+            bytes,
+            mutable,
+            elements: Vec::new(),
+            cells: Cells::new(bytes),
+        }
     }
 
     /// A region of elements at these positions. What lies between them isn't the tensor's.
@@ -153,7 +160,7 @@ impl Global {
             return if access.writes { Err(Problem::WritesInput { argument }) } else { Ok(()) };
         }
         for offset in range {
-            let noted = region.cell(offset).note(access, clock, false);
+            let noted = region.cells.at(offset).note(access, clock, false);
             noted.map_err(|conflict| {
                 let memory = Memory::Tensor(region.name.clone());
                 Problem::of_conflict(conflict, memory, offset, access.writes, (flights, clock.block()))
@@ -175,7 +182,7 @@ impl Global {
         let (found, range) = self.find(address, bytes)?;
         let region = &mut self.regions[found];
         if region.mutable {
-            range.for_each(|offset| action(region.cell(offset)));
+            range.for_each(|offset| action(region.cells.at(offset)));
         }
         Ok(())
     }
@@ -220,14 +227,5 @@ impl Global {
     /// Forgets what addresses of this range published.
     pub(super) fn forget(&mut self, range: &Range<u64>) {
         self.published.retain(|address, _| !range.contains(address));
-    }
-}
-
-impl Region {
-    fn cell(&mut self, offset: usize) -> &mut Cell {
-        if self.cells.is_empty() {
-            self.cells = vec![Cell::default(); self.bytes];
-        }
-        &mut self.cells[offset]
     }
 }

@@ -201,7 +201,7 @@ impl Block<'_> {
         let range = self.shared_range(thread, address, bytes)?;
         let (clock, flights) = (&self.threads[thread as usize].clock, &self.flights);
         for place in range {
-            self.shared[place].note(access, clock, true).map_err(|conflict| {
+            self.shared.at(place).note(access, clock, true).map_err(|conflict| {
                 let offset = place % self.memory.bytes;
                 Problem::of_conflict(
                     conflict,
@@ -242,7 +242,7 @@ impl Block<'_> {
     ) -> Result<(), Problem> {
         if self.is_shared(address) {
             let range = self.shared_range(self.running, address, bytes)?;
-            self.shared[range].iter_mut().for_each(action);
+            range.for_each(|place| action(self.shared.at(place)));
             Ok(())
         } else {
             self.global.each_cell(address, bytes, action)

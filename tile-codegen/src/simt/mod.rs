@@ -15,6 +15,7 @@ mod agents;
 mod arrays;
 mod barrier;
 mod block;
+mod cells;
 mod cluster;
 mod collective;
 mod counters;
