@@ -72,7 +72,7 @@ mod sums {
     #[tile_fn]
     fn rounded(tiles: [Tile<f32, 1>; 3]) -> Tile<f32, 1> {
         let largest = tiles.iter().copied().reduce(|a, b| max(a, b)).unwrap();
-        (largest - tiles.iter().min().unwrap()).floor()
+        (largest - tiles.iter().min().expect("there are tiles")).floor()
     }
 
     #[tile_kernel]
@@ -83,7 +83,7 @@ mod sums {
         let tiles = WEIGHTS.map(|weight| t * weight);
         let sum: Tile<f32, 1> = tiles.iter().sum();
         let product = tiles.into_iter().rev().product::<Tile<f32, 1>>();
-        let largest = (tiles.iter().max()).unwrap() - WEIGHTS.iter().max().unwrap();
+        let largest = (tiles.iter().max()).unwrap() - WEIGHTS.iter().max().expect("there are weights");
         let heaviest = WEIGHTS.iter().copied().reduce(|a, b| if a > b { a } else { b }).unwrap();
         let extents = [B, n].iter().sum::<usize>() + (1..4).max().unwrap();
         let part = mean_of([1.0, 3.0], [sum, product]) + rounded(tiles);

@@ -494,6 +494,61 @@ fn of_factors_that_are_rounded() {
     }
 }
 
+/// A factor that is made before a loop, left and right, as it is and turned, and multiplied in each of its turns, of which
+/// there are several, one and none; another block has another one.
+#[test]
+fn of_factors_that_last_for_a_loop() {
+    let source = |factor: DType, sum: DType| {
+        format!(
+            "kernel @k<B>(%a: tensor<m x d x {factor}>, %w: tensor<d x e x {factor}>, %c: mut tensor<m x B x {sum}>) {{
+  %va = partition %a [B, B] : partition<m x d x {factor}, [B, B]>
+  %vw = partition %w [B, B] : partition<d x e x {factor}, [B, B]>
+  %vc = partition %c [B, B] : mut partition<m x B x {sum}, [B, B]>
+  %i, %j = block_index %vc : index, index
+  %0 = constant 0 : index
+  %pad = constant {pad} : {factor}
+  %none = constant {none} : {sum}
+  %zero = splat %none : TILE
+  %last = load_masked %va[%i, %0] pad %pad : tile<B x B x {factor}>
+  %turned = permute %last [1, 0] : tile<B x B x {factor}>
+  %1 = extent ceil_div(e, B) : index
+  %sum = for %p = %0 to %1 carry (%acc = %zero) : TILE {{
+    %t = load_masked %vw[%0, %p] pad %pad : tile<B x B x {factor}>
+    %a_as_is = mma %last, %t, %zero : TILE
+    %a_turned = mma %turned, %t, %zero : TILE
+    %b_as_is = mma %t, %last, %zero : TILE
+    %b_turned = mma %t, %turned, %zero : TILE
+    %a_larger = max %a_as_is, %a_turned : TILE
+    %b_larger = max %b_as_is, %b_turned : TILE
+    %both = add %a_larger, %b_larger : TILE
+    %next = add %acc, %both : TILE
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+",
+            pad = literal(0, factor),
+            none = literal(0, sum),
+        )
+        .replace("TILE", &format!("tile<B x B x {sum}>"))
+    };
+    use DType::{BF16, F16, F32, I8, I32};
+    for (factor, sum) in [(F32, F32), (BF16, F32), (F16, F32), (I8, I32)] {
+        for (b, [m, d, e]) in [(32, [64, 32, 96]), (32, [50, 20, 70]), (20, [40, 20, 20]), (16, [20, 10, 0])]
+        {
+            let source = source(factor, sum);
+            let instance = instance(&source, &[("B", b)]);
+            let arguments = [sample(factor, &[m, d], 1), sample(factor, &[d, e], 2), sample(sum, &[m, b], 3)];
+            let mut expected = arguments.to_vec();
+            interp::run(&instance, &mut expected).unwrap();
+            for cpu in all_cpus() {
+                let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+                close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, {m}x{d}x{e}, of\n{source}"));
+            }
+        }
+    }
+}
+
 /// A factor that lies in scratch memory, beside a product that is one turn deep and others.
 #[test]
 fn of_factors_that_are_stored() {

@@ -116,7 +116,7 @@ impl Lowering {
         Ok(reduced)
     }
 
-    /// `x.iter().max().unwrap()`; `None` where it isn't the last of what an iterator gives.
+    /// `x.iter().max().unwrap()`, or `expect("…")`; `None` where it isn't the last of what an iterator gives.
     pub(super) fn certain(&mut self, call: &ExprMethodCall) -> Lowered<Option<Val>> {
         let Expr::MethodCall(perhaps) = unwrapped(&call.receiver) else { return Ok(None) };
         let name = perhaps.method.to_string();
@@ -125,7 +125,12 @@ impl Lowering {
             "reduce" => totals::is_iterator(&perhaps.receiver),
             _ => false,
         };
-        if call.method != "unwrap" || !is_certain {
+        let is_taken = match call.method.to_string().as_str() {
+            "unwrap" => call.args.is_empty(),
+            "expect" => call.args.len() == 1,
+            _ => false,
+        };
+        if !is_taken || !is_certain {
             return Ok(None);
         }
         let values = match unwrapped(&perhaps.receiver) {

@@ -9,7 +9,7 @@ use crate::view::{View, unravel};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use core::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// One entry of an index list.
 ///
@@ -18,6 +18,7 @@ use core::ops::{Range, RangeFrom, RangeFull, RangeTo};
 /// let view = View::row_major(&[4, 6, 8])?;
 /// let index = [Index::from(1..3), Index::Ellipsis, Index::NewAxis, Index::slice(None, None, 2)];
 /// assert_eq!(view.index(&index)?.shape(), [2, 6, 1, 4]);
+/// assert_eq!(view.index(&[Index::from(1..=2), Index::from(-2..=-1)])?.shape(), [2, 2, 8]);
 /// # Ok::<(), tile_layout::LayoutError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,10 +108,28 @@ macro_rules! from_numbers {
                 Index::slice(None, i64::try_from(range.end).unwrap_or(i64::MAX), None)
             }
         }
+
+        impl From<RangeInclusive<$number>> for Index {
+            fn from(range: RangeInclusive<$number>) -> Index {
+                let at = |bound: $number| i64::try_from(bound).unwrap_or(i64::MAX);
+                Index::slice(at(*range.start()), behind(at(*range.end())), None)
+            }
+        }
+
+        impl From<RangeToInclusive<$number>> for Index {
+            fn from(range: RangeToInclusive<$number>) -> Index {
+                Index::slice(None, behind(i64::try_from(range.end).unwrap_or(i64::MAX)), None)
+            }
+        }
     )* };
 }
 
 from_numbers!(i32, i64, usize);
+
+/// The first index left out behind the last one: none behind −1, which is the axis's last.
+fn behind(last: i64) -> Option<i64> {
+    (last != -1).then(|| last.saturating_add(1))
+}
 
 impl From<RangeFull> for Index {
     fn from(_: RangeFull) -> Index {

@@ -1,6 +1,6 @@
 //! Lists of indices as Rust writes them: tuples of numbers and ranges.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use tile_layout::Index;
 
 /// What names a part of a tensor: a number, a range, a [`tile_layout::Index`], or a tuple, array or slice of these, one per
@@ -12,6 +12,7 @@ use tile_layout::Index;
 /// let x = Tensor::from_vec(&Device::cpu(), (0..24).collect(), [2, 3, 4])?;
 /// assert_eq!(x.slice(1)?.shape(), [3, 4]);
 /// assert_eq!(x.slice((.., 1..3, -1))?.to_vec()?, [7, 11, 19, 23]);
+/// assert_eq!(x.slice((..=0, 1..=-1, 3))?.to_vec()?, [7, 11]);
 /// assert_eq!(x.slice((Index::Ellipsis, Index::slice(None, None, -2)))?.shape(), [2, 3, 2]);
 /// # Ok::<(), tile_runtime::Error>(())
 /// ```
@@ -32,7 +33,10 @@ macro_rules! single {
 
 macro_rules! numbers {
     ($($number:ty),*) => {
-        $( single!($number, Range<$number>, RangeFrom<$number>, RangeTo<$number>); )*
+        $(
+            single!($number, Range<$number>, RangeFrom<$number>, RangeTo<$number>);
+            single!(RangeInclusive<$number>, RangeToInclusive<$number>);
+        )*
     };
 }
 

@@ -1,12 +1,13 @@
 //! `mma`: factors are packed, then register blocks go through them.
 //!
 //! [`plan`] decides, with the instructions that [`contraction`] names; [`factor`] says where factors come from, [`pack`]
-//! packs them, and [`block`] multiplies, or [`tiles`] where registers hold tiles. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
-//! turns before it multiplies, and meanwhile what comes next of `b` is packed ([`beside`]) and other factors come nearer
-//! ([`ahead`]). What it packed of `a` stays for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]),
-//! and where its sums are only stored they go to the tensor at once ([`direct`]). A `b` that is read once is read where it is
-//! ([`right`]), also its columns for a few rows ([`dots`]). Products and sums are fused where the target can; an f16
-//! accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
+//! packs them, and [`block`] multiplies, or [`tiles`] where registers hold tiles. A loop that adds products to a tile
+//! ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile what comes next of `b` is packed
+//! ([`beside`]) and other factors come nearer ([`ahead`]). What it packed of `a` stays for the next blocks ([`keep`]), if it
+//! doesn't read that in its tensor ([`left`]), and where its sums are only stored they go to the tensor at once
+//! ([`direct`]). What all turns of another loop multiply by is packed in its first one ([`lasting`]). A `b` that is read
+//! once is read where it is ([`right`]), also its columns for a few rows ([`dots`]). Products and sums are fused where the
+//! target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
@@ -17,6 +18,7 @@ mod direct;
 mod dots;
 mod factor;
 mod keep;
+mod lasting;
 mod left;
 mod pack;
 mod plan;
@@ -41,6 +43,7 @@ use inkwell::IntPredicate;
 use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
 use keep::Memory;
+use lasting::is_there_by_either;
 use plan::Plan;
 use std::collections::HashMap;
 use sums::Start;
@@ -86,13 +89,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let products = self.products;
         let (plan, ir, result) = (products.plan(data.results[0]), self.ir, data.results[0]);
         let start = self.start_of_sums(data);
+        let [a_before, b_before] = self.are_packed_before(plan.lasting.as_ref());
         let this = std::cell::RefCell::new(&mut *self);
         count(ir, ir.i64(plan.batch), plan.batch, |matrix| {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
-            let a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
+            let mut a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
             let in_place = emitter.b_in_place(data, plan, matrix);
-            let b = emitter.only_packed_b(result, plan, in_place);
+            let mut b = emitter.only_packed_b(result, plan, in_place);
+            a.iter_mut().for_each(|a| a.is_there = is_there_by_either(ir, a.is_there, a_before));
+            b.is_there = is_there_by_either(ir, b.is_there, b_before);
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
             emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
             let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));

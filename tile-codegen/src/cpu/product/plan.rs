@@ -18,6 +18,7 @@ use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
 use super::contraction::{Contraction, TILE_ROWS, TileProduct};
 use super::keep::Kept;
+use super::lasting::Lasting;
 use crate::emit::Ir;
 use crate::llvm::Machine;
 use inkwell::IntPredicate;
@@ -139,6 +140,8 @@ pub(in super::super) struct Plan {
     pub(super) beside: bool,
     /// Whether what is packed of `b` stays for the next blocks.
     pub(super) keeps_b: bool,
+    /// What is packed once for all turns of its loop.
+    pub(super) lasting: Option<Lasting>,
 }
 
 impl Plan {
@@ -160,13 +163,14 @@ impl Plan {
             _ => tile_ir::cpu::turns_at_once(shape, bytes),
         };
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept, beside, keeps_b) = (batch.iter().product(), None, false, false);
-        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b }
+        let (batch, kept, beside, keeps_b, lasting) = (batch.iter().product(), None, false, false, None);
+        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b, lasting }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
     pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
-        if factor == 0 { self.kept.is_some() } else { self.keeps_b }
+        let lasts = self.lasting.as_ref().is_some_and(|lasting| lasting.factors[factor]);
+        lasts || if factor == 0 { self.kept.is_some() } else { self.keeps_b }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -317,15 +321,23 @@ pub(in super::super) struct Products<'a> {
 impl<'a> Products<'a> {
     pub(in super::super) fn of(instance: &'a Instance, fusion: &Fusion<'a>, machine: &Machine) -> Self {
         let mut products = Products { plans: HashMap::new(), accumulations: HashMap::new() };
-        products.collect(instance, instance.body(), fusion, machine);
+        products.collect(instance, (None, instance.body()), fusion, machine);
         products
     }
 
-    fn collect(&mut self, instance: &'a Instance, region: RegionId, fusion: &Fusion<'a>, machine: &Machine) {
+    /// Those in a region of an op.
+    fn collect(
+        &mut self,
+        instance: &'a Instance,
+        (around, region): (Option<&OpData>, RegionId),
+        fusion: &Fusion<'a>,
+        machine: &Machine,
+    ) {
         for &op in &instance.region(region).ops {
             let data = instance.op(op);
             if data.op == Op::Mma {
-                let plan = Plan::of(instance, data, machine, false);
+                let mut plan = Plan::of(instance, data, machine, false);
+                plan.lasting = Lasting::of(instance, fusion, (around, data)).filter(|_| plan.batch == 1);
                 self.plans.entry(data.results[0]).or_insert(plan);
             }
             if let Some(accumulation) = accumulation(instance, fusion, data) {
@@ -337,7 +349,8 @@ impl<'a> Products<'a> {
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
-            data.regions.iter().for_each(|&inner| self.collect(instance, inner, fusion, machine));
+            let inner = data.regions.iter().map(|&inner| (Some(data), inner));
+            inner.for_each(|inner| self.collect(instance, inner, fusion, machine));
         }
     }
 

@@ -1,0 +1,63 @@
+//! Factors that all turns of a loop multiply by, as attention's keys by its queries, are packed in the first turn.
+//!
+//! Such a factor is a tile in scratch memory that is made before the loop, so that it is whole, and the same in every turn.
+//! What is packed of it has memory of its own.
+
+use super::super::fuse::Fusion;
+use super::super::region::Emitter;
+use super::factor::behind_transposition;
+use crate::emit::Ir;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::kernel::OpData;
+use tile_ir::{Instance, Op, ValueId};
+
+/// What a product's loop doesn't change.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lasting {
+    counter: ValueId,
+    begin: ValueId,
+    /// Which factors.
+    pub(super) factors: [bool; 2],
+}
+
+impl Lasting {
+    /// Of a product of one matrix in the body of this op; `None` where nothing lasts, and in no loop that counts.
+    pub(super) fn of(
+        instance: &Instance,
+        fusion: &Fusion<'_>,
+        (around, product): (Option<&OpData>, &OpData),
+    ) -> Option<Lasting> {
+        let looped = around.filter(|op| op.op == Op::For)?;
+        let body = looped.regions[0];
+        let comes_from_before = |factor: ValueId| {
+            let (tile, _) = behind_transposition(fusion, factor);
+            [factor, tile].into_iter().all(|value| fusion.home(value) != Some(body))
+        };
+        let factors = [0, 1].map(|i| comes_from_before(product.operands[i]));
+        let counter = *instance.region(body).params.first()?;
+        factors.contains(&true).then_some(Lasting { counter, begin: looped.operands[0], factors })
+    }
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// Whether each of a product's factors has been packed by an earlier turn; `None` of one that every turn packs.
+    pub(super) fn are_packed_before(&self, lasting: Option<&Lasting>) -> [Option<IntValue<'c>>; 2] {
+        let Some(lasting) = lasting else { return [None; 2] };
+        let [turn, begin] = [lasting.counter, lasting.begin].map(|value| self.index(value));
+        let is_later = self.ir.icmp(IntPredicate::NE, turn, begin);
+        lasting.factors.map(|lasts| lasts.then_some(is_later))
+    }
+}
+
+/// Whether nothing needs to be packed, for either of two reasons.
+pub(super) fn is_there_by_either<'c>(
+    ir: &Ir<'c>,
+    a: Option<IntValue<'c>>,
+    b: Option<IntValue<'c>>,
+) -> Option<IntValue<'c>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(ir.or(a, b)),
+        (one, other) => one.or(other),
+    }
+}
