@@ -13,6 +13,7 @@ use super::super::region::Emitter;
 use super::ahead::Next;
 use super::cell;
 use super::factor::{behind_transposition, streamed_load};
+use super::lasting::is_there_by_either;
 use super::left::TensorA;
 use super::plan::{Plan, Products};
 use crate::emit::{Ir, Value};
@@ -219,7 +220,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let slot = ir.select_int(keeping.is_wanted(ir), ir.lesser(number, shared), shared);
         let buffer = self.buffers.further(&buffer, ir.mul(slot, ir.i64(plan.slot())));
         let is_there = ir.and(keeping.is_kept, kept.has_slot(ir, number));
-        Some(PackedA { buffer, is_there: Some(is_read.map_or(is_there, |is_read| ir.or(is_read, is_there))) })
+        Some(PackedA { buffer, is_there: is_there_by_either(ir, is_read, Some(is_there)) })
     }
 }
 

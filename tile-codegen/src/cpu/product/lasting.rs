@@ -5,7 +5,6 @@
 
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
-use super::factor::behind_transposition;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -30,11 +29,7 @@ impl Lasting {
     ) -> Option<Lasting> {
         let looped = around.filter(|op| op.op == Op::For)?;
         let body = looped.regions[0];
-        let comes_from_before = |factor: ValueId| {
-            let (tile, _) = behind_transposition(fusion, factor);
-            [factor, tile].into_iter().all(|value| fusion.home(value) != Some(body))
-        };
-        let factors = [0, 1].map(|i| comes_from_before(product.operands[i]));
+        let factors = [0, 1].map(|i| fusion.home(product.operands[i]) != Some(body));
         let counter = *instance.region(body).params.first()?;
         factors.contains(&true).then_some(Lasting { counter, begin: looped.operands[0], factors })
     }
