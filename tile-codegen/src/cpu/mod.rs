@@ -207,6 +207,9 @@ fn entry(
             // The last blocks of a range look ahead to the last: an order has no index beyond the grid.
             emitter.tile_ahead = index_of(ir.lesser(ir.add(number, ahead), ir.sub(end, ir.i64(1))));
         }
+        if let ([.., columns], None, false) = (space.as_slice(), &order, abi.persistent) {
+            emitter.row_comes = Some(ir.icmp(IntPredicate::ULT, ir.add(number, *columns), end));
+        }
         emitter.log = log.map(|address| Log { address, block: number });
         emitter.previous = behind.map(|behind| {
             let has_next = ir.icmp(IntPredicate::ULT, ir.add(number, ir.i64(1)), end);

@@ -33,6 +33,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile: Vec<IntValue<'c>>,
     /// The index of the tile that a later block owns, if there is one; nothing in a persistent kernel.
     pub(super) tile_ahead: Vec<IntValue<'c>>,
+    /// Whether the range of blocks has another one below this one in the grid; `None` where nobody knows.
+    pub(super) row_comes: Option<IntValue<'c>>,
     /// Whether what the next block reads is brought to the first cache, by loops that store.
     pub(super) asks_near: bool,
     /// What the next block reads, where the next loops may bring it near.
@@ -90,6 +92,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             tile: block.clone(),
             block,
             tile_ahead: Vec::new(),
+            row_comes: None,
             asks_near: false,
             ahead: None,
             previous: None,

@@ -9,8 +9,13 @@
 
 use super::super::LINE_BYTES;
 use super::super::region::Emitter;
+use super::super::scratch::element_bytes;
 use super::factor::Factor;
+use super::keep::Keeping;
+use super::left::TensorA;
+use super::places::NextB;
 use super::plan::Plan;
+use super::rows::Turns;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -39,6 +44,24 @@ pub(super) struct Ahead<'c> {
     is_near: Option<IntValue<'c>>,
 }
 
+/// How near a factor of the multiplication that comes next is already.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Near<'c> {
+    /// Whether there is no need to ask for it.
+    pub(super) is_near: Option<IntValue<'c>>,
+    /// Where it is packed, if it is.
+    packed: Option<Packed<'c>>,
+}
+
+/// A factor that is packed, perhaps.
+#[derive(Clone, Copy)]
+struct Packed<'c> {
+    is_there: IntValue<'c>,
+    first: PointerValue<'c>,
+    /// Bytes from a row to the next; `None` where one line comes behind the other.
+    row: Option<i64>,
+}
+
 /// When what comes next is asked for.
 pub(super) struct Next<'c> {
     /// The turn that is packed next.
@@ -50,14 +73,14 @@ pub(super) struct Next<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// The factors of a product that are read from tensors, as its loop's next turns read them: nothing of those that need
-    /// no asking, as they are packed by then or come by themselves.
+    /// The factors of a product as its loop's next turns read them, in their tensors or where they are packed: nothing of
+    /// those that need no asking, as they are packed by then or come by themselves.
     pub(super) fn ahead(
         &mut self,
         data: &'a OpData,
         plan: &Plan,
         (counter, body): (ValueId, RegionId),
-        (next, are_near): (&Next<'c>, [Option<IntValue<'c>>; 2]),
+        (next, near): (&Next<'c>, [Near<'c>; 2]),
     ) -> Vec<Ahead<'c>> {
         let ir = self.ir;
         if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
@@ -74,20 +97,55 @@ impl<'a, 'c> Emitter<'a, 'c> {
             (at(emitter, next.turn), at(emitter, ir.add(next.turn, ir.i64(1))))
         });
         let extents = [[plan.m, plan.k], [plan.k, plan.n]];
-        let both = first.into_iter().zip(second).zip(extents.into_iter().zip(are_near));
-        let ahead = both.filter_map(|((first, second), (extents, is_near))| {
+        let both = first.into_iter().zip(second).zip(extents.into_iter().zip(near));
+        let ahead = both.filter_map(|((first, second), (extents, near))| {
             let (first, second) = (first?, second?);
             let bytes = extents[first.contiguous] * first.element_bytes;
-            Some(Ahead {
-                first: first.address,
-                turn: ir.sub(ir.address(second.address), ir.address(first.address)),
-                stride: ir.mul(first.stride, ir.i64(first.element_bytes)),
-                lines: extents[1 - first.contiguous],
-                pieces: (bytes + LINE - 1) / LINE,
-                is_near,
+            let (lines, pieces) = (extents[1 - first.contiguous], (bytes + LINE - 1) / LINE);
+            let turn = ir.sub(ir.address(second.address), ir.address(first.address));
+            let stride = ir.mul(first.stride, ir.i64(first.element_bytes));
+            let in_tensor =
+                Ahead { first: first.address, turn, stride, lines, pieces, is_near: near.is_near };
+            Some(match near.packed {
+                Some(packed) => in_tensor.unless_packed(ir, packed),
+                None => in_tensor,
             })
         });
         ahead.collect()
+    }
+
+    /// How near the factors of a product's next multiplication are: what is kept of `a` if it isn't read in its tensor, and
+    /// `b`, with whether it is packed beside the present one.
+    pub(super) fn nearest(
+        &self,
+        product: &'a OpData,
+        plan: &Plan,
+        (present, next): (Turns<'c>, &Next<'c>),
+        (keeping, in_tensor): (Option<Keeping<'c>>, Option<&TensorA<'c>>),
+        b: Option<(&NextB<'c>, Option<IntValue<'c>>)>,
+    ) -> [Near<'c>; 2] {
+        let ir = self.ir;
+        let number = present.from(ir, plan, next.turn).number(ir, plan);
+        let a = keeping.map(|keeping| {
+            let is_there = keeping.is_there_next(ir, plan, (next, number));
+            let packed = self.packed_a(product, plan, (Some(keeping), number), None);
+            match packed.filter(|_| self.packs_rows(product.operands[0], plan)) {
+                Some(packed) => {
+                    let is_there = in_tensor
+                        .map_or(is_there, |tensor| ir.select_int(tensor.is_read, ir.bool(false), is_there));
+                    let row = plan.strides_of_a(true)[0] * element_bytes(plan.packed) as i64;
+                    let packed = Packed { is_there, first: packed.buffer.address, row: Some(row) };
+                    Near { is_near: None, packed: Some(packed) }
+                }
+                None => Near { is_near: Some(is_there), packed: None },
+            }
+        });
+        let b = b.map(|(next, is_packed)| {
+            let place = self.packed_at(product.results[0], plan, next.found.number);
+            let packed = Packed { is_there: next.found.is_there, first: place.address, row: None };
+            Near { is_near: is_packed, packed: Some(packed) }
+        });
+        [a.unwrap_or_default(), b.unwrap_or_default()]
     }
 
     /// What there is to say where scalars are those of the multiplication that comes next, but for the loop's counter, which
@@ -119,6 +177,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
 }
 
 impl<'c> Ahead<'c> {
+    /// The packed matrix where it is there, as many lines of it.
+    fn unless_packed(self, ir: &Ir<'c>, packed: Packed<'c>) -> Ahead<'c> {
+        let piece = self.pieces * LINE;
+        let (turn, stride) = match packed.row {
+            Some(row) => (piece, row),
+            None => (self.lines * piece, piece),
+        };
+        let either = |there: i64, elsewhere| ir.select_int(packed.is_there, ir.i64(there), elsewhere);
+        Ahead {
+            first: ir.select(packed.is_there, packed.first.into(), self.first.into()).into_pointer_value(),
+            turn: either(turn, self.turn),
+            stride: either(stride, self.stride),
+            ..self
+        }
+    }
+
     /// What a register block asks for: some lines of elements of one turn, so many that all blocks together ask for all.
     pub(super) fn share(&self, ir: &Ir<'c>, plan: &Plan, block: IntValue<'c>) -> Share<'c> {
         let least = (plan.turns * self.lines + plan.blocks() - 1) / plan.blocks();

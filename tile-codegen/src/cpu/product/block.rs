@@ -3,10 +3,11 @@
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, CHUNK, Share};
-use super::beside::{Beside, PackedB};
+use super::beside::Beside;
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
 use super::left::{Left, LeftRow};
+use super::places::PackedB;
 use super::plan::Plan;
 use super::right::{Panel, Right};
 use super::sums::{Start, Sums, SumsBlock};

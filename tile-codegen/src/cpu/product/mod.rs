@@ -21,8 +21,10 @@ mod keep;
 mod lasting;
 mod left;
 mod pack;
+mod places;
 mod plan;
 mod right;
+mod rows;
 mod sums;
 mod tiles;
 
@@ -36,7 +38,6 @@ use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
 use ahead::Next;
-use beside::{Places, Turns};
 use block::Meanwhile;
 use contraction::Contraction;
 use inkwell::IntPredicate;
@@ -44,7 +45,9 @@ use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
 use keep::Memory;
 use lasting::is_there_by_either;
+use places::Places;
 use plan::Plan;
+use rows::Turns;
 use std::collections::HashMap;
 use sums::Start;
 use tile_ir::kernel::OpData;
@@ -138,7 +141,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ([first, last], keeping),
             );
             let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
-            let present = Turns { counter, body: data.regions[0], first, last };
+            let present = Turns { counter, body: data.regions[0], range: [begin, end], first, last };
             let b = this.borrow_mut().packed_b(product, plan, (present, needed));
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
@@ -165,16 +168,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let depth = depth[0].into_int_value();
             emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
             let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
-            let is_there = keeping.map(|keeping| keeping.is_there_next(ir, plan, (&next, number(next.turn))));
-            let beside = emitter.beside(product, plan, (present, &next), end);
-            let is_packed = beside.as_ref().map(|beside| beside.is_near);
+            let next_b = emitter.next_b(product, plan, (present, &next), needed);
+            let beside =
+                next_b.as_ref().and_then(|next_b| emitter.beside(product, plan, (&next, next_b), b.place));
+            let is_packed = beside.as_ref().map(|beside| beside.is_packed);
+            let kept_b = next_b.as_ref().map(|next_b| (next_b, is_packed));
+            let mut near =
+                emitter.nearest(product, plan, (present, &next), (keeping, in_tensor.as_ref()), kept_b);
             // Rows that are read one after the other the processor foresees.
-            let is_read = b.in_place.as_ref().map(|in_place| in_place.is_read);
-            let are_near = [is_there, is_packed.or(is_read)];
+            near[1].is_near = near[1].is_near.or(b.in_place.as_ref().map(|in_place| in_place.is_read));
             // Beside tiles, lines that are asked for take the places of those that tiles wait for.
             let ahead = match plan.contraction {
                 Contraction::Tiles(_) => Vec::new(),
-                _ => emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_near)),
+                _ => emitter.ahead(product, plan, (counter, data.regions[0]), (&next, near)),
             };
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };

@@ -19,6 +19,7 @@ use super::beside::is_packed_beside;
 use super::contraction::{Contraction, TILE_ROWS, TileProduct};
 use super::keep::Kept;
 use super::lasting::Lasting;
+use super::places::KeptRight;
 use crate::emit::Ir;
 use crate::llvm::Machine;
 use inkwell::IntPredicate;
@@ -138,8 +139,8 @@ pub(in super::super) struct Plan {
     pub(super) kept: Option<Kept>,
     /// Whether what comes next of `b` is packed while this multiplies.
     pub(super) beside: bool,
-    /// Whether what is packed of `b` stays for the next blocks.
-    pub(super) keeps_b: bool,
+    /// What is packed of `b` and stays for the next blocks.
+    pub(super) keeps_b: Option<KeptRight>,
     /// What is packed once for all turns of its loop.
     pub(super) lasting: Option<Lasting>,
 }
@@ -163,14 +164,14 @@ impl Plan {
             _ => tile_ir::cpu::turns_at_once(shape, bytes),
         };
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept, beside, keeps_b, lasting) = (batch.iter().product(), None, false, false, None);
+        let (batch, kept, beside, keeps_b, lasting) = (batch.iter().product(), None, false, None, None);
         Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b, lasting }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
     pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
         let lasts = self.lasting.as_ref().is_some_and(|lasting| lasting.factors[factor]);
-        lasts || if factor == 0 { self.kept.is_some() } else { self.keeps_b }
+        lasts || if factor == 0 { self.kept.is_some() } else { self.keeps_b.is_some() }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -275,7 +276,7 @@ impl Plan {
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
         let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
-        let places = if self.keeps_b { 2 } else { 1 };
+        let places = self.keeps_b.as_ref().map_or(1, |kept| kept.places);
         [slots * self.slot(), places * self.packed_b()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
@@ -344,8 +345,8 @@ impl<'a> Products<'a> {
                 let mut plan = Plan::of(instance, accumulation.product, machine, true);
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
                 plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
-                plan.beside = is_packed_beside(instance, fusion, accumulation.product, &plan);
-                plan.keeps_b = super::beside::is_kept(instance, fusion, accumulation.product, &plan);
+                plan.keeps_b = KeptRight::of(instance, fusion, (accumulation.product, &plan));
+                plan.beside = plan.keeps_b.is_some() && is_packed_beside(fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -369,14 +370,14 @@ impl<'a> Products<'a> {
         self.plans.values().any(|plan| plan.contraction.tiles().is_some())
     }
 
-    /// The tiles that products give whose packed `b` stays for the next blocks.
-    pub(super) fn keep_b(&self) -> impl Iterator<Item = ValueId> {
-        self.plans.iter().filter(|(_, plan)| plan.keeps_b).map(|(&product, _)| product)
+    /// What is kept of products' `b`, by the tiles that they give.
+    pub(super) fn keep_b(&self) -> impl Iterator<Item = (ValueId, &KeptRight)> {
+        self.plans.iter().filter_map(|(&product, plan)| Some((product, plan.keeps_b.as_ref()?)))
     }
 
     /// Whether a range of blocks should go down the columns of the grid: what is packed of `b` stays, and `a` isn't packed.
     pub(in super::super) fn go_down(&self) -> bool {
-        self.plans.values().any(|plan| plan.keeps_b && plan.contraction.tiles().is_some())
+        self.plans.values().any(|plan| plan.keeps_b.is_some() && plan.contraction.tiles().is_some())
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.

@@ -7,9 +7,9 @@
 
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
-use super::beside::Turns;
 use super::factor::{Factor, Strided};
 use super::plan::Plan;
+use super::rows::Turns;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
 use tile_ir::kernel::OpData;
