@@ -8,6 +8,13 @@ const DEPTH: u64 = 256;
 /// sums as well, and the factors that come next.
 const PACKED_BYTES: u64 = 1 << 18;
 
+/// Bytes of a thread's scratch memory for what is kept of a product's left factor: less than its share of the last cache.
+pub const KEPT_LEFT_BYTES: u64 = 2 << 20;
+
+/// Bytes of a thread's scratch memory for what is kept of a product's right factor. It comes back from further away than the
+/// left one, but in the order in which it is read.
+pub const KEPT_RIGHT_BYTES: u64 = 16 << 20;
+
 /// How many turns of a loop that does nothing but add products to a tile are multiplied at once: `m × k` by `k × n` each,
 /// in elements of so many bytes as they are packed.
 ///

@@ -153,5 +153,8 @@ fn what_comes_next_is_packed_where_its_tile_is_whole() {
     }
     assert!(PLAIN.packs_for_the_next_block(32));
     assert!(!PLAIN.packs_for_the_next_block(31), "a column doesn't exist");
-    assert!(!Case { index: ["%i, %p", "%0, %j"], ..PLAIN }.packs_for_the_next_block(32), "turns read the same");
+    assert!(
+        !Case { index: ["%i, %p", "%0, %j"], ..PLAIN }.packs_for_the_next_block(32),
+        "turns read the same"
+    );
 }

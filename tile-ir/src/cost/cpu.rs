@@ -2,10 +2,10 @@
 //!
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
-//! row), what is packed of the left factor once more from the second cache, and reading and writing its sums once per
-//! multiplication; everything else is vectors of arithmetic over tiles, of which what L1 doesn't hold is gone through once
-//! more. Scratch memory beyond a core's L2 slows packing down. A right factor of which few rows read each element once
-//! isn't packed.
+//! row, of a right one once for all rows of a chunk), what is packed of the left factor once more from the second cache, and
+//! reading and writing its sums once per multiplication; everything else is vectors of arithmetic over tiles, of which what L1
+//! doesn't hold is gone through once more. Scratch memory beyond a core's L2 slows packing down, and reading what is kept. A
+//! right factor of which few rows read each element once isn't packed.
 //! Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no other thread.
 //! The constants are fitted to what `cargo xtask bench choices` measures, that of packing to a profile of products at
 //! 1024³.
@@ -13,7 +13,7 @@
 use super::{Limit, Prediction, operations, width};
 use crate::chunks::Chunks;
 use crate::counts::{Operation, ProductShape, Totals};
-use crate::cpu::turns_at_once;
+use crate::cpu::{KEPT_LEFT_BYTES, KEPT_RIGHT_BYTES, turns_at_once};
 
 /// Instructions per clock on vectors.
 const VECTORS: f64 = 2.0;
@@ -32,6 +32,9 @@ const PACKED: f64 = 10.0;
 
 /// Bytes of a packed element, of most factors.
 const PACKED_ELEMENT: u64 = 4;
+
+/// Times as long that what the second cache doesn't hold takes.
+const BEYOND: f64 = 3.0;
 
 /// Fewer rows than every register block has.
 const FEW_ROWS: u64 = 4;
@@ -70,8 +73,9 @@ impl Default for CpuMachine {
 }
 
 impl CpuMachine {
-    /// Clocks for the multiply-adds of a product, and for reading its left factor and reading and writing its sums.
-    fn product(&self, shape: &ProductShape) -> [f64; 2] {
+    /// Clocks for the multiply-adds of a product, of which a block does so many, and for reading its left factor and reading
+    /// and writing its sums.
+    fn product(&self, shape: &ProductShape, of_block: u64) -> [f64; 2] {
         let lanes = (self.lanes as f64 / width(shape.factor, 0.5)).max(1.0);
         // The last vector of a row is masked, and takes as long as another.
         let columns = (shape.n as f64 / lanes).ceil();
@@ -80,34 +84,36 @@ impl CpuMachine {
         let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 / VECTORS;
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
-        let slower = if self.holds(shape) { 1.0 } else { 3.0 };
-        let left = (PACKED_ELEMENT * shape.batch * shape.m * shape.k) as f64;
-        [multiplied + PRODUCT, (sums * slower + left) / COPIED]
+        let slower = |is_held| if is_held { 1.0 } else { BEYOND };
+        let left = PACKED_ELEMENT * shape.batch * shape.m * shape.k;
+        let kept = (left * of_block).min(KEPT_LEFT_BYTES);
+        let left = left as f64 * slower(self.holds(shape, kept));
+        [multiplied + PRODUCT, (sums * slower(self.holds(shape, 0)) + left) / COPIED]
     }
 
     /// Bytes a clock at which factors are packed, or read where they are.
     fn speed(&self, shape: &ProductShape) -> f64 {
         match shape.m {
             ..FEW_ROWS => COPIED,
-            _ if self.holds(shape) => PACKED,
+            _ if self.holds(shape, 0) => PACKED,
             _ => PACKED / 2.0,
         }
     }
 
     /// Whether a core's second cache holds a product: what is packed of its factors, as much that is packed next, and its
-    /// sums.
-    fn holds(&self, shape: &ProductShape) -> bool {
+    /// sums, beside so many bytes that are kept of the left factor.
+    fn holds(&self, shape: &ProductShape, kept: u64) -> bool {
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let columns = if shape.m < FEW_ROWS { 0 } else { shape.n };
         let packed = (shape.m + columns) * shape.k * turns * PACKED_ELEMENT;
-        shape.batch * (2 * packed + 4 * shape.m * shape.n) <= self.l2_bytes
+        kept + shape.batch * (2 * packed + 4 * shape.m * shape.n) <= self.l2_bytes
     }
 
     pub(super) fn predict(&self, totals: &Totals) -> Prediction {
         let (mut arithmetic, mut special, mut moved) = (0.0, 0.0, 0.0);
         let mut speed = COPIED;
         for (shape, &count) in &totals.products {
-            let [multiplied, sums] = self.product(shape);
+            let [multiplied, sums] = self.product(shape, count / totals.tiles.max(1));
             arithmetic += multiplied * count as f64;
             moved += sums * count as f64;
             speed = speed.min(self.speed(shape));
@@ -115,7 +121,9 @@ impl CpuMachine {
         let turns = totals.tiles + totals.loading_turns;
         // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again,
         // after a reduction, say.
-        let (whole, packed) = (totals.touched(LINE), totals.touched_anew(LINE));
+        let chunks = Chunks::new(totals.tiles.max(1) as usize, self.threads as usize);
+        let packed = totals.touched_anew(LINE, |bytes, row| packed_part(&chunks, totals.tiles, (bytes, row)));
+        let whole = totals.touched(LINE);
         let held = turns.saturating_mul(self.l1_bytes / 2) as f64 / whole.max(1) as f64;
         let goes_again = totals.products.is_empty() && !totals.is_elementwise;
         let again = if goes_again { (1.0 - held).max(0.0) } else { 0.0 };
@@ -138,7 +146,7 @@ impl CpuMachine {
         let all: f64 = work.iter().map(|(_, clocks)| clocks).sum();
         let busiest = work.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are kinds of work").0;
 
-        let most = Chunks::new(blocks as usize, self.threads as usize).most();
+        let most = chunks.most();
         let shared = if blocks > 1 && self.threads > 1 { OTHER_THREADS } else { 0.0 };
         let on_chip = all / blocks as f64 * most as f64 / self.clock + shared;
         // What the caches of all threads hold needn't come from memory each time.
@@ -150,4 +158,14 @@ impl CpuMachine {
         let operations = operations(totals);
         Prediction { seconds, limit, on_chip, operations, at_once: self.threads, waves }
     }
+}
+
+/// The part of a product's right factor, of so many bytes in all blocks, so many of which are a row, that is packed: each
+/// chunk of blocks keeps what its first row has packed, as far as there is room.
+fn packed_part(chunks: &Chunks, blocks: u64, (bytes, row): (u64, u64)) -> f64 {
+    let blocks = blocks.max(1) as f64;
+    let first = chunks.iter().map(|chunk| (chunk.len() as u64).min(row)).sum::<u64>() as f64 / blocks;
+    let of_row = bytes as f64 * row as f64 / blocks;
+    let kept = (KEPT_RIGHT_BYTES as f64 / of_row.max(1.0)).min(1.0);
+    1.0 - kept * (1.0 - first)
 }

@@ -1,7 +1,9 @@
 //! The one walk of a kernel that finds what it does, and where.
 
 use super::form::{Form, Forms};
-use super::{Access, Axis, Counts, Estimate, Kind, Loop, Operation, Place, ProductShape, Tensor, operations};
+use super::{
+    Access, Axis, Counts, Estimate, Kind, Loop, Operation, Place, ProductShape, Side, Tensor, operations,
+};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, RegionId, ValueId};
@@ -198,13 +200,16 @@ impl Walk<'_> {
 
     fn product(&mut self, data: &OpData) {
         self.add(Kind::Product(ProductShape::of(self.kernel, data)), 1);
-        let mut left = data.operands[0];
-        if let Some(OpData { op: Op::Permute(_), operands, .. }) = self.kernel.definition(left) {
-            left = operands[0];
-        }
-        if let Some(&access) = self.loads.get(&left) {
-            let access = &mut self.counts.accesses[access];
-            access.is_left = !access.place.loops.is_empty() && access.place == self.place;
+        for (side, mut factor) in [Side::Left, Side::Right].into_iter().zip(data.operands.iter().copied()) {
+            if let Some(OpData { op: Op::Permute(_), operands, .. }) = self.kernel.definition(factor) {
+                factor = operands[0];
+            }
+            if let Some(&access) = self.loads.get(&factor) {
+                let access = &mut self.counts.accesses[access];
+                if !access.place.loops.is_empty() && access.place == self.place {
+                    access.factor.get_or_insert(side);
+                }
+            }
         }
     }
 
@@ -272,7 +277,7 @@ impl Walk<'_> {
         if let Some(&tile) = data.results.first() {
             self.loads.insert(tile, self.counts.accesses.len());
         }
-        let access = Access { place: self.place.clone(), kind, bytes, axes: axes.collect(), is_left: false };
+        let access = Access { place: self.place.clone(), kind, bytes, axes: axes.collect(), factor: None };
         self.counts.accesses.push(access);
     }
 

@@ -112,6 +112,13 @@ struct Axis {
     stride: Dim,
 }
 
+/// Whether a product's rows or its columns are those of a factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
 /// A tile that is read or written: its bytes are those of its elements that the tensor has.
 #[derive(Clone, Debug)]
 struct Access {
@@ -120,8 +127,8 @@ struct Access {
     /// Of an element.
     bytes: u64,
     axes: Vec<Axis>,
-    /// Whether it is the left factor of a product in its loop.
-    is_left: bool,
+    /// Which factor of a product in its loop it is.
+    factor: Option<Side>,
 }
 
 /// A tensor argument.
@@ -174,6 +181,8 @@ pub struct TileAccess {
     /// Of these, those that the block before has read as well: products' left factors in a row of the grid, and without
     /// products tiles that all blocks read.
     pub repeated: u64,
+    /// Blocks of a row of the grid, where those below each other read the same: products' right factors.
+    pub row: Option<u64>,
 }
 
 /// What all blocks of a launch do.
@@ -286,9 +295,16 @@ impl Totals {
         self.lines(line, &|access| access.count)
     }
 
-    /// [`Totals::touched`] without the tiles that the one before has read as well.
-    pub fn touched_anew(&self, line: u64) -> u64 {
-        self.lines(line, &|access| access.count.saturating_sub(access.repeated))
+    /// [`Totals::touched`] without the tiles that the block before has read as well. Of what blocks below each other read, a
+    /// part counts: of so many bytes of all, for so many blocks of a row.
+    pub fn touched_anew(&self, line: u64, part: impl Fn(u64, u64) -> f64) -> u64 {
+        self.lines(line, &|access| match access.row {
+            Some(row) => {
+                let bytes = access.spread.lines(line).saturating_mul(access.count);
+                (access.count as f64 * part(bytes, row)) as u64
+            }
+            None => access.count.saturating_sub(access.repeated),
+        })
     }
 
     fn lines(&self, line: u64, count: &dyn Fn(&TileAccess) -> u64) -> u64 {

@@ -4,7 +4,9 @@
 //! variable decides how far another goes or where a tile lies along two axes. Those that do are gone through.
 
 use super::form::Form;
-use super::{Access, Axis, Counts, Estimate, Kind, Place, Spread, Tensor, TensorTotal, TileAccess, Totals};
+use super::{
+    Access, Axis, Counts, Estimate, Kind, Place, Side, Spread, Tensor, TensorTotal, TileAccess, Totals,
+};
 use crate::abi::{Bound, KernelAbi};
 use crate::dim::Dim;
 use std::collections::HashMap;
@@ -86,21 +88,29 @@ impl<'c> Total<'c> {
         let count = self.turns(place);
         let axis = |axis: &Axis| (axis.tile.unsigned_abs(), self.number(&axis.stride));
         let spread = Spread::new(*bytes, axes.iter().map(axis));
-        let repeated = self.repeated(access, count);
-        self.totals.accesses.push(TileAccess { spread, count, repeated });
+        let (repeated, row) = (self.repeated(access, count), self.row(access));
+        self.totals.accesses.push(TileAccess { spread, count, repeated, row });
     }
 
     /// How many of a place's accesses read what another block has brought.
     fn repeated(&self, access: &Access, count: u64) -> u64 {
         let space = &self.sum.space;
-        let depends_on = |variable| access.axes.iter().any(|axis| axis.index.mentions(variable));
+        let depends_on = |variable| access.depends_on(variable);
         let last = space.len().checked_sub(1);
-        if let Some(last) = last.filter(|&last| access.is_left && !depends_on(last)) {
+        if let Some(last) = last.filter(|&last| access.factor == Some(Side::Left) && !depends_on(last)) {
             return count - count / space[last].max(1).unsigned_abs();
         }
         // Of a loop over tiles every block reads all again.
         let is_by_all = access.place.loops.is_empty() && !(0..space.len()).any(depends_on);
         if is_by_all && self.totals.products.is_empty() { count.saturating_sub(1) } else { 0 }
+    }
+
+    /// The blocks of a row of the grid, where those below each other read the same of a right factor.
+    fn row(&self, access: &Access) -> Option<u64> {
+        let [above @ .., row] = self.sum.space.as_slice() else { return None };
+        let is_shared =
+            access.factor == Some(Side::Right) && !(0..above.len()).any(|axis| access.depends_on(axis));
+        is_shared.then_some(row.unsigned_abs())
     }
 
     fn tensor(&self, tensor: &Tensor) -> TensorTotal {
@@ -124,6 +134,13 @@ impl<'c> Total<'c> {
     /// An extent of the launch.
     fn number(&self, dim: &Dim) -> i64 {
         dim.evaluate_signed(self.sum.sizes).unwrap_or(0)
+    }
+}
+
+impl Access {
+    /// Whether where the tile lies goes by a variable: an axis of the grid, or a loop's counter.
+    fn depends_on(&self, variable: usize) -> bool {
+        self.axes.iter().any(|axis| axis.index.mentions(variable))
     }
 }
 

@@ -20,12 +20,10 @@ use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
+use tile_ir::cpu::KEPT_LEFT_BYTES;
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
 use tile_ir::{Instance, RegionId, ValueId};
-
-/// Bytes of a thread's scratch memory for what is kept of a product: less than its share of the last cache.
-const KEPT_BYTES: u64 = 2 << 20;
 
 /// A loop's `a` that is kept.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +42,7 @@ impl Kept {
         (looped, product): (&OpData, &OpData),
         bytes: u64,
     ) -> Option<Kept> {
-        let slots = KEPT_BYTES / bytes.max(1);
+        let slots = KEPT_LEFT_BYTES / bytes.max(1);
         let body = looped.regions[0];
         let mut given =
             Given { fusion, body, counter: *instance.region(body).params.first()?, scalars: Vec::new() };
@@ -265,7 +263,7 @@ mod tests {
 
     /// A slot has 16 rows of 256 elements, each with a vector of 16 that keeps it apart from the next, and as many as the
     /// loop is deep behind them.
-    const SLOTS: i64 = (KEPT_BYTES / ((16 * (256 + 16) + 256) * 4)) as i64;
+    const SLOTS: i64 = (KEPT_LEFT_BYTES / ((16 * (256 + 16) + 256) * 4)) as i64;
 
     #[test]
     fn what_is_kept_goes_by_the_block_but_not_by_the_loop() {

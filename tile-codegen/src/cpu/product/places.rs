@@ -23,11 +23,9 @@ use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
+use tile_ir::cpu::KEPT_RIGHT_BYTES;
 use tile_ir::kernel::OpData;
 use tile_ir::{Instance, ValueId};
-
-/// Bytes of a thread's scratch memory for what is kept of a product's `b`.
-const KEPT_BYTES: u64 = 16 << 20;
 
 /// Places at most: an entry makes a list of them at its begin.
 const MOST_PLACES: u64 = 128;
@@ -66,7 +64,7 @@ impl KeptRight {
         // Where blocks go down the columns, the next one has the same columns.
         let most = if is_tiles { IN_TURNS as u64 } else { MOST_PLACES };
         let bytes = plan.packed_b() as u64 * element_bytes(plan.packed);
-        let places = (KEPT_BYTES / bytes.max(1)).clamp(IN_TURNS as u64, most);
+        let places = (KEPT_RIGHT_BYTES / bytes.max(1)).clamp(IN_TURNS as u64, most);
         Some(KeptRight { places: places as i64, column })
     }
 }
