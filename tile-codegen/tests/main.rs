@@ -65,6 +65,8 @@ mod prefetch;
 mod products;
 #[path = "targets/products_beside.rs"]
 mod products_beside;
+#[path = "targets/products_kept.rs"]
+mod products_kept;
 #[path = "targets/random/mod.rs"]
 mod random;
 #[path = "targets/remarks.rs"]

@@ -118,7 +118,7 @@ pub(crate) fn emit<'c>(
         Launch {
             threads: 1,
             shared_bytes: 0,
-            scratch_bytes: behind::bytes(behind, scratch.bytes()),
+            scratch_bytes: behind::bytes(behind, scratch.bytes()) + Memories::bytes(&products),
             shares_grid: false,
             cluster: 1,
         },
@@ -167,8 +167,11 @@ fn entry(
 ) {
     let function = declare(ir, symbol, machine);
     ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
-    let param = |i| function.get_nth_param(i).expect("the entry has four parameters");
+    let param = |i| function.get_nth_param(i).expect("the entry has five parameters");
     let (slots, base) = (param(0).into_pointer_value(), param(3).into_pointer_value());
+    let goes_on = param(4).into_int_value();
+    let goes_on = ir.icmp(IntPredicate::NE, goes_on, goes_on.get_type().const_zero());
+    let behind_blocks = ir.bytes_further(base, ir.i64(behind::bytes(behind, scratch.bytes()) as i64));
     let abi = KernelAbi::of(instance);
     let arguments = load_arguments(ir, &abi, instance, slots);
     let sizes = load_sizes(ir, &abi, slots);
@@ -189,7 +192,7 @@ fn entry(
         arguments: &arguments,
         sizes: &sizes,
         streamed: &streamed,
-        memories: &Memories::of(ir, products),
+        memories: &Memories::of(ir, products, (behind_blocks, goes_on)),
         shared,
     };
     // A tile that is turned looks ahead to the next pieces of its band.
@@ -231,7 +234,8 @@ fn entry(
 
 fn declare<'c>(ir: &Ir<'c>, symbol: &str, machine: &Machine) -> FunctionValue<'c> {
     let (pointer, i64) = (ir.context.ptr_type(AddressSpace::default()), ir.context.i64_type());
-    let ty = ir.context.void_type().fn_type(&[pointer.into(), i64.into(), i64.into(), pointer.into()], false);
+    let parameters = [pointer.into(), i64.into(), i64.into(), pointer.into(), ir.context.i8_type().into()];
+    let ty = ir.context.void_type().fn_type(&parameters, false);
     let function = ir.module.add_function(symbol, ty, None);
     let attribute =
         |name: &str, value| ir.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);

@@ -213,12 +213,31 @@ pub(crate) unsafe fn run_here(
     blocks: Range<u64>,
     word: u64,
 ) -> Vec<[u64; 8]> {
-    let mut scratch = vec![[word; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
+    let mut scratch = scratch_of(kernel, word);
+    // SAFETY: the caller vouches for the slots.
+    unsafe { run_range(kernel, slots, blocks, (&mut scratch, false)) };
+    scratch
+}
+
+/// Scratch memory of a kernel, full of this word.
+pub(crate) fn scratch_of(kernel: &jit::CpuKernel, word: u64) -> Vec<[u64; 8]> {
+    vec![[word; 8]; kernel.launch().scratch_bytes as usize / 64 + 2]
+}
+
+/// Runs blocks with this scratch memory, which an earlier range of the same launch has left, or not.
+///
+/// # Safety
+/// As for [`run_here`].
+pub(crate) unsafe fn run_range(
+    kernel: &jit::CpuKernel,
+    slots: &[u64],
+    blocks: Range<u64>,
+    (scratch, goes_on): (&mut [[u64; 8]], bool),
+) {
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel asks for.
-    unsafe { (kernel.entry())(slots.as_ptr(), blocks.start, blocks.end, aligned) };
-    scratch
+    unsafe { (kernel.entry())(slots.as_ptr(), blocks.start, blocks.end, aligned, goes_on) };
 }
 
 /// The arguments after running every block natively.

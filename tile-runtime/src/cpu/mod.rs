@@ -16,7 +16,7 @@ use pace::{Handover, Way, way};
 use pool::{Job, Pool};
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tile_ir::abi::CpuEntry;
@@ -110,24 +110,37 @@ pub fn set_pinned(pinned: bool) {
 /// its own stores where those begin a page as well.
 const PAGE_BYTES: usize = 4096;
 
-/// Gives this thread's scratch memory, which begins a page, grows as kernels ask and is kept between launches.
-fn with_scratch(bytes: usize, run: impl FnOnce(*mut u8)) -> Result<()> {
+/// A thread's scratch memory.
+struct Scratch {
+    buffer: HostBuffer,
+    /// The launch that had it last.
+    owner: u64,
+}
+
+/// Gives this thread's scratch memory to a launch, which begins a page, grows as kernels ask and is kept between launches,
+/// and says whether it is as the same launch has left it.
+fn with_scratch(bytes: usize, launch: u64, run: impl FnOnce(*mut u8, bool)) -> Result<()> {
     thread_local! {
-        static SCRATCH: RefCell<Option<HostBuffer>> = const { RefCell::new(None) };
+        static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
         let needed = bytes.saturating_add(PAGE_BYTES);
-        let enough = scratch.as_ref().is_some_and(|buffer| buffer.len() >= needed);
-        if !enough {
-            *scratch = Some(HostBuffer::zeroed(needed)?);
-        }
-        if let Some(buffer) = scratch {
-            let first = buffer.as_mut_ptr();
-            // SAFETY: the buffer has a page more than is needed.
-            run(unsafe { first.add(first.align_offset(PAGE_BYTES)) });
-        }
+        let scratch = match scratch {
+            Some(scratch) if scratch.buffer.len() >= needed => scratch,
+            _ => scratch.insert(Scratch { buffer: HostBuffer::zeroed(needed)?, owner: 0 }),
+        };
+        let goes_on = std::mem::replace(&mut scratch.owner, launch) == launch;
+        let first = scratch.buffer.as_mut_ptr();
+        // SAFETY: the buffer has a page more than is needed.
+        run(unsafe { first.add(first.align_offset(PAGE_BYTES)) }, goes_on);
         Ok(())
     })
+}
+
+/// A number for a launch, which no other one has, nor scratch memory that no launch had.
+fn launch_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed) + 1
 }
 
 /// A grid, as far as it matters who runs it.
@@ -188,11 +201,13 @@ unsafe fn run_on(
         bytes: usize::MAX,
         limit: None,
     })?;
+    let launch = launch_number();
     let run = |first: usize, end: usize| {
-        with_scratch(scratch_bytes, |scratch| {
+        with_scratch(scratch_bytes, launch, |scratch, goes_on| {
             // SAFETY: the caller vouches for the slots and keeps the tensors until every block is finished; the scratch
-            // memory is this thread's own, as large and as aligned as the kernel asks for.
-            unsafe { entry(slots.as_ptr(), first as u64, end as u64, scratch) }
+            // memory is this thread's own, as large and as aligned as the kernel asks for, and where it goes on nobody has
+            // written it since an earlier range of this launch.
+            unsafe { entry(slots.as_ptr(), first as u64, end as u64, scratch, goes_on) }
         })
     };
     if work.blocks <= 1 || served.threads == 1 {
@@ -249,7 +264,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Counts each block in a table whose address is the only slot; writes to its scratch memory.
-    unsafe extern "C" fn count_blocks(slots: *const u64, first: u64, end: u64, scratch: *mut u8) {
+    unsafe extern "C" fn count_blocks(slots: *const u64, first: u64, end: u64, scratch: *mut u8, _: bool) {
         for block in first..end {
             // SAFETY: the slot is the address of a table of counters, one per block; scratch has 64 bytes.
             unsafe {
@@ -285,7 +300,7 @@ mod tests {
     /// A block that takes longer than the pace says is handed to the pool with those behind it.
     #[test]
     fn the_first_block_decides_about_the_others() {
-        unsafe extern "C" fn sleeps(slots: *const u64, first: u64, end: u64, _: *mut u8) {
+        unsafe extern "C" fn sleeps(slots: *const u64, first: u64, end: u64, _: *mut u8, _: bool) {
             // SAFETY: the slot is the address of a list under a lock.
             let seen = unsafe { &*(slots.read() as *const Mutex<Vec<(u64, u64)>>) };
             std::thread::sleep(Duration::from_micros(100 * (end - first)));

@@ -10,16 +10,15 @@
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
+use super::Words;
 use super::ahead::Next;
-use super::cell;
 use super::factor::{behind_transposition, streamed_load};
 use super::lasting::is_there_by_either;
 use super::left::TensorA;
-use super::plan::{Plan, Products};
+use super::plan::Plan;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use std::collections::HashMap;
 use tile_ir::cpu::KEPT_LEFT_BYTES;
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
@@ -53,6 +52,11 @@ impl Kept {
             given.add_load(instance, load, Some(usize::from(b.1)))?;
         }
         (slots > 0).then_some(Kept { given: given.scalars, slots: slots as i64 })
+    }
+
+    /// Words of memory that say what is kept.
+    pub(super) fn words(&self) -> usize {
+        1 + self.given.len() + RANGE
     }
 
     /// Slots, with the one for what isn't kept.
@@ -114,15 +118,11 @@ pub(super) struct Memory<'c> {
     given: Vec<PointerValue<'c>>,
 }
 
-impl Products<'_> {
-    /// What an entry knows at its begin, by the tile that a product gives: nothing is kept from an entry to the next.
-    pub(super) fn kept_by_entry<'c>(&self, ir: &Ir<'c>) -> HashMap<ValueId, Memory<'c>> {
-        let cell = || cell(ir, ir.context.i64_type(), "kept");
-        let memory = |kept: &Kept| Memory {
-            is_there: cell(),
-            given: (0..kept.given.len() + RANGE).map(|_| cell()).collect(),
-        };
-        self.kept().map(|(product, kept)| (product, memory(kept))).collect()
+impl<'c> Memory<'c> {
+    /// That of so many [words](Kept::words).
+    pub(super) fn of(ir: &Ir<'c>, kept: &Kept, words: &Words<'c>) -> Memory<'c> {
+        let word = |number: usize| words.at(ir, ir.i64(number as i64));
+        Memory { is_there: word(0), given: (1..kept.words()).map(word).collect() }
     }
 }
 
@@ -257,8 +257,8 @@ mod tests {
         let instance = specialize(&kernel, &[]).unwrap();
         let fusion = Fusion::of(&instance);
         let level = Cpu::Level(CpuLevel::named("x86-64-v4").unwrap());
-        let products = Products::of(&instance, &fusion, &Machine::cpu(level).unwrap());
-        products.kept().next().map(|(_, kept)| (kept.given.len(), kept.slots))
+        let products = super::super::Products::of(&instance, &fusion, &Machine::cpu(level).unwrap());
+        products.remembered()[0].left.map(|kept| (kept.given.len(), kept.slots))
     }
 
     /// A slot has 16 rows of 256 elements, each with a vector of 16 that keeps it apart from the next, and as many as the

@@ -43,9 +43,9 @@ use contraction::Contraction;
 use inkwell::IntPredicate;
 use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
-use keep::Memory;
+use keep::{Kept, Memory};
 use lasting::is_there_by_either;
-use places::Places;
+use places::{KeptRight, Places};
 use plan::Plan;
 use rows::Turns;
 use std::collections::HashMap;
@@ -60,7 +60,8 @@ struct Needed<'c> {
     columns: IntValue<'c>,
 }
 
-/// What an entry, which runs a range of blocks, knows of the factors that those before have packed.
+/// What an entry, which runs a range of blocks, knows of the factors that those before have packed. It is written in scratch
+/// memory, behind the blocks', so that the launch's next range on the same thread knows it as well.
 #[derive(Clone, Default)]
 pub(super) struct Memories<'c> {
     kept: HashMap<ValueId, Memory<'c>>,
@@ -68,9 +69,66 @@ pub(super) struct Memories<'c> {
 }
 
 impl<'c> Memories<'c> {
-    /// Makes those of an entry, at its begin.
-    pub(super) fn of(ir: &Ir<'c>, products: &Products<'_>) -> Memories<'c> {
-        Memories { kept: products.kept_by_entry(ir), places: products.places(ir) }
+    /// Bytes that they take.
+    pub(super) fn bytes(products: &Products<'_>) -> u64 {
+        products.remembered().iter().map(|product| 8 * product.words() as u64).sum()
+    }
+
+    /// Those of an entry, at its begin: from this address on, empty but where it goes on.
+    pub(super) fn of(
+        ir: &Ir<'c>,
+        products: &Products<'_>,
+        (first, goes_on): (PointerValue<'c>, IntValue<'c>),
+    ) -> Memories<'c> {
+        let all = Words { first };
+        let end = ir.i64((Memories::bytes(products) / 8) as i64);
+        let from = ir.select_int(goes_on, end, ir.i64(0));
+        ir.for_loop((from, end, ir.i64(1)), &[], |number, _| {
+            ir.store(all.at(ir, number), ir.i64(0).into());
+            Vec::new()
+        });
+        let (mut memories, mut next) = (Memories::default(), 0);
+        for Remembered { product, left, right } in products.remembered() {
+            let mut words = |count: usize| {
+                let words = Words { first: all.at(ir, ir.i64(next)) };
+                next += count as i64;
+                words
+            };
+            if let Some(kept) = left {
+                memories.kept.insert(product, Memory::of(ir, kept, &words(kept.words())));
+            }
+            if let Some(kept) = right {
+                memories.places.insert(product, Places::of(ir, words(kept.words())));
+            }
+        }
+        memories
+    }
+}
+
+/// What is kept of the factors of the product that gives a tile.
+struct Remembered<'p> {
+    product: ValueId,
+    left: Option<&'p Kept>,
+    right: Option<&'p KeptRight>,
+}
+
+impl Remembered<'_> {
+    /// Words of memory that say so.
+    fn words(&self) -> usize {
+        self.left.map_or(0, Kept::words) + self.right.map_or(0, KeptRight::words)
+    }
+}
+
+/// Words of memory from an address on.
+#[derive(Clone, Copy)]
+struct Words<'c> {
+    first: PointerValue<'c>,
+}
+
+impl<'c> Words<'c> {
+    /// Where the word of this number is.
+    fn at(&self, ir: &Ir<'c>, number: IntValue<'c>) -> PointerValue<'c> {
+        ir.element(ir.context.i64_type().into(), self.first, number)
     }
 }
 

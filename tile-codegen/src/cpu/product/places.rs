@@ -12,23 +12,25 @@ use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
 use super::super::scratch::element_bytes;
-use super::Needed;
 use super::ahead::Next;
 use super::beside::Progress;
 use super::factor::{behind_transposition, streamed_load};
-use super::plan::{Plan, Products};
+use super::plan::Plan;
 use super::right::InPlace;
 use super::rows::{Name, Rows, Turns};
+use super::{Needed, Words};
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use std::collections::HashMap;
 use tile_ir::cpu::KEPT_RIGHT_BYTES;
 use tile_ir::kernel::OpData;
 use tile_ir::{Instance, ValueId};
 
 /// Places at most: an entry makes a list of them at its begin.
 const MOST_PLACES: u64 = 128;
+
+/// Numbers of a matrix's [name](Name).
+const NUMBERS: usize = 3;
 
 /// Places that take turns.
 const IN_TURNS: i64 = 2;
@@ -43,6 +45,11 @@ pub(super) struct KeptRight {
 }
 
 impl KeptRight {
+    /// Words of memory that say what is kept.
+    pub(super) fn words(&self) -> usize {
+        self.places as usize * NUMBERS
+    }
+
     /// How a loop's `b` is kept; `None` of one that isn't read from a tensor which nothing writes, whose missing elements
     /// aren't the same in all blocks, or that is multiplied by so few rows that it may be read where it is.
     pub(super) fn of(
@@ -73,30 +80,14 @@ impl KeptRight {
 #[derive(Clone)]
 pub(super) struct Places<'c> {
     /// The names of the matrices that they have.
-    names: PointerValue<'c>,
+    names: Words<'c>,
     pub(super) progress: Progress<'c>,
 }
 
 impl<'c> Places<'c> {
-    fn new(ir: &Ir<'c>, kept: &KeptRight) -> Places<'c> {
-        let i64 = ir.context.i64_type();
-        let ty = i64.array_type((kept.places * NUMBERS) as u32);
-        let names = ir.builder.build_alloca(ty, "names").expect("the builder is positioned");
-        ir.for_loop((ir.i64(0), ir.i64(kept.places * NUMBERS), ir.i64(1)), &[], |number, _| {
-            ir.store(ir.element(i64.into(), names, number), ir.i64(0).into());
-            Vec::new()
-        });
+    /// Those of so many [words](KeptRight::words).
+    pub(super) fn of(ir: &Ir<'c>, names: Words<'c>) -> Places<'c> {
         Places { names, progress: Progress::new(ir) }
-    }
-}
-
-/// Numbers of a name.
-const NUMBERS: i64 = 3;
-
-impl Products<'_> {
-    /// Makes the places of an entry, at its begin, by the tile that a product gives.
-    pub(super) fn places<'c>(&self, ir: &Ir<'c>) -> HashMap<ValueId, Places<'c>> {
-        self.keep_b().map(|(product, kept)| (product, Places::new(ir, kept))).collect()
     }
 }
 
@@ -216,13 +207,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Where the numbers of a place's name are.
-    fn cells(&self, places: &Places<'c>, place: IntValue<'c>) -> [PointerValue<'c>; 3] {
-        let (ir, first) = (self.ir, self.ir.mul(place, self.ir.i64(NUMBERS)));
-        let cell = |number| {
-            let number = ir.add(first, ir.i64(number));
-            ir.element(ir.context.i64_type().into(), places.names, number)
-        };
-        [0, 1, 2].map(cell)
+    fn cells(&self, places: &Places<'c>, place: IntValue<'c>) -> [PointerValue<'c>; NUMBERS] {
+        let (ir, first) = (self.ir, self.ir.mul(place, self.ir.i64(NUMBERS as i64)));
+        std::array::from_fn(|number| places.names.at(ir, ir.add(first, ir.i64(number as i64))))
     }
 
     /// The place of this number for the packed `b` of the product that gives a tile.

@@ -13,6 +13,7 @@ use super::super::fuse::Fusion;
 use super::super::processor::Processor;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
+use super::Remembered;
 use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
@@ -360,19 +361,24 @@ impl<'a> Products<'a> {
         self.plans.get(&product).expect("every `mma` has a plan")
     }
 
-    /// What is kept of products, by the tiles that they give.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (ValueId, &Kept)> {
-        self.plans.iter().filter_map(|(&product, plan)| Some((product, plan.kept.as_ref()?)))
+    /// What is kept of products' factors.
+    pub(super) fn remembered(&self) -> Vec<Remembered<'_>> {
+        let mut all: Vec<Remembered<'_>> = self
+            .plans
+            .iter()
+            .map(|(&product, plan)| Remembered {
+                product,
+                left: plan.kept.as_ref(),
+                right: plan.keeps_b.as_ref(),
+            })
+            .collect();
+        all.sort_unstable_by_key(|remembered| remembered.product);
+        all
     }
 
     /// Whether any is of tiles in registers.
     pub(in super::super) fn have_tiles(&self) -> bool {
         self.plans.values().any(|plan| plan.contraction.tiles().is_some())
-    }
-
-    /// What is kept of products' `b`, by the tiles that they give.
-    pub(super) fn keep_b(&self) -> impl Iterator<Item = (ValueId, &KeptRight)> {
-        self.plans.iter().filter_map(|(&product, plan)| Some((product, plan.keeps_b.as_ref()?)))
     }
 
     /// Whether a range of blocks should go down the columns of the grid: what is packed of `b` stays, and `a` isn't packed.

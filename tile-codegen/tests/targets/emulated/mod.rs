@@ -8,6 +8,7 @@ use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetTriple};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -31,7 +32,7 @@ const MEMORY: u64 = 0x10_0000_0000;
 /// QEMU for AArch64, from the package `qemu-user`, which `cargo xtask setup` installs.
 const EMULATOR: &str = "qemu-aarch64";
 
-/// Bytes of the first arguments: slots, first block, end of blocks, scratch memory.
+/// Bytes of the arguments but the last one, which is 0: slots, first block, end of blocks, scratch memory.
 const HEADER: usize = 64;
 
 /// A kernel as a program.
@@ -77,7 +78,6 @@ impl Emulated {
             image.extend(unsafe { std::slice::from_raw_parts(region.address, region.bytes) });
         }
         let scratch = image.len().next_multiple_of(64);
-        image.resize(scratch + self.launch.scratch_bytes as usize, 0);
         let moved = |slot: u64| {
             let within = regions.iter().zip(&places).find_map(|(region, &place)| {
                 let offset = slot.checked_sub(region.address as u64)?;
@@ -95,8 +95,11 @@ impl Emulated {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let file = folder().join(format!("{}.memory", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::write(&file, &image).unwrap();
+        // Most of the scratch memory is never written: it is a hole in the file.
+        let whole = scratch as u64 + self.launch.scratch_bytes;
+        fs::File::options().write(true).open(&file).and_then(|file| file.set_len(whole)).unwrap();
         run(Command::new(EMULATOR).args(["-cpu", "max"]).arg(&self.program).arg(&file));
-        let image = fs::read(&file).unwrap();
+        fs::File::open(&file).and_then(|mut file| file.read_exact(&mut image)).unwrap();
         fs::remove_file(file).unwrap();
         for (region, &place) in regions.iter().zip(&places) {
             // SAFETY: the caller vouches for the region, and the image is a copy of it.

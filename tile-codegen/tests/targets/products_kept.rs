@@ -1,0 +1,89 @@
+//! Products whose packed factors the CPU target keeps for the blocks that come next, also those of a launch's next range.
+
+use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_range, sample, scratch_of};
+use tile_codegen::{Options, jit};
+use tile_ir::{Array, DType, Instance, interp};
+
+/// A product in tiles of 32×32×64.
+const PRODUCT: &str = "\
+kernel @k(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [32, 64] : partition<m x k x f32, [32, 64]>
+  %vb = partition %b [64, 32] : partition<k x n x f32, [64, 32]>
+  %vc = partition %c [32, 32] : mut partition<m x n x f32, [32, 32]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %first = splat %pad : tile<32 x 32 x f32>
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %first) : tile<32 x 32 x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<32 x 64 x f32>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 32 x f32>
+    %next = mma %ta, %tb, %acc : tile<32 x 32 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+/// Its arguments, and what becomes of them.
+fn arguments([m, n, k]: [usize; 3], instance: &Instance) -> ([Array; 3], Vec<Array>) {
+    let arguments = [[m, k], [k, n], [m, n]].map(|shape| sample(DType::F32, &shape, shape[0]));
+    let mut expected = arguments.to_vec();
+    interp::run(instance, &mut expected).unwrap();
+    (arguments, expected)
+}
+
+#[test]
+fn ranges_of_a_launch_go_on_where_others_have_ended() {
+    if is_emulated() {
+        return;
+    }
+    let instance = instance(PRODUCT, &[]);
+    for sizes in [[128, 96, 64], [97, 70, 300], [128, 32, 512], [40, 160, 1000]] {
+        let (arguments, expected) = arguments(sizes, &instance);
+        for (cpu, length) in all_cpus().into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu.clone(), n)))
+        {
+            let memory = Memory::of(&instance, &arguments);
+            let what = format!("{cpu:?}, {sizes:?} in ranges of {length}");
+            let kernel = jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap();
+            let mut scratch = scratch_of(&kernel, u64::MAX);
+            // Two threads take turns; this one has every second range.
+            let starts = (0..memory.blocks).step_by(length);
+            let of_thread = |thread| starts.clone().skip(thread).step_by(2);
+            for (number, first) in of_thread(0).enumerate().chain(of_thread(1).enumerate()) {
+                let blocks = first..(first + length as u64).min(memory.blocks);
+                // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+                unsafe { run_range(&kernel, &memory.slots, blocks, (&mut scratch, number > 0)) };
+            }
+            close(&memory.arrays(&arguments)[2], &expected[2], 0.0, &what);
+        }
+    }
+}
+
+/// Packed factors are those of before where a range goes on, and never where a launch begins.
+#[test]
+fn what_is_packed_is_kept_for_the_launch_alone() {
+    if is_emulated() {
+        return;
+    }
+    // Two rows of two blocks.
+    let (sizes, instance) = ([64, 64, 1024], instance(PRODUCT, &[]));
+    let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
+    let (before, expected_before) = arguments(sizes, &instance);
+    let other = sample(DType::F32, &[1024, 64], 7);
+    let mut expected_after = [before[0].clone(), other.clone(), before[2].clone()].to_vec();
+    interp::run(&instance, &mut expected_after).unwrap();
+    for (goes_on, expected) in [(true, &expected_before[2]), (false, &expected_after[2])] {
+        let memory = Memory::of(&instance, &before);
+        let mut scratch = scratch_of(&kernel, 0);
+        // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+        unsafe { run_range(&kernel, &memory.slots, 0..4, (&mut scratch, false)) };
+        let bytes = other.to_bytes();
+        // SAFETY: the second slot is the address of a tensor of this size, which is this test's.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.slots[1] as *mut u8, bytes.len());
+            run_range(&kernel, &memory.slots, 0..4, (&mut scratch, goes_on));
+        }
+        close(&memory.arrays(&before)[2], expected, 0.0, &format!("goes on: {goes_on}"));
+    }
+}
