@@ -41,8 +41,7 @@ fn ranges_of_a_launch_go_on_where_others_have_ended() {
     let instance = instance(PRODUCT, &[]);
     for sizes in [[128, 96, 64], [97, 70, 300], [128, 32, 512], [40, 160, 1000]] {
         let (arguments, expected) = arguments(sizes, &instance);
-        for (cpu, length) in all_cpus().into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu.clone(), n)))
-        {
+        for (cpu, length) in all_cpus().into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu, n))) {
             let memory = Memory::of(&instance, &arguments);
             let what = format!("{cpu:?}, {sizes:?} in ranges of {length}");
             let kernel = jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap();

@@ -4,10 +4,11 @@
 //! packs them, and [`block`] multiplies, or [`tiles`] where registers hold tiles. A loop that adds products to a tile
 //! ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile what comes next of `b` is packed
 //! ([`beside`]) and other factors come nearer ([`ahead`]). What it packed of `a` stays for the next blocks ([`keep`]), if it
-//! doesn't read that in its tensor ([`left`]), and where its sums are only stored they go to the tensor at once
-//! ([`direct`]). What all turns of another loop multiply by is packed in its first one ([`lasting`]). A `b` that is read
-//! once is read where it is ([`right`]), also its columns for a few rows ([`dots`]). Products and sums are fused where the
-//! target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
+//! doesn't read that in its tensor ([`left`]), and what it packed of `b` for the next rows of blocks ([`places`], by the names
+//! that [`rows`] gives). Sums that are only stored go to the tensor at once ([`direct`]). What all turns of another loop
+//! multiply by is packed in its first one ([`lasting`]). A `b` that is read once is read where it is ([`right`]), also its
+//! columns for a few rows ([`dots`]). Products and sums are fused where the target can; an f16 accumulator is kept in f32 and
+//! rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
