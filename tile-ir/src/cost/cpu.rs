@@ -2,7 +2,7 @@
 //!
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
-//! row, of a right one once for all rows of a chunk), what is packed of the left factor once more from the second cache, and
+//! row, of a right one once for all rows of a thread), what is packed of the left factor once more from the second cache, and
 //! reading and writing its sums once per multiplication; everything else is vectors of arithmetic over tiles, of which what L1
 //! doesn't hold is gone through once more. Scratch memory beyond a core's L2 slows packing down, and reading what is kept. A
 //! right factor of which few rows read each element once isn't packed.
@@ -121,8 +121,9 @@ impl CpuMachine {
         let turns = totals.tiles + totals.loading_turns;
         // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again,
         // after a reduction, say.
-        let chunks = Chunks::new(totals.tiles.max(1) as usize, self.threads as usize);
-        let packed = totals.touched_anew(LINE, |bytes, row| packed_part(&chunks, totals.tiles, (bytes, row)));
+        let blocks = totals.tiles.max(1);
+        let packed =
+            totals.touched_anew(LINE, |bytes, row| packed_part([self.threads, blocks], (bytes, row)));
         let whole = totals.touched(LINE);
         let held = turns.saturating_mul(self.l1_bytes / 2) as f64 / whole.max(1) as f64;
         let goes_again = totals.products.is_empty() && !totals.is_elementwise;
@@ -135,7 +136,6 @@ impl CpuMachine {
                 _ => arithmetic += vectors / VECTORS,
             }
         }
-        let blocks = totals.tiles.max(1);
         let cost_of_blocks = BLOCK * blocks as f64;
         let work = [
             (Limit::Arithmetic, arithmetic),
@@ -146,7 +146,7 @@ impl CpuMachine {
         let all: f64 = work.iter().map(|(_, clocks)| clocks).sum();
         let busiest = work.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are kinds of work").0;
 
-        let most = chunks.most();
+        let most = Chunks::new(blocks as usize, self.threads as usize).most();
         let shared = if blocks > 1 && self.threads > 1 { OTHER_THREADS } else { 0.0 };
         let on_chip = all / blocks as f64 * most as f64 / self.clock + shared;
         // What the caches of all threads hold needn't come from memory each time.
@@ -160,12 +160,29 @@ impl CpuMachine {
     }
 }
 
-/// The part of a product's right factor, of so many bytes in all blocks, so many of which are a row, that is packed: each
-/// chunk of blocks keeps what its first row has packed, as far as there is room.
-fn packed_part(chunks: &Chunks, blocks: u64, (bytes, row): (u64, u64)) -> f64 {
-    let blocks = blocks.max(1) as f64;
-    let first = chunks.iter().map(|chunk| (chunk.len() as u64).min(row)).sum::<u64>() as f64 / blocks;
-    let of_row = bytes as f64 * row as f64 / blocks;
+/// The part of a product's right factor, of so many bytes in all blocks, so many of which are a row, that threads pack: each
+/// keeps what the first row of its first chunk has packed, if that has more than one, and as far as there is room.
+fn packed_part([threads, blocks]: [u64; 2], (bytes, row): (u64, u64)) -> f64 {
+    let chunk = if threads == 1 { blocks } else { blocks.div_ceil(2 * threads) };
+    if chunk <= row {
+        return 1.0;
+    }
+    let of_row = bytes as f64 * row as f64 / blocks as f64;
     let kept = (KEPT_RIGHT_BYTES as f64 / of_row.max(1.0)).min(1.0);
-    1.0 - kept * (1.0 - first)
+    1.0 - kept * (1.0 - (threads * row) as f64 / blocks as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_pack_what_a_row_reads_once() {
+        let part = |threads, bytes| packed_part([threads, 32], (bytes, 4));
+        assert_eq!(part(1, 1 << 20), 4.0 / 32.0);
+        assert_eq!(part(2, 1 << 20), 8.0 / 32.0);
+        assert_eq!(part(4, 1 << 20), 1.0, "the longest chunk is a row");
+        // Of 32 MiB that a row reads half are kept.
+        assert_eq!(part(1, 8 * (32 << 20)), 1.0 - 0.5 * (1.0 - 4.0 / 32.0));
+    }
 }

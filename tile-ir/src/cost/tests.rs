@@ -230,6 +230,17 @@ fn blocks_are_shared_by_threads() {
     assert_eq!(candidates.best([16, 512, 512]), [64, 64, 64], "rows that don't exist are multiplied, too");
 }
 
+/// What is kept of a left factor stays in the second cache beside the right one where tiles are low.
+#[test]
+fn tiles_leave_room_for_what_is_kept() {
+    let mut candidates = Candidates::new(None, &[[256, 256, 256], [128, 256, 256], [32, 256, 256]]);
+    let with = |l2_bytes| Machine::Cpu(CpuMachine { lanes: 16, l2_bytes, ..CpuMachine::default() });
+    candidates.machine = with(2 << 20);
+    assert_eq!([1024, 2048].map(|size| candidates.best([size; 3])), [[128, 256, 256]; 2]);
+    candidates.machine = with(8 << 20);
+    assert_eq!(candidates.best([2048; 3]), [256, 256, 256]);
+}
+
 /// Elements of a view that lie apart are worth their sectors and lines: a tile is chosen that goes along them.
 #[test]
 fn tiles_go_along_what_lies_together() {

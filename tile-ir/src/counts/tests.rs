@@ -59,6 +59,18 @@ fn a_product_is_two_mnk() {
     assert!(totals.is_exact());
 }
 
+/// What blocks of a row, and blocks below each other, read alike of a product's factors.
+#[test]
+fn factors_are_shared_by_blocks() {
+    let (m, n, k) = (256, 160, 96);
+    let totals = totals(MATMUL, TILES, &[&[m, k], &[k, n], &[m, n]]);
+    let shared: Vec<_> = totals.accesses.iter().map(|access| (access.repeated, access.row)).collect();
+    // 4 × 5 tiles with six turns each: four of five have their `a` from the block before.
+    assert_eq!(shared, [(96, None), (0, Some(5)), (0, None)]);
+    let bytes = |part: f64| totals.touched_anew(64, |_, _| part);
+    assert_eq!(bytes(1.0) - bytes(0.25), totals.tensors[1].read * 3 / 4);
+}
+
 /// What a mask leaves out isn't read, but is multiplied.
 #[test]
 fn tiles_at_the_edge_are_clipped() {
