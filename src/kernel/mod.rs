@@ -29,7 +29,7 @@
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `grid` | [`block_id`] and [`block_count`] |
-//! | `schedule` | [`TilesPersistent`]: tiles that blocks share |
+//! | `persistent` | [`TilesPersistent`]: tiles that blocks share |
 //! | `gather` | reading a tensor at tiles of indices |
 //! | `messages` | [`tile_println!`](crate::tile_println) and [`tile_assert!`](crate::tile_assert) |
 //! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
@@ -56,9 +56,9 @@ mod grid;
 mod messages;
 mod movement;
 mod operators;
+mod persistent;
 mod reductions;
 pub mod scalar;
-mod schedule;
 mod sorting;
 mod spanning;
 mod tile;
@@ -89,7 +89,7 @@ pub use gather::{GatherIndex, GatherIndices};
 pub use grid::{block_count, block_id, in_block};
 pub use messages::{Asserted, assert_that, print_line};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
-pub use schedule::{Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
+pub use persistent::{Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
 pub use spanning::SpanningViewMut;
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

@@ -1,6 +1,6 @@
 //! Outputs of which a block owns more than one tile.
 
-use super::schedule::TileOrder;
+use super::persistent::TileOrder;
 use super::view_tile::ViewTileMut;
 use super::{Element, PartitionViewMut};
 

@@ -32,13 +32,16 @@ fn draw(counter: &mut Tensor<u64, 1>, y: &mut Tensor<u64, n>) {
 #[test]
 fn case_24_a_counter_gives_a_permutation_and_goes_on() {
     for (device, label) in devices() {
+        // On a simulated GPU a block that draws learns what all before it know: time goes by the square of their number.
+        let blocks = if label.starts_with("simulated") { 100 } else { 1000 };
         let mut counter = Tensor::zeros(&device, [1]).unwrap();
         for launch in 0..2 {
-            let mut y = Tensor::zeros(&device, [1000]).unwrap();
+            let mut y = Tensor::zeros(&device, [blocks]).unwrap();
             draw(&mut counter, &mut y).launch().unwrap();
             let mut drawn = y.to_vec().unwrap();
             drawn.sort_unstable();
-            assert_eq!(drawn, (launch * 1000..(launch + 1) * 1000).collect::<Vec<u64>>(), "{label}");
+            let first = launch * blocks as u64;
+            assert_eq!(drawn, (first..first + blocks as u64).collect::<Vec<u64>>(), "{label}");
         }
         let mut single = Tensor::zeros(&device, [1]).unwrap();
         for expected in [0, 1] {

@@ -7,6 +7,7 @@ mod arrays;
 mod attention;
 mod behaviour_atomics;
 mod behaviour_control;
+mod behaviour_gathers;
 mod behaviour_movement;
 mod behaviour_numbers;
 mod behaviour_reductions;

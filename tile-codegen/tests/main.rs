@@ -33,6 +33,8 @@ mod derivatives;
 mod eight_bits;
 #[path = "targets/exits.rs"]
 mod exits;
+#[path = "targets/factors_of_products.rs"]
+mod factors_of_products;
 #[path = "targets/faults.rs"]
 mod faults;
 #[path = "targets/gathered_factors.rs"]

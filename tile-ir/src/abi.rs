@@ -219,6 +219,21 @@ pub enum BindError {
         /// Its extent.
         second: usize,
     },
+    /// An axis of more elements than positions can be counted.
+    #[error(
+        "axis {axis} of `{argument}` of kernel `{kernel}` has {actual} elements, and positions end at {}; pass a part of it",
+        i64::MAX
+    )]
+    TooLong {
+        /// The kernel.
+        kernel: Box<str>,
+        /// The argument.
+        argument: Box<str>,
+        /// The axis.
+        axis: usize,
+        /// Its extent.
+        actual: usize,
+    },
     /// An axis whose extent the kernel fixes.
     #[error("axis {axis} of `{argument}` is {actual}, but `{kernel}` declares {expected} (`{declared}`)")]
     Extent {

@@ -31,7 +31,7 @@
 //! | [`dtype`], [`mod@round`], [`dim`], [`types`] | what a value can be |
 //! | [`mod@view`] | where the elements of a moved tensor lie |
 //! | [`ops`] | the op table, and the one function that infers result types |
-//! | [`grid`], [`schedule`] | which blocks there are, and which tiles they take when they share them |
+//! | [`grid`], [`tile_order`] | which blocks there are, and which tiles they take when they share them |
 //! | [`kernel`], [`builder`] | how ops are stored and made |
 //! | [`text`] | the `.tir` text form: printer and parser, an exact round trip |
 //! | [`mod@verify`] | the invariants, and [`VerifiedKernel`] which proves that they hold |
@@ -69,14 +69,14 @@ pub mod message;
 #[cfg(test)]
 mod mutilated;
 pub mod ops;
+pub mod pages;
 pub mod passes;
-pub mod reference;
 pub mod round;
-pub mod schedule;
 pub mod specialize;
 pub mod target;
 pub mod tensor_map;
 pub mod text;
+pub mod tile_order;
 pub mod types;
 pub mod variant;
 pub mod verify;

@@ -1,6 +1,6 @@
 //! What the cost model says of the instances of a launch, as a value and as a table for people.
 
-use crate::choice::{self, Assessed};
+use crate::choose::{self, Assessed};
 use crate::device::Device;
 use crate::quantity::time;
 use std::fmt;
@@ -30,7 +30,7 @@ impl Choices {
             sizes.map(|(name, value)| format!(", {name} = {value}")).collect::<String>()
         });
         let title = format!("`{kernel}` on {device}{}", sizes.unwrap_or_default());
-        let best = choice::best(&assessed);
+        let best = choose::best(&assessed);
         let rows = assessed.into_iter().map(|Assessed { instance, outcome }| {
             let prediction = outcome.map(|fitting| fitting.prediction).map_err(|refusal| refusal.to_string());
             Choice { instance, prediction }

@@ -7,8 +7,8 @@ mod places;
 mod run;
 mod site;
 
-use crate::choice;
 use crate::choices::Choices;
+use crate::choose;
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::list::List;
@@ -256,9 +256,9 @@ impl<'a> Launch<'a> {
         device: &'q Device,
         shapes: &'q [&'q [usize]],
         layouts: &'q [(usize, ArgumentLayout)],
-    ) -> choice::Query<'q> {
+    ) -> choose::Query<'q> {
         let (kernel, candidates, given) = (self.kernel, self.candidates, &self.bindings[..]);
-        choice::Query { kernel, candidates, given, shapes, layouts, device }
+        choose::Query { kernel, candidates, given, shapes, layouts, device }
     }
 
     /// Where the launch was made.

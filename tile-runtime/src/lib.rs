@@ -8,8 +8,8 @@
 //! are made.
 
 pub mod bench;
-mod choice;
 mod choices;
+mod choose;
 mod columns;
 #[cfg(feature = "jit")]
 mod compile;

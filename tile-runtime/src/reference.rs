@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_ir::abi::{Bound, Shared};
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::view::GivenTensor;
 use tile_layout::multi_index;
 

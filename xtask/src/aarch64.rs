@@ -11,13 +11,14 @@ use std::process::Command;
 const VARIABLE: (&str, &str) = ("TILE_TEST_ARCHITECTURE", "aarch64");
 
 /// Modules of `tile-codegen/tests/targets` whose tests run native code.
-const MODULES: [&str; 21] = [
+const MODULES: [&str; 22] = [
     "accuracy::",
     "atomics::",
     "budgets::",
     "contract::",
     "control::",
     "cpu::",
+    "factors_of_products::",
     "golden::",
     "leaf::",
     "lines::",

@@ -1,11 +1,11 @@
 //! `cargo xtask docs`: the pages that are made from the op tables, `docs/ir.md` and `docs/ops.md`. What they say is
-//! decided in `tile_ir::reference`; what is refused, by the front end.
+//! decided in `tile_ir::pages`; what is refused, by the front end.
 
 use crate::generated::Generated;
 use crate::ops_page;
 use crate::steps::root;
 use std::collections::BTreeMap;
-use tile_ir::reference::ir_page;
+use tile_ir::pages::ir_page;
 
 /// The pages.
 pub(crate) fn generated() -> Result<Generated, String> {

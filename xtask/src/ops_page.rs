@@ -7,7 +7,7 @@ use tile_ir::DType;
 use tile_ir::ops::documented::Kind;
 use tile_ir::ops::infer::mma_accumulators;
 use tile_ir::ops::{Movement, Op};
-use tile_ir::reference::{ops_page, rule};
+use tile_ir::pages::{ops_page, rule};
 use tile_ir::target::TARGETS;
 use tile_ir::view::TensorMovement;
 

@@ -7,13 +7,22 @@ use crate::{
 use std::path::Path;
 use std::process::Command;
 
+/// The features of every optional conversion.
+macro_rules! conversions {
+    () => {
+        "tile/ndarray,tile/npy,tile/safetensors,tile/dlpack,tile-layout/serde"
+    };
+}
+
 /// The features that the tests need: kernels compiled at run time, and every optional conversion.
-pub(crate) const FEATURES: &str =
-    "tile/jit,tile/ndarray,tile/npy,tile/safetensors,tile/dlpack,tile-runtime/jit,tile-layout/serde";
+pub(crate) const FEATURES: &str = concat!("tile/jit,tile-runtime/jit,", conversions!());
 /// The packages under `examples` whose kernels are for every target.
 pub(crate) const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
 /// The package under `examples` whose kernels are for one GPU.
 pub(crate) const BENCHMARK: &str = "h200";
+
+/// The smallest example, which makes a build one that takes all dependencies as they were built for the tests.
+const AS_TESTS_ARE: [&str; 2] = ["--example", "bench_layout"];
 
 /// What random tests begin with, unless the environment names another number: a change lands or doesn't for its own sake.
 /// `cargo xtask fuzz` tries others.
@@ -51,11 +60,8 @@ fn run_all() -> Result<Passed, String> {
     // Both compile one crate after the other for most of their time.
     beside(packages::check, || step("native code for AArch64, under QEMU", seeded(&mut emulated)))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
-    let documentation = ["doc", "--workspace", "--no-deps", "--features", FEATURES];
-    step("documentation", cargo(&documentation).env("RUSTDOCFLAGS", "-D warnings"))?;
-    let programs = || EXAMPLES.into_iter().chain([BENCHMARK]);
-    let packages: Vec<&str> = programs().flat_map(|example| ["--package", example]).collect();
-    step("examples, without the run-time compiler", &mut cargo(&[&["build"], packages.as_slice()].concat()))?;
+    step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
+    step("examples, without the run-time compiler", &mut examples())?;
     for example in programs() {
         let program = target().join("debug").join(example);
         links_no_llvm(&program)?;
@@ -77,6 +83,28 @@ fn run_all() -> Result<Passed, String> {
     passed.steps += 8;
     passed.steps += device_code::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
+}
+
+/// The packages whose programs are run.
+fn programs() -> impl Iterator<Item = &'static str> {
+    EXAMPLES.into_iter().chain([BENCHMARK])
+}
+
+/// All that the workspace documents. Cargo gives dependencies the features that tests ask of them only where it makes a
+/// test or an example too; without [`AS_TESTS_ARE`] it would build the compiler once more, for build scripts.
+fn documentation() -> Command {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--features", FEATURES, "--lib"]);
+    command.args(EXAMPLES.into_iter().chain(["xtask"]).flat_map(|program| ["--bin", program]));
+    command.args(AS_TESTS_ARE);
+    command
+}
+
+/// The programs and libraries with embedded code and without the compiler; dependencies are those of the tests, as in
+/// [`documentation`].
+fn examples() -> Command {
+    let mut command = cargo(&["build", "--workspace", "--features", conversions!(), "--lib"]);
+    command.args(programs().flat_map(|program| ["--bin", program])).args(AS_TESTS_ARE);
+    command
 }
 
 /// Random tests begin with [`SEED`], unless the environment says otherwise.

@@ -57,8 +57,8 @@ use scratch::Scratch;
 use std::collections::HashMap;
 use streaming::Streamed;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
-use tile_ir::schedule::TileOrder;
 use tile_ir::target::CpuLevel;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::{Dim, Instance, Op, ValueId, passes};
 
 /// Bytes of a cache line of every x86-64, and of most AArch64: where lines are longer, some are asked for twice. Also the

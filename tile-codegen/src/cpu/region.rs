@@ -14,7 +14,7 @@ use crate::emit::{Ir, Log, Shared, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::{DType, Dim, Instance, Op, RegionId, ValueId};
 
 /// Emits one block.

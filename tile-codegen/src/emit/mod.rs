@@ -22,7 +22,7 @@ pub(crate) mod place;
 pub(crate) mod positions;
 pub(crate) mod prefetch;
 mod round;
-mod schedule;
+mod tile_order;
 
 pub(crate) use extremum::NanKey;
 pub(crate) use hint::LoopHint;
@@ -30,4 +30,4 @@ pub(crate) use ir::{Approximations, Features, Ir, PairRounding, Value};
 pub(crate) use lanewise::vector_type;
 pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};
-pub(crate) use schedule::Shared;
+pub(crate) use tile_order::Shared;

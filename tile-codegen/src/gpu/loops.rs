@@ -6,7 +6,7 @@ use crate::emit::{LoopHint, Shared, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::{Dim, OpId, RegionId, ValueId};
 
 /// A loop whose turns are counted, as threads of one role do it.

@@ -9,7 +9,7 @@ use crate::emit::Ir;
 use inkwell::values::IntValue;
 use tile_ir::Dim;
 use tile_ir::gpu::pipeline::PAIR;
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 
 /// Blocks of a pair that get what one copies for both, a bit each.
 pub(super) const BOTH: u64 = (1 << PAIR) - 1;

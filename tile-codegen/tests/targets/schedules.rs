@@ -6,7 +6,7 @@ use crate::support::{Memory, Native, close, instance, run_native, run_simt, run_
 use tile_codegen::{Options, simt};
 use tile_ir::abi::Sharing;
 use tile_ir::ops::Literal;
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::{Array, DType, TargetDesc, interp};
 
 const ORDERS: [(&str, TileOrder); 5] = [

@@ -12,7 +12,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprWhile, Label, Pat};
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::{Dim, Op, Type, ValueId};
 
 /// How often a loop runs.

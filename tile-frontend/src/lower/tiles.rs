@@ -8,7 +8,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprForLoop, ExprMethodCall, Pat};
 use tile_ir::ops::result_types;
-use tile_ir::schedule::TileOrder;
+use tile_ir::tile_order::TileOrder;
 use tile_ir::{Dim, Op, ValueId};
 
 /// What messages call the loop.

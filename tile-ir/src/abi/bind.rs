@@ -133,6 +133,9 @@ impl KernelAbi {
                 });
             }
             for (axis, (extent, &value)) in extents.iter().zip(*shape).enumerate() {
+                if i64::try_from(value).is_err() {
+                    return Err(self.too_long(argument, axis, value));
+                }
                 let Some(size) = extent.as_size() else { continue };
                 let slot = self.sizes.iter().position(|name| name == size);
                 let slot = slot.expect("the sizes are those of the tensors' extents");
@@ -150,6 +153,10 @@ impl KernelAbi {
             *slot = Some(Source { argument: "", axis: 0, value: size.value(tensor) });
         }
         Ok(values)
+    }
+
+    fn too_long(&self, argument: &str, axis: usize, actual: usize) -> BindError {
+        BindError::TooLong { kernel: self.kernel.as_str().into(), argument: argument.into(), axis, actual }
     }
 
     fn conflict(&self, size: &str, first: Source<'_>, second: Source<'_>) -> BindError {
@@ -301,5 +308,34 @@ impl KernelAbi {
             source,
             values: values.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{specialize, text, verify};
+
+    /// Also where there is no element at all: a kernel that asks for the extent would get another number.
+    #[test]
+    fn axes_longer_than_positions_are_refused() {
+        let source = "\
+kernel @counts(%x: tensor<n x m x f32>, %y: mut tensor<k x i64>) {
+  %vy = partition %y [1] : mut partition<k x i64, [1]>
+  %n = extent n : index
+  %number = cast %n : i64
+  %t = splat %number : tile<1 x i64>
+  store_masked %vy, %t
+}
+";
+        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let bind = |n: usize| KernelAbi::of(&instance).bind(&[&[n, 0], &[1]]);
+        let longest = i64::MAX as usize;
+        assert_eq!(bind(longest).unwrap().sizes[0], longest as u64);
+        assert_eq!(
+            bind(longest + 1).unwrap_err().to_string(),
+            "axis 0 of `x` of kernel `counts` has 9223372036854775808 elements, and positions end at \
+             9223372036854775807; pass a part of it"
+        );
     }
 }

@@ -34,6 +34,29 @@ impl Array {
         Array::new(dtype, shape, elements)
     }
 
+    /// Op [`crate::Op::Reduce`]: float sums and products are rounded once, at the end.
+    pub fn reduce(&self, op: ReduceOp, axis: usize) -> Array {
+        let combine = op.combine();
+        let dtype = self.dtype;
+        let lines = Lines::of(&self.shape, axis);
+        let verified = "verified: a tile axis is not empty";
+        let elements = match &self.elements {
+            Elements::Float(values) => {
+                let f = combine.float();
+                let folded = |line| lines.positions(line).map(|i| values[i]).reduce(f).expect(verified);
+                Elements::Float((0..lines.count()).map(|line| round_float(dtype, folded(line))).collect())
+            }
+            Elements::Int(values) => {
+                let f = |x, y| wrap_int(dtype, combine.int()(x, y, dtype));
+                let folded = |line| lines.positions(line).map(|i| values[i]).reduce(f).expect(verified);
+                Elements::Int((0..lines.count()).map(folded).collect())
+            }
+        };
+        let mut shape = self.shape.clone();
+        shape[axis] = 1;
+        Array { dtype, shape, elements }
+    }
+
     /// Op [`crate::Op::ReduceWith`]: the arrays folded along an axis from these starts.
     pub fn reduce_with(
         arrays: &[&Array],
@@ -161,6 +184,13 @@ mod tests {
     }
 
     const MODES: [ScanMode; 4] = [ScanMode::ALL[0], ScanMode::ALL[1], ScanMode::ALL[2], ScanMode::ALL[3]];
+
+    #[test]
+    fn either_axis_is_reduced() {
+        let x = Array::iota(DType::F32, &[8], 0).reshape(&[2, 4]);
+        assert_eq!(x.reduce(ReduceOp::Sum, 1).elements(), &Elements::Float(vec![6., 22.]));
+        assert_eq!(x.reduce(ReduceOp::Sum, 0).elements(), &Elements::Float(vec![4., 6., 8., 10.]));
+    }
 
     #[test]
     fn scans_go_both_ways_with_and_without_the_element() {

@@ -3,7 +3,7 @@
 use super::{Array, Elements, round_float, wrap_int};
 use crate::ops::movement::{Numbers, Piece};
 use crate::ops::{Literal, Movement, Op, ScatterMode};
-use tile_layout::{linear_index, multi_index};
+use tile_layout::{element_count, linear_index, multi_index};
 
 impl Array {
     /// An op that moves elements, of operands that are tiles or, of rank 0, scalars.
@@ -20,6 +20,28 @@ impl Array {
     /// A [`Movement`] whose attributes are numbers and fit the operands.
     pub fn movement(movement: Movement, operands: &[&Array], shape: &[usize]) -> Array {
         Array::moved(&Op::Movement(movement), operands, shape)
+    }
+
+    /// Op [`crate::Op::Splat`] of a scalar.
+    pub fn splat(&self, shape: &[usize]) -> Array {
+        Array::full(self.dtype, shape, self.get(0))
+    }
+
+    /// Op [`crate::Op::Broadcast`]: axes of extent 1 are repeated.
+    pub fn broadcast(&self, shape: &[usize]) -> Array {
+        Array::moved(&Op::Broadcast(Vec::new()), &[self], shape)
+    }
+
+    /// Op [`crate::Op::Reshape`].
+    pub fn reshape(&self, shape: &[usize]) -> Array {
+        assert_eq!(element_count(shape), Some(self.len()), "verified: a reshape keeps the element count");
+        Array { shape: shape.to_vec(), ..self.clone() }
+    }
+
+    /// Op [`crate::Op::Permute`]: axis `i` of the result is axis `permutation[i]` of `self`.
+    pub fn permute(&self, permutation: &[usize]) -> Array {
+        let shape: Vec<usize> = permutation.iter().map(|&axis| self.shape[axis]).collect();
+        Array::moved(&Op::Permute(permutation.to_vec()), &[self], &shape)
     }
 
     fn place(&mut self, piece: &Piece, operand: &Array) {
@@ -149,5 +171,13 @@ mod tests {
         let scattered = |mode| x.scatter(mode, &twice, &values, 0).elements;
         assert_eq!(scattered(ScatterMode::Write), Elements::Int(vec![10, 4, 3, 21, 30, 31]));
         assert_eq!(scattered(ScatterMode::Add), Elements::Int(vec![10, 15, 24, 21, 30, 31]));
+    }
+
+    #[test]
+    fn axes_are_permuted_and_repeated() {
+        let x = Array::iota(DType::F32, &[8], 0).reshape(&[2, 4]);
+        assert_eq!(x.permute(&[1, 0]).elements(), &Elements::Float(vec![0., 4., 1., 5., 2., 6., 3., 7.]));
+        let column = ints(&[2, 1], &[1, 2]);
+        assert_eq!(column.broadcast(&[2, 3]).elements(), &Elements::Int(vec![1, 1, 1, 2, 2, 2]));
     }
 }

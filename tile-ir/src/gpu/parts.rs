@@ -6,8 +6,8 @@ use super::persistent::{banded, is_seen};
 use crate::dim::Dim;
 use crate::kernel::Kernel;
 use crate::ops::Op;
-use crate::schedule::TileOrder;
 use crate::target::TargetDesc;
+use crate::tile_order::TileOrder;
 
 /// The order of the places of a grid in which successive ones go to blocks of one part of the device; `None` where the
 /// device has no parts, or the kernel multiplies no matrices, whose factors neighbours share.

@@ -16,8 +16,8 @@ use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{BinaryOp, Op};
 use crate::passes;
-use crate::schedule::TileOrder;
 use crate::target::TargetDesc;
+use crate::tile_order::TileOrder;
 use crate::types::Type;
 use std::collections::{HashMap, HashSet};
 

@@ -13,9 +13,9 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
-use crate::schedule::TileOrder;
 use crate::specialize::Instance;
 use crate::tensor_map::TensorMap;
+use crate::tile_order::TileOrder;
 use std::collections::HashSet;
 use tile_layout::linear::Distribution;
 

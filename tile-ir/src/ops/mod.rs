@@ -31,7 +31,7 @@ pub(crate) use documented::documented;
 use crate::dim::Dim;
 use crate::message::Message;
 use crate::round::Rounding;
-use crate::schedule::TileOrder;
+use crate::tile_order::TileOrder;
 use crate::types::Elem;
 use crate::view::TensorMovement;
 

@@ -11,7 +11,7 @@ use crate::ops::{
     Scope,
 };
 use crate::round::Rounding;
-use crate::schedule::TileOrder;
+use crate::tile_order::TileOrder;
 use crate::types::Type;
 
 /// What stands before the type of an op line.

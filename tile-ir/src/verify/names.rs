@@ -5,7 +5,7 @@ use crate::dim::Dim;
 use crate::kernel::{Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
 use crate::ops::Op;
-use crate::schedule::TileOrder;
+use crate::tile_order::TileOrder;
 use crate::types::{Elem, Type};
 use std::collections::BTreeSet;
 

@@ -13,6 +13,7 @@ pub(crate) mod maps;
 mod meshgrid;
 mod rearrange;
 mod table;
+mod view;
 
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::view::{Fill, View};
@@ -23,6 +24,7 @@ pub(crate) use arguments::{axis, check_grouped_padding, check_parts};
 pub use index::Index;
 pub use meshgrid::meshgrid;
 pub use table::Table;
+pub(crate) use view::check_map;
 
 /// Movement operations on anything that has a shape and can be seen through a view of its positions.
 ///
@@ -505,50 +507,4 @@ pub trait Movement: Sized {
         let plan = rearrange::plan(self.shape(), formula, sizes)?;
         self.reshape(plan.split)?.permute(&plan.order)?.reshape(plan.joined)
     }
-}
-
-impl Movement for View {
-    fn shape(&self) -> &[i64] {
-        View::shape(self)
-    }
-
-    fn through(&self, map: &View) -> Result<View> {
-        check_map(self, map)?;
-        map.compose(self).ok_or_else(|| {
-            LayoutError::new(
-                ErrorKind::Unsupported,
-                format!("{map} of {self} is more than one view: use a ViewProgram, or copy first"),
-            )
-        })
-    }
-
-    fn gathered(&self, table: &Table) -> Result<View> {
-        table.check(self.size())?;
-        let map = table.fit()?.ok_or_else(|| {
-            LayoutError::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "{} picked elements of {self} are no view: use a ViewProgram, or copy first",
-                    table.size()
-                ),
-            )
-        })?;
-        self.through(&map)
-    }
-}
-
-/// Whether a map names only positions that a tensor has.
-pub(crate) fn check_map(tensor: &impl Movement, map: &View) -> Result<()> {
-    let size = crate::tuple::product(tensor.shape())?;
-    let reach = (map.offset() + map.layout().min_offset(), map.offset() + map.layout().max_offset());
-    if !map.is_plain() {
-        return Err(LayoutError::new(ErrorKind::Unsupported, format!("{map} is no map of positions")));
-    }
-    if map.is_nothing() || (reach.0 >= 0 && reach.1 < size) {
-        return Ok(());
-    }
-    Err(LayoutError::new(
-        ErrorKind::OutOfBounds,
-        format!("{map} names positions {} to {} of a tensor of {size} elements", reach.0, reach.1),
-    ))
 }

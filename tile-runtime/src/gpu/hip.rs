@@ -1,9 +1,9 @@
 //! AMD GPUs through the HIP runtime, which is loaded when it is first asked for.
 //!
-//! HIP speaks to the device that a thread has set last, so every call sets it first. Numbers of attributes, flags and
-//! modes are those of `hip_runtime_api.h`, the same from HIP 6.2 to 7.14 (docs/decisions.md says how that was compared).
+//! HIP speaks to the device that a thread has set last, so every call sets it first.
 
 mod library;
+mod numbers;
 mod peers;
 
 use super::architecture::Architecture;
@@ -13,6 +13,7 @@ use super::driver::{
 };
 use super::image::Image;
 use library::{Enumeration, Functions, NAMES, Pointer};
+use numbers::*;
 use peers::Peers;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -20,47 +21,6 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tile_ir::abi::Launch;
 use tile_ir::tensor_map::BoundMap;
-
-const SUCCESS: Enumeration = 0;
-const ERROR_NOT_READY: Enumeration = 600;
-const ERROR_NO_DEVICE: Enumeration = 100;
-
-/// Of `hipDeviceAttribute_t`.
-mod attribute {
-    use super::Enumeration;
-    pub(super) const CLOCK_RATE: Enumeration = 5;
-    pub(super) const L2_CACHE_SIZE: Enumeration = 19;
-    pub(super) const MEMORY_BUS_WIDTH: Enumeration = 59;
-    pub(super) const MEMORY_CLOCK_RATE: Enumeration = 60;
-    pub(super) const MULTIPROCESSOR_COUNT: Enumeration = 63;
-    pub(super) const MAX_SHARED_MEMORY_PER_BLOCK: Enumeration = 74;
-    pub(super) const WARP_SIZE: Enumeration = 87;
-    pub(super) const MEMORY_POOLS_SUPPORTED: Enumeration = 88;
-}
-
-/// Of `hipMemPoolAttr`.
-const POOL_RELEASE_THRESHOLD: Enumeration = 4;
-const POOL_RESERVED_MEM_CURRENT: Enumeration = 5;
-const POOL_USED_MEM_CURRENT: Enumeration = 7;
-
-/// Of `hipMemcpyKind`.
-const HOST_TO_DEVICE: Enumeration = 1;
-const DEVICE_TO_HOST: Enumeration = 2;
-const DEVICE_TO_DEVICE: Enumeration = 3;
-
-const STREAM_NON_BLOCKING: u32 = 1;
-const EVENT_DEFAULT: u32 = 0;
-const EVENT_DISABLE_TIMING: u32 = 2;
-const HOST_MALLOC_PORTABLE: u32 = 1;
-const CAPTURE_THREAD_LOCAL: Enumeration = 1;
-
-/// Where `gcnArchName`, text of 256 bytes, lies in `hipDeviceProp_tR0600`, and how many bytes that has, with room for
-/// what later versions put behind. No attribute says what it does.
-const ARCHITECTURE_OFFSET: usize = 1160;
-const PROPERTIES_BYTES: usize = 4096;
-
-/// How many threads a grid has at most along an axis (`hipModuleLaunchKernel`: less than 2³²).
-const GRID_THREADS: u64 = u32::MAX as u64;
 
 /// A GPU.
 pub(super) struct Hip {

@@ -154,6 +154,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it accesses no memory")]
     fn parts_of_a_matrix_are_rows_of_one_call() {
         let whole = Descriptor::dense(&[1000, 100]).unwrap();
         assert_eq!(rows([&whole], 4), Some(set([0], [400_000], 400_000, 1)));
@@ -175,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it accesses no memory")]
     fn two_memories_have_rows_where_both_have() {
         let (target, source) = (Descriptor::dense(&[40, 10]).unwrap(), part(&[50, 80], (..40, 30..40)));
         assert_eq!(rows([&target, &source], 2), Some(set([0, 60], [20, 160], 20, 40)));
@@ -195,7 +197,7 @@ mod tests {
 
     /// What would take longer than the way by the host, and what no driver takes.
     #[test]
-    #[cfg_attr(miri, ignore = "it accesses no memory, and Miri needs a quarter of a minute for it")]
+    #[cfg_attr(miri, ignore = "it accesses no memory")]
     fn many_short_rows_and_margins_are_no_rows() {
         let large = Descriptor::dense(&[4096, 4096]).unwrap();
         let turned = large.moved(Movement::t).unwrap();

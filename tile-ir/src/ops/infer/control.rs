@@ -3,7 +3,7 @@
 use super::{Inferred, TypeError, count, memory};
 use crate::dim::Dim;
 use crate::ops::Op;
-use crate::schedule::TileOrder;
+use crate::tile_order::TileOrder;
 use crate::types::Type;
 
 pub(super) fn for_loop(operands: &[Type]) -> Inferred<Vec<Type>> {

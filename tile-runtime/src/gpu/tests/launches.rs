@@ -209,6 +209,7 @@ fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
 /// An instance that the build script has left out is no candidate, and one that is launched by name says why.
 #[cfg(not(feature = "jit"))]
 #[test]
+#[cfg_attr(miri, ignore = "what is chosen of embedded code, and no memory that others don't use")]
 fn an_instance_that_was_left_out_says_why() {
     const REASON: &str =
         "kernel `double` needs 90112 bytes of shared memory per block, but the target has 65536";

@@ -1,4 +1,6 @@
 //! Tensors' memory: what is kept, for whom, and what happens when there is no more.
+//!
+//! Tensors of many bytes have elements of eight: Miri goes through elements one by one.
 
 use super::*;
 use crate::tensor::Tensor;
@@ -20,10 +22,10 @@ fn a_new_tensor_is_zero_and_an_old_one_is_not_seen_in_it() {
     for pools in [false, true] {
         let (device, driver) = device(1 << 20, pools);
         for round in 0..4 {
-            let x = Tensor::<u8>::zeros(&device, [1000]).unwrap();
-            assert_eq!(x.to_vec().unwrap(), [0; 1000], "round {round}");
-            let y = Tensor::full(&device, [1000], 7_u8).unwrap();
-            assert_eq!(y.to_vec().unwrap(), [7; 1000]);
+            let x = Tensor::<u64>::zeros(&device, [125]).unwrap();
+            assert_eq!(x.to_vec().unwrap(), [0; 125], "round {round}");
+            let y = Tensor::full(&device, [125], 7_u64).unwrap();
+            assert_eq!(y.to_vec().unwrap(), [7; 125]);
         }
         context(&device).trim().unwrap();
         assert_eq!(live(&driver), Live::default());
@@ -81,15 +83,15 @@ fn memory_does_not_grow_with_the_number_of_allocations() {
 fn without_memory_there_is_an_error_and_the_device_still_works() {
     for pools in [false, true] {
         let (device, driver) = device(10_000, pools);
-        let x = Tensor::full(&device, [4_000], 3_u8).unwrap();
+        let x = Tensor::full(&device, [500], 3_u64).unwrap();
         let error = Tensor::<u8>::zeros(&device, [8_000]).unwrap_err();
         assert!(matches!(error, Error::OutOfMemory { bytes: 8_000, .. }), "{error}");
         assert_eq!(error.to_string(), format!("{:?} has no 8000 bytes of memory left", context(&device)));
-        assert_eq!(x.to_vec().unwrap(), [3; 4_000]);
+        assert_eq!(x.to_vec().unwrap(), [3; 500]);
         drop(x);
         // What is kept of `x` is given up for a tensor that needs it.
-        let y = Tensor::full(&device, [8_000], 4_u8).unwrap();
-        assert_eq!(y.to_vec().unwrap(), [4; 8_000]);
+        let y = Tensor::full(&device, [1_000], 4_u64).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [4; 1_000]);
         drop(y);
         device.trim().unwrap();
         assert_eq!(live(&driver), Live::default());
@@ -145,8 +147,8 @@ fn no_more_is_in_use_than_the_limit_and_the_message_says_so() {
     for pools in [false, true] {
         let (device, driver) = device(1 << 20, pools);
         device.limit_memory(MemoryLimits { in_use: 8192, ..MemoryLimits::default() }).unwrap();
-        let x = Tensor::full(&device, [4096], 3_u8).unwrap();
-        let y = Tensor::<u8>::zeros(&device, [4096]).unwrap();
+        let x = Tensor::full(&device, [512], 3_u64).unwrap();
+        let y = Tensor::<u64>::zeros(&device, [512]).unwrap();
         let error = Tensor::<u8>::zeros(&device, [1]).unwrap_err();
         assert!(matches!(error, Error::OutOfMemory { bytes: 1, limit: Some(8192), .. }), "{error}");
         assert_eq!(
@@ -157,15 +159,15 @@ fn no_more_is_in_use_than_the_limit_and_the_message_says_so() {
                 context(&device)
             )
         );
-        assert_eq!(x.to_vec().unwrap(), [3; 4096]);
+        assert_eq!(x.to_vec().unwrap(), [3; 512]);
         drop(y);
-        let z = Tensor::full(&device, [2048], 4_u8).unwrap();
+        let z = Tensor::full(&device, [256], 4_u64).unwrap();
         // What is in use stays under a limit that it exceeds.
         device.limit_memory(MemoryLimits { in_use: 100, ..MemoryLimits::default() }).unwrap();
         assert!(Tensor::<u8>::zeros(&device, [1]).is_err());
-        assert_eq!((x.to_vec().unwrap(), z.to_vec().unwrap()), (vec![3; 4096], vec![4; 2048]));
+        assert_eq!((x.to_vec().unwrap(), z.to_vec().unwrap()), (vec![3; 512], vec![4; 256]));
         device.limit_memory(MemoryLimits::default()).unwrap();
-        let all = Tensor::<u8>::zeros(&device, [20_000]).unwrap();
+        let all = Tensor::<u64>::zeros(&device, [2_500]).unwrap();
         drop((x, z, all));
         device.trim().unwrap();
         assert_eq!(live(&driver), Live::default());
@@ -178,17 +180,17 @@ fn no_more_is_held_than_the_limit_after_a_wait() {
         let (device, driver) = device(1 << 20, pools);
         let taken = || driver.memory().map(|(free, total)| total - free).unwrap();
         let use_and_drop = || {
-            let tensors = [0_u8; 4].map(|byte| Tensor::full(&device, [8192], byte).unwrap());
+            let tensors = [0_u64; 4].map(|number| Tensor::full(&device, [1024], number).unwrap());
             drop(tensors);
             context(&device).synchronize().unwrap();
         };
         use_and_drop();
         assert_eq!((taken(), device.memory().unwrap().cached), (4 * 8192, 4 * 8192), "all is kept");
         device.limit_memory(MemoryLimits { held: 20_000, ..MemoryLimits::default() }).unwrap();
-        let x = Tensor::full(&device, [8192], 7_u8).unwrap();
+        let x = Tensor::full(&device, [1024], 7_u64).unwrap();
         use_and_drop();
         assert_eq!((taken(), device.memory().unwrap().cached), (2 * 8192, 8192), "pools: {pools}");
-        assert_eq!(x.to_vec().unwrap(), [7; 8192]);
+        assert_eq!(x.to_vec().unwrap(), [7; 1024]);
         device.limit_memory(MemoryLimits { held: 0, ..MemoryLimits::default() }).unwrap();
         drop(x);
         use_and_drop();

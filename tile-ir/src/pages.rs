@@ -1,4 +1,4 @@
-//! The reference of the IR as Markdown, made of the op tables: `docs/ir.md` and `docs/ops.md`.
+//! The pages about the IR as Markdown, made of the op tables: `docs/ir.md` and `docs/ops.md`.
 //!
 //! Nothing is said of an op here that its table doesn't say.
 

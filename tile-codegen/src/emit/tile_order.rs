@@ -1,11 +1,11 @@
-//! Which tile a block of a persistent kernel takes: [`tile_ir::schedule::index_of`] as code.
+//! Which tile a block of a persistent kernel takes: [`tile_ir::tile_order::index_of`] as code.
 
 use super::Ir;
 use inkwell::IntPredicate;
 use inkwell::types::IntType;
 use inkwell::values::IntValue;
 use tile_ir::Dim;
-use tile_ir::schedule::{Arithmetic, TileOrder, index_of, tile_in_part};
+use tile_ir::tile_order::{Arithmetic, TileOrder, index_of, tile_in_part};
 
 /// What code knows of the tiles that the blocks of a launch share, i64.
 #[derive(Clone, Copy, Debug)]

@@ -38,7 +38,7 @@ impl TileOrder {
     /// The index of the tile with this number. A group of no rows counts as one of one.
     ///
     /// ```
-    /// use tile_ir::schedule::TileOrder;
+    /// use tile_ir::tile_order::TileOrder;
     /// let first: Vec<_> = (0..5).map(|number| TileOrder::Grouped(2).index_of(&[3, 4], number)).collect();
     /// assert_eq!(first, [[0, 0], [1, 0], [0, 1], [1, 1], [0, 2]]);
     /// ```

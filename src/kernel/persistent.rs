@@ -2,8 +2,8 @@
 
 use super::Element;
 use super::views::PartitionViewMut;
-pub use tile_ir::schedule::TileOrder;
-pub use tile_ir::schedule::TileOrder::{Grouped, Hilbert, RowMajor};
+pub use tile_ir::tile_order::TileOrder;
+pub use tile_ir::tile_order::TileOrder::{Grouped, Hilbert, RowMajor};
 
 /// The tiles of an output that the running block handles, one after the other: what
 /// [`PartitionViewMut::tiles_persistent`] gives.

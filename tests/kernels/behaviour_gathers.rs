@@ -1,0 +1,76 @@
+//! What gathers from a tensor do: indices that repeat, and those outside of it.
+
+use super::behaviour_views::ramp;
+use super::{Case, array, devices, widen};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+/// y[i, j] = x[rows[i], 3 + j], and 7 where there is none.
+#[tile_kernel]
+fn gather_rows<const B: usize>(x: &Tensor<f32, m, n>, rows: &Tensor<i32, k>, y: &mut Tensor<f32, k, 4>) {
+    let rows = rows.partition_view([B]);
+    let mut y = y.partition_view_mut([B, 4]);
+    let [i, _] = y.index();
+    let rows = rows.load_masked([i]).reshape([B, 1]);
+    let columns = Tile::<i64, 2>::iota([1, 4], 1) + 3;
+    y.store_masked(x.gather_or(7.0, (rows, columns)));
+}
+
+fn check_rows(rows: &[i32], expected: &[[f64; 4]]) {
+    let x: Vec<f32> = (0..80).map(|i| (i / 10 * 10 + i % 10) as f32).collect();
+    let k = rows.len();
+    Case {
+        ir: gather_rows::ir(),
+        bindings: &[("B", Binding::Const(4))],
+        arguments: vec![array(&x, &[8, 10]), array(rows, &[k]), array(&vec![0.0f32; 4 * k], &[k, 4])],
+        output: 2,
+        expected: expected.concat(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [8, 10])?;
+            let rows = Tensor::from_slice(device, rows, [k])?;
+            let mut y = Tensor::zeros(device, [k, 4])?;
+            gather_rows::<4>(&x, &rows, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[test]
+fn case_08_gathered_rows_repeat() {
+    let row = |r: i32| [3, 4, 5, 6].map(|c| f64::from(10 * r + c));
+    check_rows(&[5, 0, 5, 2], &[row(5), row(0), row(5), row(2)]);
+    check_rows(&[7, 8, -1, i32::MIN, i32::MAX], &[row(7), [7.0; 4], [7.0; 4], [7.0; 4], [7.0; 4]]);
+}
+
+/// y = x[idx], 7 outside.
+#[tile_kernel]
+fn masked_gather(x: &Tensor<f32, n>, at: &Tensor<i64, k>, y: &mut Tensor<f32, k>) {
+    let at = at.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    y.store_masked(x.gather_or(7.0, [at.load_masked(y.index())]));
+}
+
+/// A 2×2 tile of places in a vector.
+#[tile_kernel]
+fn gather_table(x: &Tensor<f32, n>, y: &mut Tensor<f32, 2, 2>) {
+    let mut y = y.partition_view_mut([2, 2]);
+    let place = Tile::<u32, 2>::iota([2, 2], 0) * 2 + Tile::iota([2, 2], 1);
+    y.store(x.gather([(place * 9 + 2) % 16]));
+}
+
+#[test]
+fn case_09_masked_gather() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[10.0, 11.0, 12.0, 13.0], [4]).unwrap();
+        let at = Tensor::from_slice(&device, &[-1, 0, 3, 4], [4]).unwrap();
+        let mut y = Tensor::zeros(&device, [4]).unwrap();
+        masked_gather(&x, &at, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [7.0, 10.0, 13.0, 7.0], "{label}");
+        let x = Tensor::from_slice(&device, &ramp(16), [16]).unwrap();
+        let mut y = Tensor::zeros(&device, [2, 2]).unwrap();
+        gather_table(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [2.0, 11.0, 4.0, 13.0], "{label}");
+    }
+}
