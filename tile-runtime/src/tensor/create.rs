@@ -149,9 +149,16 @@ impl<T: Float> Tensor<T> {
     /// As [`Tensor::zeros`].
     pub fn linspace(device: &Device, start: T, end: T, count: usize) -> Result<Tensor<T>> {
         let (first, last) = (start.to_float(), end.to_float());
+        let steps = (count.max(2) - 1) as f64;
+        let is_wide = !((last - first) * steps).is_finite();
+        let between = |i: f64| match is_wide {
+            false => first + (last - first) * i / steps,
+            // Neither part exceeds the ends, whose distance may be no number.
+            true => first * ((steps - i) / steps) + last * (i / steps),
+        };
         let at = |i: u64| match i + 1 == count as u64 && count > 1 {
             true => end,
-            false => T::from_float(first + (last - first) * i as f64 / (count.max(2) - 1) as f64),
+            false => T::from_float(between(i as f64)),
         };
         generated(device, &[count], at)
     }
