@@ -6,6 +6,7 @@ mod host;
 mod places;
 mod run;
 mod site;
+mod tune;
 
 use crate::choice;
 use crate::choices::Choices;
