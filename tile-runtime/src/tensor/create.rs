@@ -151,10 +151,15 @@ impl<T: Float> Tensor<T> {
         let (first, last) = (start.to_float(), end.to_float());
         let steps = (count.max(2) - 1) as f64;
         let is_wide = !((last - first) * steps).is_finite();
-        let between = |i: f64| match is_wide {
-            false => first + (last - first) * i / steps,
-            // Neither part exceeds the ends, whose distance may be no number.
-            true => first * ((steps - i) / steps) + last * (i / steps),
+        let between = |i: f64| {
+            if !is_wide {
+                return first + (last - first) * i / steps;
+            }
+            // Half of the distance is a number where the distance is none, so it goes from the nearer end.
+            let (from, to, steps_away) =
+                if 2.0 * i <= steps { (first, last, i) } else { (last, first, steps - i) };
+            let part = steps_away / steps;
+            from + (to * part - from * part)
         };
         let at = |i: u64| match i + 1 == count as u64 && count > 1 {
             true => end,
