@@ -10,6 +10,7 @@
 //! For other positions, such as the place in a tensor whose rows are longer than the tile's, give [`philox`] a tile
 //! of them.
 
+use super::gather::GatherIndex;
 use super::{Number, Tile, cos, eq, log, philox, select, sqrt};
 use std::f32::consts::TAU;
 
@@ -54,7 +55,8 @@ impl<const R: usize> Tile<u64, R> {
 }
 
 impl<const R: usize> Tile<u32, R> {
-    /// Random bits: the low word of `philox(offset + i, seed)` for element `i` in row-major order.
+    /// Random bits: the low word of `philox(offset + i, seed)` for element `i` in row-major order. An offset is an integer
+    /// of any type, such as the position of a tile's first element: `i * B`.
     ///
     /// # Panics
     /// If an extent is zero; in a kernel that is a compile error.
@@ -63,9 +65,9 @@ impl<const R: usize> Tile<u32, R> {
     /// use tile::prelude::*;
     /// let bits = Tile::random_bits([2, 2], 0, 0);
     /// assert_eq!(bits.to_vec()[0], 0x6627_e8d5); // Philox's first known answer
-    /// assert_eq!(Tile::random_bits([2], 0, 2).to_vec(), bits.to_vec()[2..]);
+    /// assert_eq!(Tile::random_bits([2], 0, 2usize).to_vec(), bits.to_vec()[2..]);
     /// ```
-    pub fn random_bits(shape: [usize; R], seed: u64, offset: u64) -> Self {
+    pub fn random_bits(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Self {
         random_words(shape, seed, offset).cast()
     }
 }
@@ -82,7 +84,7 @@ impl<const R: usize> Tile<f32, R> {
     /// assert!(x.to_vec().iter().all(|x| (0.0..1.0).contains(x)));
     /// assert!((x.mean(0).to_vec()[0] - 0.5).abs() < 0.05);
     /// ```
-    pub fn random_uniform(shape: [usize; R], seed: u64, offset: u64) -> Self {
+    pub fn random_uniform(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Self {
         let bits: Tile<u32, R> = random_words(shape, seed, offset).cast();
         (bits >> 8).cast::<f32>() * TO_UNIT
     }
@@ -101,7 +103,7 @@ impl<const R: usize> Tile<f32, R> {
     /// assert!(x.mean(0).to_vec()[0].abs() < 0.05);
     /// assert!(((x * x).mean(0).to_vec()[0] - 1.0).abs() < 0.1);
     /// ```
-    pub fn random_normal(shape: [usize; R], seed: u64, offset: u64) -> Self {
+    pub fn random_normal(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Self {
         let words = random_words(shape, seed, offset);
         let u = (words.cast::<u32>().cast::<f32>() + 1.0) * TO_UNIT_32;
         let angle = (words >> 40).cast::<f32>() * (TAU * TO_UNIT);
@@ -115,7 +117,9 @@ const TO_UNIT: f32 = 1.0 / (1u32 << 24) as f32;
 /// 2⁻³².
 const TO_UNIT_32: f32 = TO_UNIT / 256.0;
 
-fn random_words<const R: usize>(shape: [usize; R], seed: u64, offset: u64) -> Tile<u64, R> {
+fn random_words<const R: usize>(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Tile<u64, R> {
+    // Of an integer the low 64 bits count, as of a cast.
+    let offset = offset.numbers().first().map_or(0, |&offset| offset as u64);
     let place = Tile::<u64, 1>::iota([shape.iter().product()], 0).reshape(shape);
     philox(place + Tile::full(shape, offset), seed)
 }

@@ -63,15 +63,15 @@ arithmetic! {
     Shr shr [ops::Shr] "`left >> right`.";
 }
 
-/// Arithmetic of two scalars of one type, and of a scalar with a tile on the right.
+/// Arithmetic of two scalars, and of a scalar with a tile on the right.
 macro_rules! scalars {
-    ($($trait:ident $name:ident $bound:ident;)*) => {
+    ($($trait:ident $name:ident [$($generics:tt)*] $right:ident;)*) => {
         $(
             #[diagnostic::do_not_recommend]
-            impl<T: $bound> $trait<T> for T {
+            impl<$($generics)*> $trait<$right> for T {
                 type Output = T;
 
-                fn apply(self, right: T) -> T {
+                fn apply(self, right: $right) -> T {
                     scalar::$name(self, right)
                 }
             }
@@ -89,13 +89,13 @@ macro_rules! scalars {
 }
 
 scalars! {
-    Add add Arithmetic;
-    Sub sub Arithmetic;
-    Mul mul Arithmetic;
-    Div div Arithmetic;
-    Rem rem Arithmetic;
-    Shl shl Shift;
-    Shr shr Shift;
+    Add add [T: Arithmetic] T;
+    Sub sub [T: Arithmetic] T;
+    Mul mul [T: Arithmetic] T;
+    Div div [T: Arithmetic] T;
+    Rem rem [T: Arithmetic] T;
+    Shl shl [T: Shift, By: Shift] By;
+    Shr shr [T: Shift, By: Shift] By;
 }
 
 /// A scalar that shifts: an integer.

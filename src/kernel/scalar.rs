@@ -32,8 +32,16 @@ operators! {
     Mul mul, "`left * right`, which wraps.";
     Div div, "`left / right`, truncated; 0 where `right` is 0, and wrapped where the quotient doesn't fit.";
     Rem rem, "`left % right`, with the sign of `left`; `left` where `right` is 0.";
-    Shl shl, "`left << right` by the low bits of `right`.";
-    Shr shr, "`left >> right` by the low bits of `right`, arithmetic where the type is signed.";
+}
+
+/// `left << right` by the low bits of `right`, which may be of another type.
+pub fn shl<T: Arithmetic, By: Scalar>(left: T, right: By) -> T {
+    left.binary(BinaryOp::Shl, cast(right))
+}
+
+/// `left >> right` by the low bits of `right`, arithmetic where the type is signed.
+pub fn shr<T: Arithmetic, By: Scalar>(left: T, right: By) -> T {
+    left.binary(BinaryOp::Shr, cast(right))
 }
 
 /// `-value`, which wraps.
@@ -58,6 +66,7 @@ mod tests {
         assert_eq!((div(i8::MIN, -1), rem(i8::MIN, -1)), (i8::MIN, 0));
         assert_eq!((div(-7, 2), rem(-7, 2)), (-3, -1));
         assert_eq!((shl(1u8, 9), shr(-8i32, 33)), (2, -4));
+        assert_eq!((shl(1i32, 3usize), shr(1u64 << 40, 40u8), shl(1i8, -1i64)), (8, 1, -128));
         assert_eq!(neg(i32::MIN), i32::MIN);
     }
 

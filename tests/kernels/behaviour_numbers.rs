@@ -358,16 +358,16 @@ fn product_tf32<const B: usize>(a: &Tensor<f32, m, k>, b: &Tensor<f32, k, n>, c:
     c.store_masked(mma_tf32(a.load_masked([i, 0]), b.load_masked([0, j]), Tile::zeros([B, B])));
 }
 
-#[tile_kernel]
-fn product_scaled<const G: usize>(
+#[tile_kernel(where(BK % 32 == 0))]
+fn product_scaled<const BK: usize>(
     a: &Tensor<f8e4m3fn, 8, k>,
     scale_a: &Tensor<f32, 8, g>,
     b: &Tensor<f8e5m2, k, 8>,
     scale_b: &Tensor<f32, g, 8>,
     c: &mut Tensor<f32, 8, 8>,
 ) {
-    let (a, scale_a) = (a.partition_view([8, 32 * G]), scale_a.partition_view([8, G]));
-    let (b, scale_b) = (b.partition_view([32 * G, 8]), scale_b.partition_view([G, 8]));
+    let (a, scale_a) = (a.partition_view([8, BK]), scale_a.partition_view([8, BK / 32]));
+    let (b, scale_b) = (b.partition_view([BK, 8]), scale_b.partition_view([BK / 32, 8]));
     let mut c = c.partition_view_mut([8, 8]);
     let mut sum = Tile::zeros([8, 8]);
     for p in 0..a.tiles(1) {
@@ -383,7 +383,7 @@ fn case_23_scaled_products() {
     let (k, g) = (192, 6);
     let (one_a, one_b) = (f8e4m3fn::from_f32(1.0), f8e5m2::from_f32(1.0));
     check_exact!(
-        product_scaled<G = 2>(
+        product_scaled<BK = 64>(
             a: vec![one_a; 8 * k], [8, k];
             scale_a: vec![2f32; 8 * g], [8, g];
             b: vec![one_b; k * 8], [k, 8];

@@ -425,7 +425,7 @@ fn gaps_are_not_written() {
     .check();
 }
 
-/// Loops whose bounds say that every tile is inside, and a remainder of data that does.
+/// Loops whose bounds say that every tile is inside, and remainders of data and blocks that do.
 #[tile_kernel]
 fn bounded<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, 1>, row: usize) {
     let x = x.partition_view([1, B]);
@@ -436,7 +436,7 @@ fn bounded<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, 1>, row
         sum += x.load([i, p]);
     }
     for p in 1..n / B {
-        sum += x.load([row % 2, p - 1]);
+        sum += x.load([row % 2, p - 1]) + x.load([row % m, p - 1]) + x.load([(i + 1) % m, p - 1]);
     }
     y.store(sum.sum(1));
 }
@@ -447,7 +447,8 @@ fn loops_bound_their_tiles() {
     let x: Vec<f64> = (0..m * n).map(|i| (i * 7 % 11) as f64).collect();
     let x32: Vec<f32> = x.iter().map(|&x| x as f32).collect();
     let sum = |row: usize, end: usize| x[row * n..row * n + end].iter().sum::<f64>();
-    let expected: Vec<f64> = (0..m).map(|i| sum(i, 12) + sum(1, 8)).collect();
+    let expected: Vec<f64> =
+        (0..m).map(|i| sum(i, 12) + sum(1, 8) + sum(2, 8) + sum((i + 1) % m, 8)).collect();
     Case {
         ir: bounded::ir(),
         bindings: &[("B", Binding::Const(4))],

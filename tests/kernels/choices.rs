@@ -204,3 +204,40 @@ fn the_best_of_one_is_that() {
         assert_eq!(y.to_vec().unwrap(), [2.0, 5.0, -6.0], "{name}");
     }
 }
+
+/// How often a number fits into another, counted in steps of which no model knows how many there are.
+#[tile_kernel(instances(STEP = 1 | 500))]
+fn counted_up<const STEP: usize>(to: usize, x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let mut y = y.partition_view_mut([4]);
+    let mut t = x.partition_view([4]).load_masked(y.index());
+    let mut at = 0;
+    while at < to {
+        t += STEP as i32;
+        at += STEP;
+    }
+    y.store_masked(t);
+}
+
+#[test]
+fn a_tuned_launch_is_of_the_fastest_instance() {
+    for (device, label) in devices().into_iter().filter(|(_, label)| ["reference", "cpu"].contains(label)) {
+        let x = Tensor::from_slice(&device, &[1, 2, 3], [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        let choices = counted_up::best(2000, &x, &mut y).choices().unwrap();
+        assert!(choices.rows().iter().all(|row| row.measured.is_none()), "{choices}");
+        let tuned = counted_up::best(2000, &x, &mut y).tune().unwrap();
+        assert_eq!(tuned.chosen().unwrap().instance, "STEP = 500", "{label}: {tuned}");
+        assert!(tuned.rows().iter().all(|row| row.measured.is_some()), "{tuned}");
+        assert!(tuned.to_string().lines().nth(1).unwrap().contains("measured  predicted"), "{tuned}");
+        assert_eq!(counted_up::best(2000, &x, &mut y).instance().unwrap(), "STEP = 500");
+        counted_up::best(2000, &x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [2001, 2002, 2003], "{label}");
+        // Other sizes are another choice.
+        let x = Tensor::zeros(&device, [5]).unwrap();
+        let mut y = Tensor::zeros(&device, [5]).unwrap();
+        let others = counted_up::best(2000, &x, &mut y).choices().unwrap();
+        assert!(others.rows().iter().all(|row| row.measured.is_none()), "{others}");
+        let named = counted_up::<1>(2000, &x, &mut y).tune().unwrap_err().to_string();
+        assert!(named.contains("it says which instance it takes; `best(…)`"), "{named}");
+    }
+}

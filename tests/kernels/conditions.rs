@@ -1,7 +1,7 @@
 //! Conditions on extents: those of parameters are checked when an instance is made, those of run-time sizes at
 //! launch.
 
-use super::{Case, array, devices};
+use super::{Case, array, check_exact, devices};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -42,6 +42,26 @@ fn unpacked<const B: usize>(x: &Tensor<u8, n>, y: &mut Tensor<u8, { 2 * n }>) {
     let mut y = y.partition_view_mut([B]);
     let pair = x.load_masked(y.index());
     y.store_masked(stack([pair & 15, pair >> 4], 1).reshape([B]));
+}
+
+/// A row and its halves exchanged, as rotary positions take them: halves joined are the extent again.
+#[tile_kernel(where(D % 2 == 0))]
+fn turned<const D: usize>(x: &Tensor<f32, m, D>, y: &mut Tensor<f32, m, D>) {
+    let mut y = y.partition_view_mut([1, D]);
+    let row = x.partition_view([1, D]).load(y.index());
+    let [a, b] = row.split_even::<2>(1);
+    y.store(row * 2.0 + cat([-b, a], 1));
+}
+
+#[test]
+fn parts_of_an_extent_that_divides_are_that_extent() {
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let one = |i: usize| {
+        let (row, column) = (i / 6 * 6, i % 6);
+        let other = if column < 3 { -x[row + column + 3] } else { x[row + column - 3] };
+        x[i] * 2.0 + other
+    };
+    check_exact!(turned<D = 6>(x: x, [2, 6]) -> f32, [2, 6] => (0..12).map(one).collect::<Vec<_>>());
 }
 
 #[test]

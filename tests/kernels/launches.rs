@@ -3,6 +3,12 @@
 use super::products::matmul;
 use tile::prelude::*;
 
+/// Those devices of the host that have code of this program's kernels.
+fn on_the_host() -> impl Iterator<Item = Device> {
+    let cpu = cfg!(feature = "jit").then(Device::cpu);
+    [Device::reference()].into_iter().chain(cpu)
+}
+
 #[test]
 fn shapes_that_disagree_are_named() {
     let device = Device::reference();
@@ -37,7 +43,7 @@ fn an_empty_output_launches_nothing() {
 
 #[test]
 fn launches_go_to_streams_and_graphs() {
-    for device in [Device::reference(), Device::cpu()] {
+    for device in on_the_host() {
         let stream = tile::Stream::new(&device).unwrap();
         let a = Tensor::<bf16>::ones(&device, [4, 5]).unwrap();
         let b = Tensor::<bf16>::ones(&device, [5, 3]).unwrap();
@@ -54,7 +60,7 @@ fn launches_go_to_streams_and_graphs() {
 /// A kernel reads and writes memory that isn't a tensor's own.
 #[test]
 fn foreign_memory_is_read_and_written() {
-    for device in [Device::reference(), Device::cpu()] {
+    for device in on_the_host() {
         let (mut x, mut y) = ([[bf16::ONE; 32]; 2], [[0f32; 16]; 2]);
         let place = |bytes: *mut u8| bytes.align_offset(16);
         let (x, y) = (x.as_flattened_mut().as_mut_ptr(), y.as_flattened_mut().as_mut_ptr());

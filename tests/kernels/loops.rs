@@ -236,3 +236,37 @@ fn shifts_of_an_unrolled_counter_are_constants() {
     let expected = (0..40).map(|i| sum(i / 16 * 16, i) + sum(i / 16 * 16, i / 16 * 16 + 7));
     check_exact!(doubling_sums<B = 16>(x: x.clone(), [40]) -> i32, [40] => expected.collect::<Vec<_>>());
 }
+
+#[tile_fn]
+fn bit(step: usize) -> i32 {
+    1 << step
+}
+
+/// Numbers shifted by those of other types: counters, sizes and elements.
+#[tile_kernel]
+fn shifts<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let mut t = x.load_masked(y.index());
+    let least = t.min(0).item() as u8;
+    for step in 0..x.tiles(0) + 2 {
+        t ^= 1 << step;
+        t += bit(step + 4) - ((8i64 << step) as i32);
+    }
+    let mut wide = 1u64 << n;
+    wide >>= least;
+    t += (wide as i32) + (-64 >> least) + (1 << n);
+    y.store_masked(t);
+}
+
+#[test]
+fn a_number_is_shifted_by_one_of_any_integer_type() {
+    let x: Vec<i32> = (0..10).map(|i| i * 37 % 11).collect();
+    let one = |(i, &element): (usize, &i32)| {
+        let least = (0..4).map(|k| x.get(i / 4 * 4 + k).copied().unwrap_or(0)).min().unwrap_or(0);
+        let t = (0..5).fold(element, |t, step| (t ^ (1 << step)) + (16 << step) - (8 << step));
+        t + (1 << 10 >> least) + (-64 >> least) + (1 << 10)
+    };
+    let expected = x.iter().enumerate().map(one);
+    check_exact!(shifts<B = 4>(x: x.clone(), [10]) -> i32, [10] => expected.collect::<Vec<_>>());
+}

@@ -66,6 +66,7 @@ mod training;
 mod transforms;
 mod turns;
 mod updates;
+mod variants;
 mod whole;
 
 use tile::ir::array::Elements;

@@ -1,7 +1,7 @@
 //! Optional arguments: a kernel with and one without them, of one text.
 
 use super::{compare, devices, numbers, widen};
-use tile::ir::{Array, Binding, Op, interp, specialize};
+use tile::ir::{Array, Binding, DType, Op, interp, specialize};
 use tile::prelude::*;
 
 /// x·scale + bias, of which either may be left out.
@@ -108,6 +108,120 @@ fn an_argument_that_is_given_is_one_like_others() {
         let short = Tensor::<f32>::zeros(&device, [2]).unwrap();
         let message = biased(&x, Some(&short), &mut y).launch().unwrap_err().to_string();
         assert!(message.contains("3 (axis 0 of `x`) and 2 (axis 0 of `bias`)"), "{message}");
+    }
+}
+
+/// Scores with a cap, a window and a slope, each of which may be left out, and which stand before and behind others.
+#[tile_kernel]
+fn scored<T: Float, const B: usize>(
+    cap: Option<f32>,
+    x: &Tensor<f32, n>,
+    window: Option<i32>,
+    slope: Option<T>,
+    y: &mut Tensor<f32, n>,
+) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let place = Tile::<i32, 1>::iota([B], 0) + (i * B) as i32;
+    let mut t = x.load_masked([i]);
+    if let Some(cap) = cap {
+        t = cap * tanh(t / cap);
+    }
+    t += place.cast::<f32>() * slope.unwrap_or(0.5) as f32;
+    y.store_masked(match window {
+        Some(window) if window < n as i32 => select(place < window, t, -1.0),
+        Some(_) | None => t,
+    });
+}
+
+#[test]
+fn numbers_may_be_left_out() {
+    let x = numbers::<f32>(11, 1);
+    let expected = |cap: Option<f32>, window: Option<i32>, slope: f32| -> Vec<f64> {
+        let one = |(i, &x): (usize, &f32)| {
+            let capped = cap.map_or(x, |cap| cap * (x / cap).tanh()) + i as f32 * slope;
+            f64::from(if window.is_some_and(|window| i as i32 >= window) { -1.0 } else { capped })
+        };
+        x.iter().enumerate().map(one).collect()
+    };
+    for (cap, window, slope) in [
+        (None, None, None),
+        (Some(0.5), None, Some(2.0)),
+        (None, Some(3), Some(0.25)),
+        (Some(0.25), Some(20), None),
+        (Some(4.0), Some(5), Some(-1.0)),
+    ] {
+        let expected = expected(cap, window, slope.unwrap_or(0.5));
+        for (device, label) in devices() {
+            let x = Tensor::from_slice(&device, &x, [11]).unwrap();
+            let mut y = Tensor::zeros(&device, [11]).unwrap();
+            scored::<bf16, 4>(cap, &x, window, slope.map(bf16::from_f32), &mut y).launch().unwrap();
+            compare(label, &widen(&y.to_vec().unwrap()), &expected, 1e-5);
+        }
+        let bindings = [
+            ("T", Binding::Elem(DType::BF16)),
+            ("B", Binding::Const(4)),
+            ("cap", Binding::Bool(cap.is_some())),
+            ("window", Binding::Bool(window.is_some())),
+            ("slope", Binding::Bool(slope.is_some())),
+        ];
+        let instance =
+            specialize(&scored::ir(), &bindings.map(|(name, value)| (name.to_owned(), value))).unwrap();
+        let mut arrays: Vec<Array> = cap.map(|cap| super::array(&[cap], &[])).into_iter().collect();
+        arrays.push(super::array(&x, &[11]));
+        arrays.extend(window.map(|window| super::array(&[window], &[])));
+        arrays.extend(slope.map(|slope| super::array(&[bf16::from_f32(slope)], &[])));
+        arrays.push(super::array(&[0f32; 11], &[11]));
+        interp::run(&instance, &mut arrays).unwrap();
+        compare("the evaluator", &super::numbers_of(arrays.last().unwrap()), &expected, 1e-5);
+    }
+}
+
+/// Patterns in chains with other conditions, with and without an `else`.
+#[tile_kernel]
+fn chained<const BIASED: bool>(
+    x: &Tensor<f32, n>,
+    bias: Option<&Tensor<f32, n>>,
+    limit: Option<i32>,
+    y: &mut Tensor<f32, n>,
+) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let mut t = x.load_masked([i]);
+    if BIASED && let Some(bias) = bias {
+        t += bias.partition_view([4]).load_masked([i]);
+    }
+    let next = if let Some(limit) = limit
+        && i as i32 * 4 < limit
+        && BIASED
+    {
+        t * 2.0
+    } else {
+        t - 1.0
+    };
+    y.store_masked(next);
+}
+
+#[test]
+fn patterns_are_chained_with_conditions() {
+    let values = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &values, [6]).unwrap();
+        let mut y = Tensor::zeros(&device, [6]).unwrap();
+        let mut run = |biased: bool, bias: Option<&TensorRef<f32>>, limit: Option<i32>| {
+            let launched = match biased {
+                true => chained::<true>(&x, bias, limit, &mut y).launch(),
+                false => chained::<false>(&x, bias, limit, &mut y).launch(),
+            };
+            launched.unwrap();
+            y.to_vec().unwrap()
+        };
+        assert_eq!(run(false, Some(&x), Some(9)), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "{label}");
+        assert_eq!(run(true, None, None), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "{label}");
+        assert_eq!(run(true, Some(&x), Some(4)), [4.0, 8.0, 12.0, 16.0, 9.0, 11.0], "{label}");
+        assert_eq!(run(true, None, Some(9)), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0], "{label}");
     }
 }
 

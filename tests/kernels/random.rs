@@ -26,7 +26,7 @@ fn bits<const N: usize>(seed: u64, offset: u64, y: &mut Tensor<u32, n>) {
 fn uniform_and_normal<const N: usize>(seed: u64, y: &mut Tensor<f32, 2, n>) {
     let mut y = y.partition_view_mut([2, N]);
     let [_, i] = y.index();
-    let offset = (i * N) as u64;
+    let offset = i * N;
     let uniform = Tile::<f32, 1>::random_uniform([N], seed, offset);
     y.store_masked(stack([uniform, Tile::random_normal([N], seed, offset)], 0));
 }

@@ -1,6 +1,6 @@
 //! Errors of the front end: a place, what is wrong there, what else is involved, and what to do.
 
-use crate::helpers::{is_free, plain};
+use crate::helpers::{is_free, path_text, plain};
 use crate::span::Span;
 use proc_macro2::TokenStream;
 use std::fmt;
@@ -38,6 +38,17 @@ impl Diagnostic {
             help: None,
             missing: None,
         }
+    }
+
+    /// Of a function that calls itself by way of others, where it or one of these does.
+    pub(crate) fn of_circle<'n>(
+        span: impl Into<Span>,
+        name: &str,
+        through: impl IntoIterator<Item = &'n String>,
+    ) -> Diagnostic {
+        let through: String = through.into_iter().map(|other| format!(" calls `{other}`, which")).collect();
+        let message = format!("`{name}`{through} calls `{name}`: a kernel has no stack of calls");
+        Diagnostic::new(span, message).help("write a loop")
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
@@ -120,6 +131,21 @@ impl Diagnostics {
     /// The functions that weren't found, by the paths that the kernel or what it calls call them by.
     pub fn unknown(&self) -> Vec<&syn::Path> {
         self.0.iter().filter_map(|diagnostic| Some(&diagnostic.missing.as_ref()?.path)).collect()
+    }
+
+    /// The same where of some functions is known that they are there, and what they call themselves that isn't known.
+    #[must_use]
+    pub fn with_unfinished(mut self, waits_for: impl Fn(&syn::Path) -> Option<String>) -> Diagnostics {
+        for diagnostic in &mut self.0 {
+            let path = diagnostic.missing.as_ref().map(|missing| &missing.path);
+            if let Some((path, called)) = path.and_then(|path| Some((path, waits_for(path)?))) {
+                let message =
+                    format!("`{}` can't be used before its own call of `{called}` is right", path_text(path));
+                diagnostic.message = message;
+                diagnostic.help = Some("correct that first: it has an error of its own".to_owned());
+            }
+        }
+        self
     }
 
     /// Tokens that make rustc report each mistake at its place.

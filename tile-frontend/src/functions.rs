@@ -47,7 +47,13 @@ pub fn function(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Diagnostics>
 /// What is said of a call by a function of a path at which there is no other.
 pub fn absent(caller: &ItemFn, path: &syn::Path) -> Diagnostics {
     let unknown = Unknown::of(path, &format!("`{}`", caller.sig.ident));
-    Diagnostic::new(path.span(), unknown.message).help(unknown.help).into()
+    Diagnostic::new(path.span(), unknown.message).help(unknown.help).missing(path, false).into()
+}
+
+/// What is said of a call by a function of a path at which there is one that calls it in turn, by way of the functions of
+/// these names.
+pub fn in_a_circle(caller: &ItemFn, path: &syn::Path, through: &[String]) -> Diagnostics {
+    Diagnostic::of_circle(path.span(), &caller.sig.ident.to_string(), through).into()
 }
 
 /// The same of a function of a type, which may take `self`; or what such a function can't be.

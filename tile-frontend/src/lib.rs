@@ -38,7 +38,7 @@ mod value;
 
 pub use called::called_elsewhere;
 pub use diagnostic::{Diagnostic, Diagnostics, Missing};
-pub use functions::{absent, function};
+pub use functions::{absent, function, in_a_circle};
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use macros::expressions as macro_expressions;
 pub use methods::methods;

@@ -263,7 +263,7 @@ impl Parser<'_> {
             _ => match element(generics, ty) {
                 Some(elem) => Some(Type::Scalar(elem)),
                 None => {
-                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, `Option<…>` of these, numbers such as `f32`, `i32`, `usize`, or arrays such as `[&Tensor<…>; 4]`";
+                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, numbers such as `f32`, `i32`, `usize`, `Option<…>` of these, or arrays such as `[&Tensor<…>; 4]`";
                     self.error(ty.span(), "a kernel can't take an argument of this type", help);
                     None
                 }

@@ -21,7 +21,7 @@ pub(crate) enum Val {
     Data(ValueId),
     /// A tensor argument.
     Tensor(ValueId),
-    /// An optional tensor argument, and whether it is given.
+    /// An optional argument, a tensor or a number, and whether it is given.
     Optional(ValueId, ValueId),
     /// An array of arguments whose length is a const parameter: as many as there may be, and how many there are.
     Arguments(Vec<Val>, Dim),

@@ -11,7 +11,7 @@
 //! Where there is no such macro, a kernel says so itself: [`ask`] has it asked for in a block in which another macro
 //! stands for it, `__tile_absent!`.
 
-use crate::expand;
+use crate::{expand, waiting};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use std::collections::{BTreeMap, HashSet};
@@ -263,7 +263,12 @@ pub(crate) fn resume(answer: Answer) -> TokenStream {
 pub(crate) fn absent(wanted: Wanted) -> TokenStream {
     let Wanted { path, mut request } = wanted;
     if let Kind::Question = request.kind {
-        return tile_frontend::absent(&request.function, &path).to_compile_errors();
+        let function = &request.function;
+        let error = match waiting::circle(&function.sig.ident, &path) {
+            Some(through) => tile_frontend::in_a_circle(function, &path, &through),
+            None => tile_frontend::absent(function, &path).with_unfinished(waiting::of),
+        };
+        return error.to_compile_errors();
     }
     request.absent.push(path);
     go_on(request)
@@ -351,7 +356,7 @@ fn lowered(request: &Request) -> Result<Lowered, Unknown> {
     tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function)).map_err(
         |errors| match request.missing(&errors) {
             Some(path) => Unknown::Wanted(path),
-            None => Unknown::Refused(errors),
+            None => Unknown::Refused(errors.with_unfinished(waiting::of)),
         },
     )
 }
@@ -395,7 +400,9 @@ pub(crate) fn function(request: Request) -> TokenStream {
 /// The macro that hands a function on, or a call of that of the next function that it calls itself.
 fn macro_of(request: Request) -> TokenStream {
     let called = tile_frontend::called_elsewhere(&request.function, &Helpers::of(&request.seen));
-    if let Some(path) = request.wanted(&called) {
+    let wanted = request.wanted(&called);
+    waiting::note(&request.function.sig.ident, wanted);
+    if let Some(path) = wanted {
         // A macro that others are to find can't be made in a block, so rustc says as well that it isn't there.
         let question = ask(&request.function, path, &request.question());
         return quote!(#question #path! { { #path } #request });

@@ -201,6 +201,7 @@ fn host_type(kind: &ArgumentKind) -> TokenStream {
         ArgumentKind::Optional { element, mutable: true, .. } => {
             quote!(::core::option::Option<&'tile mut ::tile::TensorRef<#element>>)
         }
+        ArgumentKind::OptionalScalar(ty) => quote!(::core::option::Option<#ty>),
         ArgumentKind::Array { element, length } => {
             let element = host_type(element);
             quote!([#element; #length])
@@ -260,6 +261,7 @@ fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
             ArgumentKind::Tensor { mutable: true, .. } => "tensor_mut",
             ArgumentKind::Optional { mutable: false, .. } => "optional_tensor",
             ArgumentKind::Optional { mutable: true, .. } => "optional_tensor_mut",
+            ArgumentKind::OptionalScalar(_) => "optional_scalar",
             ArgumentKind::Array { element, .. } => match **element {
                 ArgumentKind::Tensor { mutable: false, .. } => "tensor_array",
                 ArgumentKind::Tensor { mutable: true, .. } => "tensor_array_mut",
@@ -309,6 +311,7 @@ fn block_type(kind: &ArgumentKind) -> TokenStream {
             let view = view(element, *rank, *mutable);
             quote!(::core::option::Option<#view>)
         }
+        ArgumentKind::OptionalScalar(ty) => quote!(::core::option::Option<#ty>),
         ArgumentKind::Array { element, length } => {
             let element = block_type(element);
             quote!([#element; #length])
@@ -324,7 +327,7 @@ fn is_lent(kind: &ArgumentKind) -> bool {
         ArgumentKind::Array { element, .. } => {
             matches!(**element, ArgumentKind::Tensor { mutable: true, .. })
         }
-        ArgumentKind::Tensor { .. } | ArgumentKind::Scalar(_) => false,
+        ArgumentKind::Tensor { .. } | ArgumentKind::Scalar(_) | ArgumentKind::OptionalScalar(_) => false,
     }
 }
 
@@ -378,6 +381,7 @@ fn passed(kind: &ArgumentKind, position: &TokenStream) -> TokenStream {
             }
         }
         ArgumentKind::Scalar(ty) => quote!(#views.scalar::<#ty>(#position)),
+        ArgumentKind::OptionalScalar(ty) => quote!(#views.optional_scalar::<#ty>(#position)),
     }
 }
 
@@ -407,7 +411,9 @@ fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> 
                 ArgumentKind::Tensor { extents, .. } => (extents, quote!(#name[0])),
                 _ => continue,
             },
-            ArgumentKind::Optional { .. } | ArgumentKind::Scalar(_) => continue,
+            ArgumentKind::Optional { .. } | ArgumentKind::Scalar(_) | ArgumentKind::OptionalScalar(_) => {
+                continue;
+            }
         };
         for (axis, extent) in extents.iter().enumerate() {
             let Ok(size) = syn::parse2::<Ident>(extent.clone()) else { continue };

@@ -7,6 +7,7 @@ mod expand;
 mod module;
 mod signature;
 mod structs;
+mod waiting;
 
 use proc_macro::TokenStream;
 use syn::Item;

@@ -17,6 +17,8 @@ pub(crate) enum ArgumentKind {
     Tensor { element: TokenStream, extents: Vec<TokenStream>, mutable: bool },
     /// `Option<&Tensor<element, extents…>>` or `Option<&mut Tensor<…>>`.
     Optional { element: TokenStream, rank: usize, mutable: bool },
+    /// `Option<number>`.
+    OptionalScalar(TokenStream),
     /// `[element; length]`.
     Array { element: Box<ArgumentKind>, length: Expr },
     /// A number of this type.
@@ -38,10 +40,12 @@ impl Argument {
 
 impl ArgumentKind {
     fn of(ty: &Type) -> ArgumentKind {
-        if let Some(inner) = tile_frontend::optional(ty)
-            && let ArgumentKind::Tensor { element, extents, mutable } = ArgumentKind::of(inner)
-        {
-            return ArgumentKind::Optional { element, rank: extents.len(), mutable };
+        match tile_frontend::optional(ty).map(ArgumentKind::of) {
+            Some(ArgumentKind::Tensor { element, extents, mutable }) => {
+                return ArgumentKind::Optional { element, rank: extents.len(), mutable };
+            }
+            Some(ArgumentKind::Scalar(number)) => return ArgumentKind::OptionalScalar(number),
+            _ => {}
         }
         if let Type::Array(array) = ty {
             let element = Box::new(ArgumentKind::of(&array.elem));

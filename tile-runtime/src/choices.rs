@@ -1,13 +1,17 @@
-//! What the cost model says of the instances of a launch, as a value and as a table for people.
+//! What the cost model says of the instances of a launch, and what was measured of them, as a value and as a table for
+//! people.
 
 use crate::choose::{self, Assessed};
 use crate::device::Device;
 use crate::quantity::time;
+use std::cmp::Ordering;
 use std::fmt;
+use std::time::Duration;
 use tile_ir::cost::Prediction;
 
 /// What the cost model says of the instances that a launch may take: the one with the least time first, those that the
-/// launch doesn't fit last. Displayed, it is a table.
+/// launch doesn't fit last. Where the launch was [tuned](crate::Launch::tune), what was measured decides. Displayed, it is
+/// a table.
 #[derive(Clone, Debug)]
 pub struct Choices {
     title: String,
@@ -21,6 +25,25 @@ pub struct Choice {
     pub instance: String,
     /// The time and what takes it, or why the launch can't take the instance.
     pub prediction: Result<Prediction, String>,
+    /// How long the instance took, where the launch was tuned.
+    pub measured: Option<Duration>,
+}
+
+impl Choice {
+    /// The order of instances by what is known of their times.
+    fn compare(&self, other: &Choice) -> Ordering {
+        match ((self.measured, &self.prediction), (other.measured, &other.prediction)) {
+            ((Some(a), _), (Some(b), _)) => a.cmp(&b),
+            ((_, Ok(a)), (_, Ok(b))) => a.compare(b),
+            ((_, a), (_, b)) => a.is_err().cmp(&b.is_err()),
+        }
+    }
+
+    /// The time that decides, in seconds: none of an instance that the launch can't take.
+    fn seconds(&self) -> Option<f64> {
+        let predicted = self.prediction.as_ref().ok()?.seconds;
+        Some(self.measured.map_or(predicted, |time| time.as_secs_f64()))
+    }
 }
 
 impl Choices {
@@ -31,16 +54,14 @@ impl Choices {
         });
         let title = format!("`{kernel}` on {device}{}", sizes.unwrap_or_default());
         let best = choose::best(&assessed);
-        let rows = assessed.into_iter().map(|Assessed { instance, outcome }| {
+        let rows = assessed.into_iter().map(|Assessed { instance, measured, outcome }| {
             let prediction = outcome.map(|fitting| fitting.prediction).map_err(|refusal| refusal.to_string());
-            Choice { instance, prediction }
+            Choice { instance, prediction, measured }
         });
         let mut rows: Vec<(usize, Choice)> = rows.enumerate().collect();
         // The chosen one is first, whatever the order of equal ones.
-        rows.sort_by(|(first, a), (second, b)| match (&a.prediction, &b.prediction) {
-            (Ok(x), Ok(y)) => (Some(*second) == best).cmp(&(Some(*first) == best)).then(x.compare(y)),
-            (a, b) => a.is_err().cmp(&b.is_err()),
-        });
+        let is_chosen = |number: &usize| Some(*number) == best;
+        rows.sort_by(|(first, a), (second, b)| is_chosen(second).cmp(&is_chosen(first)).then(a.compare(b)));
         Choices { title, rows: rows.into_iter().map(|(_, row)| row).collect() }
     }
 
@@ -62,24 +83,36 @@ impl fmt::Display for Choices {
         let width =
             self.rows.iter().map(|row| row.instance.chars().count()).chain([HEAD.len()]).max().unwrap_or(0);
         writeln!(f, "{}", self.title)?;
-        writeln!(f, "  {HEAD:width$}  {:>9}  {:17}  {:>8}  why not", "predicted", "limit", "waves")?;
-        let best = self.chosen().and_then(|row| row.prediction.as_ref().ok()).map(|it| it.seconds);
-        for (number, Choice { instance, prediction }) in self.rows.iter().enumerate() {
+        let is_tuned = self.rows.iter().any(|row| row.measured.is_some());
+        let head = if is_tuned { format!("  {:>9}", "measured") } else { String::new() };
+        writeln!(f, "  {HEAD:width$}{head}  {:>9}  {:17}  {:>8}  why not", "predicted", "limit", "waves")?;
+        let best = self.chosen().and_then(Choice::seconds);
+        for (number, row) in self.rows.iter().enumerate() {
+            let Choice { instance, prediction, measured } = row;
+            let measured = match measured {
+                Some(measured) => format!("  {:>9}", time(measured.as_secs_f64())),
+                None if is_tuned => format!("  {:>9}", "–"),
+                None => String::new(),
+            };
             let line = match prediction {
                 Ok(it) => {
+                    let seconds = row.seconds().unwrap_or(it.seconds);
                     let why_not = match best {
-                        Some(best) if number > 0 && it.seconds > best => {
-                            format!("{:.2} times as long", it.seconds / best)
+                        Some(best) if number > 0 && seconds > best => {
+                            format!("{:.2} times as long", seconds / best)
                         }
                         Some(_) if number > 0 => String::from("as long, with more work"),
                         _ => String::new(),
                     };
                     let arrow = if number == 0 { '▶' } else { ' ' };
                     let (time, limit) = (time(it.seconds), it.limit);
-                    format!("{arrow} {instance:width$}  {time:>9}  {limit:17}  {:>8.2}  {why_not}", it.waves)
+                    format!(
+                        "{arrow} {instance:width$}{measured}  {time:>9}  {limit:17}  {:>8.2}  {why_not}",
+                        it.waves
+                    )
                 }
                 Err(reason) => {
-                    format!("  {instance:width$}  {:>9}  {:17}  {:>8}  {reason}", "–", "", "")
+                    format!("  {instance:width$}{measured}  {:>9}  {:17}  {:>8}  {reason}", "–", "", "")
                 }
             };
             writeln!(f, "{}", line.trim_end())?;
@@ -105,9 +138,13 @@ mod tests {
                 at_once: 132,
                 waves: 3.879,
             }),
+            measured: None,
         };
-        let refused =
-            Choice { instance: "BM = 48".to_owned(), prediction: Err("`m % BM == 0` isn't so".to_owned()) };
+        let refused = Choice {
+            instance: "BM = 48".to_owned(),
+            prediction: Err("`m % BM == 0` isn't so".to_owned()),
+            measured: None,
+        };
         let rows = vec![
             row("BM = 128", 146.5, Limit::Shared),
             row("BM = 64", 146.5, Limit::Memory),
@@ -125,5 +162,21 @@ mod tests {
 ";
         assert_eq!(choices.to_string(), expected);
         assert_eq!(choices.chosen().unwrap().instance, "BM = 128");
+
+        let mut rows = choices.rows;
+        for (row, microseconds) in rows.iter_mut().zip([210, 190, 1500]) {
+            row.measured = Some(Duration::from_micros(microseconds));
+        }
+        rows.sort_by(Choice::compare);
+        let tuned = Choices { title: choices.title, rows };
+        let expected = "\
+`matmul` on cuda:0, m = 4096
+  instance   measured  predicted  limit                 waves  why not
+▶ BM = 64      190 µs     146 µs  memory                 3.88
+  BM = 128     210 µs     146 µs  shared memory          3.88  1.11 times as long
+  BM = 16     1.50 ms    1.47 ms  matrix units           3.88  7.89 times as long
+  BM = 48           –          –                               `m % BM == 0` isn't so
+";
+        assert_eq!(tuned.to_string(), expected);
     }
 }

@@ -2,7 +2,7 @@
 //! least time, for the sizes of the tensors and their device.
 //!
 //! What was chosen is kept for each kernel, processor, element types, `bool`s and shapes, so that a launch like one before
-//! looks up a number. Nothing is run to find out.
+//! looks up a number. Nothing is run to find out, unless a launch is tuned: then the times that were measured decide.
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
@@ -12,7 +12,8 @@ use crate::{cpu, machine};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
+use std::time::Duration;
 use tile_ir::abi::{Bound, KernelAbi};
 use tile_ir::cost::{self, Machine, NoRoom, Prediction};
 use tile_ir::specialize::Binding;
@@ -45,12 +46,19 @@ struct Known {
     layouts: Vec<(usize, ArgumentLayout)>,
     number: usize,
     prepared: &'static Prepared,
+    /// How long each candidate took, where the launch was tuned.
+    measured: Vec<Option<Duration>>,
 }
+
+/// The choices of this program, by the hash of what they depend on.
+static CHOICES: LazyLock<RwLock<HashMap<u64, Vec<Known>>>> = LazyLock::new(RwLock::default);
 
 /// What the model says of an instance.
 pub(crate) struct Assessed {
     /// `BM = 128, BN = 64`.
     pub(crate) instance: String,
+    /// How long it took, where the launch was tuned.
+    pub(crate) measured: Option<Duration>,
     /// The instance with the sizes of the launch, and its time.
     pub(crate) outcome: std::result::Result<Fitting, Refusal>,
 }
@@ -92,25 +100,36 @@ impl fmt::Display for Refusal {
 impl Query<'_> {
     /// The instance that the launch takes, and its number among the candidates.
     pub(crate) fn choose(&self, bind: Bind<'_>) -> Result<(usize, &'static Prepared)> {
-        static CHOICES: OnceLock<RwLock<HashMap<u64, Vec<Known>>>> = OnceLock::new();
-        let choices = CHOICES.get_or_init(RwLock::default);
-        let hash = self.hash();
-        let find = |known: &Known| self.is_of(known).then_some((known.number, known.prepared));
-        let known = choices.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(chosen) = known.get(&hash).and_then(|known| known.iter().find_map(find)) {
+        if let Some(chosen) = self.known(|known| (known.number, known.prepared)) {
             return Ok(chosen);
         }
-        drop(known);
         let assessed = self.assess_all(bind);
         let Some(number) = best(&assessed) else { return Err(self.none(assessed)) };
         let Ok(fitting) = &assessed[number].outcome else { unreachable!("the best one fits") };
-        let prepared = fitting.prepared;
-        let mut choices = choices.write().unwrap_or_else(PoisonError::into_inner);
-        // A program whose shapes never come again must not keep them all.
+        self.keep(number, fitting.prepared, Vec::new());
+        Ok((number, fitting.prepared))
+    }
+
+    /// What a choice that was made for such a launch says.
+    fn known<R>(&self, say: impl Fn(&Known) -> R) -> Option<R> {
+        let choices = CHOICES.read().unwrap_or_else(PoisonError::into_inner);
+        let known = choices.get(&self.hash())?.iter().find(|known| self.is_of(known))?;
+        Some(say(known))
+    }
+
+    /// Keeps what was chosen, in place of what was chosen before.
+    fn keep(&self, number: usize, prepared: &'static Prepared, measured: Vec<Option<Duration>>) {
+        let mut choices = CHOICES.write().unwrap_or_else(PoisonError::into_inner);
+        // A program whose shapes never come again must not keep them all; what was measured isn't found again by a model.
         if choices.len() >= MOST_KNOWN {
-            choices.clear();
+            choices.retain(|_, known| {
+                known.retain(|known| !known.measured.is_empty());
+                !known.is_empty()
+            });
         }
-        choices.entry(hash).or_default().push(Known {
+        let of_hash = choices.entry(self.hash()).or_default();
+        of_hash.retain(|known| !self.is_of(known));
+        of_hash.push(Known {
             kernel: self.address(),
             processor: self.processor(),
             given: self.given.to_vec(),
@@ -118,8 +137,36 @@ impl Query<'_> {
             layouts: self.layouts.to_vec(),
             number,
             prepared,
+            measured,
         });
-        Ok((number, prepared))
+    }
+
+    /// Takes of the candidates that fit the one for which `times` has the least time from now on.
+    pub(crate) fn tune(
+        &self,
+        bind: Bind<'_>,
+        times: impl FnOnce(&[(usize, Fitting)]) -> Result<Vec<Duration>>,
+    ) -> Result<()> {
+        let (mut fitting, mut refused) = (Vec::new(), Vec::new());
+        for (number, one) in self.assess_all(bind).into_iter().enumerate() {
+            match one.outcome {
+                Ok(fits) => fitting.push((number, fits)),
+                Err(_) => refused.push(one),
+            }
+        }
+        if fitting.is_empty() {
+            return Err(self.none(refused));
+        }
+        let mut measured = vec![None; self.candidates.len()];
+        let times = times(&fitting)?;
+        for ((number, _), &time) in fitting.iter().zip(&times) {
+            measured[*number] = Some(time);
+        }
+        let fastest = fitting.iter().zip(times).min_by_key(|(_, time)| *time);
+        if let Some(((number, fits), _)) = fastest {
+            self.keep(*number, fits.prepared, measured);
+        }
+        Ok(())
     }
 
     /// What the model says of every candidate.
@@ -134,9 +181,12 @@ impl Query<'_> {
                 return self.assess(candidate, bind);
             }
             let refusal = Refusal::Given(display_bindings(others.into_iter()));
-            Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(refusal) }
+            let instance = display_bindings(candidate.iter().copied());
+            Assessed { instance, measured: None, outcome: Err(refusal) }
         };
         let mut assessed: Vec<Assessed> = self.candidates.iter().map(assess).collect();
+        let measured = self.known(|known| known.measured.clone()).unwrap_or_default();
+        assessed.iter_mut().zip(measured).for_each(|(one, time)| one.measured = time);
         let has_code = |one: &Assessed| matches!(&one.outcome, Ok(fitting) if has_code(self.kernel, fitting, self.device));
         // Without code for any, the launch says how to get it.
         if assessed.iter().any(has_code) {
@@ -164,7 +214,7 @@ impl Query<'_> {
             Ok((prepared, bound)) => predict(self.kernel, prepared, &bound, self.device)
                 .map(|prediction| Fitting { prepared, bound, prediction }),
         };
-        Assessed { instance, outcome }
+        Assessed { instance, measured: None, outcome }
     }
 
     /// Kernels are told apart by the address of their definition, which is a `static`.
@@ -216,13 +266,17 @@ impl Query<'_> {
     }
 }
 
-/// The instance with the least time; of equal ones the first.
+/// The instance with the least time, that was measured if any was; of equal ones the first.
 pub(crate) fn best(assessed: &[Assessed]) -> Option<usize> {
     let fitting = assessed
         .iter()
         .enumerate()
-        .filter_map(|(number, one)| one.outcome.as_ref().ok().map(|fitting| (number, fitting.prediction)));
-    fitting.min_by(|a, b| a.1.compare(&b.1)).map(|(number, _)| number)
+        .filter_map(|(number, one)| Some((number, one, one.outcome.as_ref().ok()?)));
+    let fitting: Vec<(usize, &Assessed, &Fitting)> = fitting.collect();
+    let measured = fitting.iter().filter_map(|(number, one, _)| Some((*number, one.measured?)));
+    let fastest = measured.min_by_key(|(_, time)| *time).map(|(number, _)| number);
+    let predicted = || fitting.iter().min_by(|a, b| a.2.prediction.compare(&b.2.prediction));
+    fastest.or_else(|| predicted().map(|(number, ..)| *number))
 }
 
 fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {

@@ -6,6 +6,7 @@ mod host;
 mod places;
 mod run;
 mod site;
+mod tune;
 
 use crate::choices::Choices;
 use crate::choose;

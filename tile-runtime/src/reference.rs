@@ -196,6 +196,14 @@ impl<'a> Arguments<'a> {
         (cells, raw.given())
     }
 
+    /// A scalar argument that may be left out.
+    ///
+    /// # Panics
+    /// If the argument at this position isn't a scalar of `T` where it is given.
+    pub fn optional_scalar<T: crate::element::Scalar>(&self, position: usize) -> Option<T> {
+        self.is_given(position).then(|| self.scalar(position))
+    }
+
     /// A scalar argument.
     ///
     /// # Panics

@@ -6,7 +6,7 @@ use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{Expr, ExprIf};
+use syn::{BinOp, Expr, ExprBinary, ExprIf, parse_quote};
 use tile_ir::ops::Literal;
 use tile_ir::{DType, Op, RegionId, Type, ValueId};
 
@@ -16,8 +16,40 @@ struct Branch {
     yielded: Vec<ValueId>,
 }
 
+/// `if a && let p = v { … } else { … }` as an `if` for each condition inside of that for the one before, all with the
+/// same `else`. Without a `let`, or with that alone, it stays as it is.
+fn nested(if_else: &ExprIf) -> Option<ExprIf> {
+    let mut conditions = Vec::new();
+    all_of(&if_else.cond, &mut conditions);
+    let has_let = conditions.iter().any(|condition| matches!(condition, Expr::Let(_)));
+    if !has_let || conditions.len() == 1 {
+        return None;
+    }
+    conditions.into_iter().rev().fold(None, |inner: Option<ExprIf>, condition| {
+        let mut outer = ExprIf { cond: Box::new(condition.clone()), ..if_else.clone() };
+        if let Some(inner) = inner {
+            outer.then_branch = parse_quote!({ #inner });
+        }
+        Some(outer)
+    })
+}
+
+/// The conditions that `&&` joins.
+fn all_of<'e>(condition: &'e Expr, conditions: &mut Vec<&'e Expr>) {
+    match condition {
+        Expr::Binary(ExprBinary { left, op: BinOp::And(_), right, .. }) => {
+            all_of(left, conditions);
+            all_of(right, conditions);
+        }
+        condition => conditions.push(condition),
+    }
+}
+
 impl Lowering {
     pub(super) fn if_else(&mut self, if_else: &ExprIf) -> Lowered<Val> {
+        if let Some(nested) = nested(if_else) {
+            return self.if_else(&nested);
+        }
         if let Some(value) = self.if_let(if_else) {
             return value;
         }

@@ -196,13 +196,28 @@ impl Lowering {
     fn random_words(&mut self, shape: Vec<Dim>, arguments: &Arguments, span: Span) -> Lowered<Val> {
         let elem = Elem::from(DType::U64);
         let seed = self.number(&arguments.values[1], &elem, "the seed", arguments.spans[1])?;
-        let offset = self.number(&arguments.values[2], &elem, "the offset", arguments.spans[2])?;
+        let offset = self.offset(&arguments.values[2], arguments.spans[2])?;
         let count = shape.iter().cloned().fold(Dim::from(1), |product, extent| product * extent);
         let iota = Op::Iota { shape: vec![count], axis: 0, elem };
         let place = self.emit_one(iota, &[], span, &arguments.spans)?;
         let place = self.emit_one(Op::Reshape(shape), &[place], span, &arguments.spans)?;
         let position = self.with(BinaryOp::Add, &Val::Data(place), Val::Data(offset), span)?;
         self.with(BinaryOp::Philox, &position, Val::Data(seed), span)
+    }
+
+    /// Where a sequence of random numbers begins: an integer of any type, as one of u64.
+    fn offset(&mut self, value: &Val, span: Span) -> Lowered<ValueId> {
+        let of_elements = Elem::from(DType::U64);
+        let offset = match *value {
+            Val::Dim(ref dim) => self.extent(dim, span),
+            Val::Data(offset) if self.shape(offset).is_none() && self.is_other_integer(offset) => offset,
+            _ => return self.number(value, &of_elements, "the offset", span),
+        };
+        self.emit_one(Op::Cast(of_elements), &[offset], span, &[span])
+    }
+
+    fn is_other_integer(&self, value: ValueId) -> bool {
+        self.elem(value).known().is_some_and(|dtype| dtype.is_int() && dtype != DType::U64)
     }
 
     fn converted(&mut self, value: &Val, to: DType, span: Span) -> Lowered<Val> {

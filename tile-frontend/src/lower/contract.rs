@@ -93,10 +93,12 @@ impl Lowering {
     fn scaled(&mut self, tile: ValueId, scales: ValueId, axis: usize, places: [Span; 2]) -> Lowered<ValueId> {
         let (shape, blocks) = (self.shape(tile).unwrap_or_default(), self.shape(scales).unwrap_or_default());
         let block = match (shape.as_slice(), blocks.as_slice()) {
-            ([_, _], [_, _]) if shape[1 - axis] == blocks[1 - axis] => BLOCKS
-                .into_iter()
-                .map(Dim::from)
-                .find(|block| blocks[axis].clone() * block.clone() == shape[axis]),
+            ([_, _], [_, _]) if shape[1 - axis] == blocks[1 - axis] => {
+                BLOCKS.into_iter().map(Dim::from).find(|block| {
+                    self.facts.apply(&(blocks[axis].clone() * block.clone()))
+                        == self.facts.apply(&shape[axis])
+                })
+            }
             _ => None,
         };
         let Some(block) = block else {
@@ -105,8 +107,19 @@ impl Lowering {
                 display_shape(&blocks),
                 display_shape(&shape)
             );
-            let diagnostic = Diagnostic::new(places[1], message)
-                .help("scales are [M, G] and [G, N] for factors [M, 32 * G] and [32 * G, N]; blocks are a power of two");
+            let extents = shape.get(axis).zip(blocks.get(axis));
+            let rounded = extents.and_then(|(extent, blocks)| {
+                BLOCKS
+                    .into_iter()
+                    .map(Dim::from)
+                    .find(|block| extent.floor_div(block) == *blocks)
+                    .map(|block| extent.rem(&block))
+            });
+            let help = match rounded {
+                Some(remainder) => format!("say that blocks are whole: `#[tile_kernel(where({remainder:#} == 0))]`"),
+                None => "scales are [M, G] and [G, N] for factors [M, 32 * G] and [32 * G, N]; blocks are a power of two".to_owned(),
+            };
+            let diagnostic = Diagnostic::new(places[1], message).help(help);
             let diagnostic = self.with_origin(diagnostic, tile);
             let diagnostic = self.with_origin(diagnostic, scales);
             return self.report(diagnostic);

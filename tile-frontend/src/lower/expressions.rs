@@ -65,8 +65,8 @@ impl Lowering {
             ),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
             Expr::Let(_) => (
-                "`let` beside other conditions",
-                "write an `if let` inside of an `if`; of a number, `matches!(x, 1..=9)` is a condition",
+                "`let` as a condition of anything but `if`",
+                "of a number, `matches!(x, 1..=9)` is a condition; optional arguments are taken apart by `if let`",
             ),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),

@@ -174,10 +174,9 @@ impl Lowering {
             return Ok(defined);
         };
         let name = defined.0;
-        let cycle = self.text.functions[first + 1..].iter();
-        let cycle: String = cycle.map(|(name, ..)| format!(" calls `{name}`, which")).collect();
-        let message = format!("`{name}`{cycle} calls `{name}`: a kernel has no stack of calls");
-        self.error(span, message, "write a loop")
+        let through = self.text.functions[first + 1..].iter().map(|(name, ..)| name);
+        let diagnostic = Diagnostic::of_circle(span, &name, through);
+        self.report(diagnostic)
     }
 
     /// A function's text as it is called from the current one, without what its parameters are.

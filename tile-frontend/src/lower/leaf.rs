@@ -2,12 +2,12 @@
 //! [`super::operators`].
 
 use super::calls::Arguments;
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, rust_elem};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{ExprCall, ExprMethodCall};
-use tile_ir::Op;
 use tile_ir::ops::{BinaryOp, Classification, Leaf, Predicate, ReduceOp, UnaryOp};
+use tile_ir::{DType, Op};
 
 /// The leaf op that a method's name means. As methods `min` and `max` reduce an axis.
 fn of_method(name: &str) -> Option<Leaf> {
@@ -22,6 +22,20 @@ impl Lowering {
         let operands = if leaf.operands() == 1 { "x" } else { "a, b" };
         let usage = format!("{}({operands})", leaf.name());
         let arguments = self.arguments(leaf.name(), &call.args, leaf.operands(), &usage, call.span())?;
+        if let (Leaf::Binary(op @ (BinaryOp::Min | BinaryOp::Max)), [Val::Data(tile), Val::Int(axis)]) =
+            (leaf, arguments.values.as_slice())
+            && self.shape(*tile).is_some()
+            && self.elem(*tile).known().is_some_and(DType::is_float)
+        {
+            let (of_all, of_two) =
+                if op == BinaryOp::Min { ("least", "lesser") } else { ("largest", "larger") };
+            let (name, axis, elem) = (op.name(), axis.value, rust_elem(&self.elem(*tile)));
+            let message = format!("an integer literal where {elem} is needed");
+            let help = format!(
+                "the {of_all} along axis {axis} is `x.{name}({axis})`, the {of_two} of two numbers `{name}(x, {axis}.0)`"
+            );
+            return self.error(arguments.spans[1], message, &help);
+        }
         self.leaf(leaf, &arguments, call.span())
     }
 

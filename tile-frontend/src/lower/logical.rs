@@ -94,7 +94,7 @@ impl Lowering {
 
 /// Whether an expression does nothing but compute with numbers that are there, so that no one sees whether it was
 /// computed.
-fn only_computes(expression: &Expr) -> bool {
+pub(super) fn only_computes(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(_) | Expr::Path(_) => true,
         Expr::Paren(inner) => only_computes(&inner.expr),

@@ -1,6 +1,7 @@
 //! `match` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of `if`. An arm that is
 //! known to be taken or not when the macro expands costs nothing.
 
+use super::logical::only_computes;
 use super::optional::OptionPattern;
 use super::patterns::Parts;
 use super::ranges::known;
@@ -85,12 +86,36 @@ impl Lowering {
         result
     }
 
+    /// A pattern with a guard, which is computed only where the pattern fits, unless nobody sees that.
     fn guarded_fit(&mut self, fits: Fits, guard: &Expr, bound: &Bound) -> Lowered<Fits> {
-        if matches!(fits, Fits::Never) {
-            return Ok(Fits::Never);
-        }
-        let guard = self.with_bound(bound, |lowering| lowering.condition(guard, "match"))?;
-        self.both(fits, Fits::If(guard), BinaryOp::And)
+        let condition =
+            |lowering: &mut Self| lowering.with_bound(bound, |lowering| lowering.condition(guard, "match"));
+        let pattern = match fits {
+            Fits::Never => return Ok(Fits::Never),
+            Fits::If(pattern) if !only_computes(guard) || self.may_be_absent(bound) => pattern,
+            fits => {
+                let guard = condition(self)?;
+                return self.both(fits, Fits::If(guard), BinaryOp::And);
+            }
+        };
+        let span = guard.span();
+        let value = self.choose(
+            "match",
+            pattern,
+            &assigned::by_expression(guard),
+            span,
+            &mut |lowering| condition(lowering).map(Val::Data),
+            &mut |lowering| Ok(Val::Data(lowering.truth(false, span))),
+        )?;
+        self.data(&value, "the guard", span).map(Fits::If)
+    }
+
+    /// Whether a name is bound to an optional argument, which is there only where the pattern fits.
+    fn may_be_absent(&self, bound: &Bound) -> bool {
+        bound.iter().any(|(_, value)| match value {
+            Val::Tensor(argument) | Val::Data(argument) => self.kernel.optional.contains_key(argument),
+            _ => false,
+        })
     }
 
     /// Joins two answers by `and` or `or`.
@@ -118,10 +143,10 @@ impl Lowering {
     }
 
     fn fits(&mut self, pattern: &Pat, value: &Val, bound: &mut Bound) -> Lowered<Fits> {
-        if let (&Val::Optional(tensor, given), Some(optional)) = (value, OptionPattern::of(pattern)) {
+        if let (&Val::Optional(argument, given), Some(optional)) = (value, OptionPattern::of(pattern)) {
             return match optional {
                 OptionPattern::Some(inner) => {
-                    let fits = self.fits(inner, &Val::Tensor(tensor), bound)?;
+                    let fits = self.fits(inner, &self.given(argument), bound)?;
                     self.both(Fits::If(given), fits, BinaryOp::And)
                 }
                 OptionPattern::None => self.negated(given, pattern.span()).map(Fits::If),

@@ -22,7 +22,7 @@ impl Lowering {
         let receiver = self.expression(&call.receiver)?;
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
-            Val::Optional(_, given) => self.optional_method(given, call),
+            Val::Optional(argument, given) => self.optional_method(argument, given, call),
             ref array @ (Val::List(_) | Val::Arguments(..)) if call.method == "len" => {
                 self.length(array, call)
             }

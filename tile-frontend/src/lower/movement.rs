@@ -196,10 +196,13 @@ impl Lowering {
         let shape = self.shape(call.tile).unwrap_or_default();
         let (extent, count) = (shape[axis].clone(), Dim::from(parts));
         let part = extent.floor_div(&count);
-        if part.clone() * count != extent {
+        if !self.facts.divides(&count, &extent) {
             let help = match extent.as_const() {
                 Some(_) => "choose a number of parts that divides the extent".to_owned(),
-                None => format!("make the part a const parameter, and the extent `{parts} * PART`"),
+                None => format!(
+                    "say that it does, `#[tile_kernel(where({:#} == 0))]`, or make the part the parameter: `const PART: usize` and `{parts} * PART`",
+                    extent.rem(&count)
+                ),
             };
             let message = format!(
                 "axis {axis} of a tile of shape {} isn't known to divide into {parts} equal parts",
@@ -369,7 +372,15 @@ impl Lowering {
         }
         let rank = self.shape(tiles[0]).map_or(0, |shape| shape.len());
         let axis = self.axis(axis, rank, place)?;
-        self.emit_one(Op::Movement(Movement::Cat { axis }), tiles, span, spans).map(Val::Data)
+        let joined = self.emit_one(Op::Movement(Movement::Cat { axis }), tiles, span, spans)?;
+        // Parts of an extent that divides are that extent again.
+        let mut shape = self.shape(joined).unwrap_or_default();
+        let extent = self.facts.joined(&shape[axis]);
+        if extent == shape[axis] {
+            return Ok(Val::Data(joined));
+        }
+        shape[axis] = extent;
+        self.emit_one(Op::Reshape(shape), &[joined], span, &[span]).map(Val::Data)
     }
 
     fn stack(

@@ -89,6 +89,11 @@ impl Lowering {
                 let message = format!("{what} must be a scalar or a tile, not {}", kind(value));
                 self.error(span, message, "name its parts: `a[0]`, `pair.1`, `state.sum`, each by itself")
             }
+            Val::Optional(..) => {
+                let message = format!("{what} must be a scalar or a tile, not {}", kind(value));
+                let help = "take it apart, `if let Some(x) = x { … }`; a number has `x.unwrap_or(1.0)`, too";
+                self.error(span, message, help)
+            }
             other => {
                 let message = format!("{what} must be a scalar or a tile, not {}", kind(other));
                 self.error(span, message, "load a tile from a view with `load_masked`")

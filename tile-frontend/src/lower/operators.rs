@@ -103,9 +103,48 @@ impl Lowering {
         if let Some(folded) = self.fold(op, left, right, span)? {
             return Ok(folded);
         }
-        let [a, b] =
-            self.pair(left, right, &format!("`{}`", op.operator().unwrap_or(op.name())), span, operands)?;
+        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+        let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+        let [a, b] = match (left, right) {
+            (left, Val::Data(by)) if is_shift && self.shifts(left, *by) => {
+                self.shifted_by(left, *by, &what, operands)?
+            }
+            (left, Val::Dim(by)) if is_shift && self.is_scalar(left) => {
+                let by = self.extent(by, operands[1]);
+                self.shifted_by(left, by, &what, operands)?
+            }
+            _ => self.pair(left, right, &what, span, operands)?,
+        };
         self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
+    }
+
+    /// Whether a number is shifted by an integer, which may be of another type, as in Rust.
+    fn shifts(&self, value: &Val, by: ValueId) -> bool {
+        let is_integer =
+            |elem: Elem| elem.known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
+        self.is_scalar(value) && self.shape(by).is_none() && is_integer(self.elem(by))
+    }
+
+    /// A number, and by how much it is shifted as one of its type: of the distance the low bits count.
+    fn shifted_by(
+        &mut self,
+        value: &Val,
+        by: ValueId,
+        what: &str,
+        operands: [Span; 2],
+    ) -> Lowered<[ValueId; 2]> {
+        let elem = match value {
+            Val::Data(value) => self.elem(*value),
+            Val::Dim(_) => DType::Index.into(),
+            Val::Int(Int { shared: Some(shared), .. }) => shared.clone(),
+            _ => self.elements.unknown(),
+        };
+        let value = self.operand(value, &elem, what, operands[0])?;
+        if self.elements.resolve(&self.elem(by)) == self.elements.resolve(&elem) {
+            return Ok([value, by]);
+        }
+        let by = self.emit_one(Op::Cast(elem), &[by], operands[1], &[operands[1]])?;
+        Ok([value, by])
     }
 
     /// Arithmetic on literals and extents, which stays symbolic.

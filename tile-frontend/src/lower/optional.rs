@@ -1,11 +1,12 @@
 //! Optional arguments: whether they are given is a `bool` that is known when an instance is made.
 
 use super::{Lowered, Lowering};
-use crate::span::Spanned;
+use crate::assigned;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprIf, ExprMatch, ExprMethodCall, Pat, parse_quote};
 use tile_ir::ops::UnaryOp;
-use tile_ir::{Op, ValueId};
+use tile_ir::{Op, Type, ValueId};
 
 /// A pattern of an `Option`.
 pub(super) enum OptionPattern<'p> {
@@ -42,22 +43,72 @@ impl Lowering {
         Some(self.match_expression(&desugared))
     }
 
-    /// What a method of an optional argument gives.
-    pub(super) fn optional_method(&mut self, given: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
-        let name = call.method.to_string();
-        if !matches!(name.as_str(), "is_some" | "is_none") {
-            let help = "write `if let Some(x) = x { … }`, inside of which it is a tensor";
-            return self.no_method("an optional argument", call, help);
-        }
-        self.arguments(&name, &call.args, 0, &format!("x.{name}()"), call.span())?;
-        match name.as_str() {
-            "is_some" => Ok(Val::Data(given)),
-            _ => self.negated(given, call.span()).map(Val::Data),
+    /// An optional argument where it is given.
+    pub(super) fn given(&self, argument: ValueId) -> Val {
+        match self.kernel.ty(argument) {
+            Type::Tensor(_) => Val::Tensor(argument),
+            _ => Val::Data(argument),
         }
     }
 
+    /// What a method of an optional argument gives.
+    pub(super) fn optional_method(
+        &mut self,
+        argument: ValueId,
+        given: ValueId,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let is_tensor = matches!(self.given(argument), Val::Tensor(_));
+        match name.as_str() {
+            "is_some" | "is_none" => {
+                self.arguments(&name, &call.args, 0, &format!("x.{name}()"), call.span())?;
+                match name.as_str() {
+                    "is_some" => Ok(Val::Data(given)),
+                    _ => self.negated(given, call.span()).map(Val::Data),
+                }
+            }
+            "unwrap_or" if !is_tensor => {
+                let (Some(otherwise), 1) = (call.args.first(), call.args.len()) else {
+                    let message = format!("`unwrap_or` takes 1 argument, not {}", call.args.len());
+                    return self.error(call.span(), message, "write `x.unwrap_or(1.0)`");
+                };
+                self.given_or(argument, given, otherwise, call.span())
+            }
+            _ if is_tensor => {
+                let help = "write `if let Some(x) = x { … }`, inside of which it is a tensor";
+                self.no_method("an optional argument", call, help)
+            }
+            _ => {
+                let help =
+                    "write `x.unwrap_or(1.0)`, or `if let Some(x) = x { … }`, inside of which it is a number";
+                self.no_method("an optional argument", call, help)
+            }
+        }
+    }
+
+    /// An optional number, or what stands in its place.
+    fn given_or(&mut self, argument: ValueId, given: ValueId, otherwise: &Expr, span: Span) -> Lowered<Val> {
+        let (elem, place) = (self.elem(argument), otherwise.span());
+        let assigned = assigned::by_expression(otherwise);
+        self.nesting += 1;
+        let value = self.choose(
+            "unwrap_or",
+            given,
+            &assigned,
+            span,
+            &mut |_| Ok(Val::Data(argument)),
+            &mut |lowering| {
+                let value = lowering.expression(otherwise)?;
+                lowering.number(&value, &elem, "what stands in its place", place).map(Val::Data)
+            },
+        );
+        self.nesting -= 1;
+        value
+    }
+
     /// The opposite of a `bool`.
-    pub(super) fn negated(&mut self, truth: ValueId, span: crate::span::Span) -> Lowered<ValueId> {
+    pub(super) fn negated(&mut self, truth: ValueId, span: Span) -> Lowered<ValueId> {
         self.emit_one(Op::Unary(UnaryOp::Not), &[truth], span, &[])
     }
 }

@@ -2,6 +2,7 @@
 //! is lowered; the IR sees their parts.
 
 use super::arguments::is_of_arguments;
+use super::operators::common_shape;
 use super::ranges::known;
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::member_name;
@@ -11,6 +12,8 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use std::collections::BTreeMap;
 use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, UnOp};
+use tile_ir::ValueId;
+use tile_ir::ops::infer::display_shape;
 
 /// The longest array of repeated values.
 const MAX_LENGTH: i128 = 256;
@@ -350,10 +353,27 @@ impl Lowering {
             let (was, is) = (self.display_type(before), self.display_type(after));
             let diagnostic = Diagnostic::new(span, format!("{name} is {was}, but the new value is {is}"))
                 .label(defined, format!("{} is defined here", root(name)))
-                .help("a variable keeps its shape; use another variable");
+                .help(self.help_of_shapes(before, after));
             return self.report(diagnostic);
         }
         Ok(value)
+    }
+
+    /// What to write where a variable is given a tile of another shape.
+    fn help_of_shapes(&self, before: ValueId, after: ValueId) -> String {
+        let shapes = self.shape(before).zip(self.shape(after));
+        let repeated = shapes.and_then(|(was, is)| Some((common_shape(&was, &is)?, was, is)));
+        match repeated {
+            Some((common, was, _)) if common == was => format!(
+                "a variable keeps its shape: repeat the new value, `.broadcast({})`, or use another variable",
+                display_shape(&common)
+            ),
+            Some((common, _, is)) if common == is => format!(
+                "a variable keeps its shape: repeat the first value where it is defined, `.broadcast({})`, or use another variable",
+                display_shape(&common)
+            ),
+            _ => "a variable keeps its shape; use another variable".to_owned(),
+        }
     }
 }
 

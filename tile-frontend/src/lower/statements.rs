@@ -14,8 +14,12 @@ use syn::{
 };
 use tile_ir::{Elem, ValueId};
 
-/// What a trait's methods are in kernels.
-const OF_TYPE: &str = "write `#[tile_fn] impl State { … }` beside the kernel, in a module with `#[tile_kernels]`, with the struct `State`";
+/// What methods of a type are in kernels.
+fn methods_of(owner: &str) -> String {
+    format!(
+        "write `#[tile_fn] impl {owner} {{ … }}` beside the kernel, in a module with `#[tile_kernels]`, with the struct"
+    )
+}
 
 impl Lowering {
     /// A block's statements; its value is that of a last expression without `;`.
@@ -80,16 +84,17 @@ impl Lowering {
                 "write integers that `match` looks at, or a const parameter, `const MODE: usize`, which is known when an instance is made",
             ),
             Item::Impl(item) => {
-                let owner = type_text(&item.self_ty);
+                let methods = methods_of(&type_text(&item.self_ty));
                 let help = match &item.trait_ {
-                    None => format!(
-                        "write `#[tile_fn] impl {owner} {{ … }}` beside the kernel, in a module with `#[tile_kernels]`, with the struct"
-                    ),
-                    Some(_) => format!("traits have no methods in kernels: {OF_TYPE}"),
+                    None => methods,
+                    Some(_) => format!("traits have no methods in kernels: {methods}"),
                 };
                 return self.error(item.span(), "a kernel can't have an `impl` inside of it", &help);
             }
-            Item::Trait(_) => ("a trait", OF_TYPE),
+            Item::Trait(item) => {
+                let help = methods_of("State");
+                return self.error(item.span(), "a kernel can't have a trait inside of it", &help);
+            }
             _ => ("this item", "move it out of the kernel"),
         };
         self.error(item.span(), format!("a kernel can't have {what} inside of it"), help)

@@ -97,12 +97,7 @@ impl Parser<'_> {
         self.optional = Some(name.to_owned());
         let inner = self.argument_type(generics, ty, name);
         self.optional = None;
-        let inner = inner?;
-        if !matches!(inner, Type::Tensor(_)) {
-            let help = "write `Option<&Tensor<…>>` or `Option<&mut Tensor<…>>`; a number is always there";
-            self.error(ty.span(), "an optional argument is a tensor", help);
-        }
-        Some(Form::Optional(inner))
+        inner.map(Form::Optional)
     }
 
     /// `[&Tensor<f32, n>; 4]`, whose elements have sizes of their own where these are `_`.

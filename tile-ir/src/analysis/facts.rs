@@ -71,6 +71,30 @@ impl Facts {
         })
     }
 
+    /// The extent with whole numbers of quotients joined where nothing was rounded: `2*(D / 2)` is `D` where
+    /// `D % 2 == 0`.
+    #[must_use]
+    pub fn joined(&self, dim: &Dim) -> Dim {
+        dim.terms().fold(Dim::from(0), |sum, (factors, coefficient)| {
+            let whole = match factors {
+                [Atom::FloorDiv(a, b) | Atom::CeilDiv(a, b)] if self.divides(b, a) => b
+                    .as_const()
+                    .filter(|divisor| coefficient % divisor == 0)
+                    .map(|divisor| Dim::from(coefficient / divisor) * (**a).clone()),
+                _ => None,
+            };
+            let term =
+                || factors.iter().fold(Dim::from(coefficient), |product, atom| product * Dim::of(atom));
+            sum + whole.unwrap_or_else(term)
+        })
+    }
+
+    /// Whether an extent is known to divide another.
+    pub fn divides(&self, divisor: &Dim, dim: &Dim) -> bool {
+        let quotient = dim.floor_div(divisor);
+        self.apply(&(quotient * divisor.clone())) == self.apply(dim)
+    }
+
     /// What the coefficients of the extent in terms of the unknowns add up to, at most.
     fn weight(&self, dim: &Dim) -> i128 {
         let atom = |atom: &Atom| match atom {

@@ -157,10 +157,22 @@ impl Range {
     }
 
     pub(super) fn rem(self, other: Range) -> Range {
-        let (a, b) = (self.settled(), other.settled());
-        let mut max = a.max.clone();
-        if let Some(divisor) = b.as_exact().filter(|divisor| is_positive(divisor)) {
-            max.push(divisor.clone() - Dim::from(1));
+        let (mut a, b) = (self.settled(), other.settled());
+        let (mut max, one) = (a.max.clone(), Dim::from(1));
+        match b.as_exact() {
+            Some(divisor) if is_positive(divisor) => max.push(divisor.clone() - one),
+            // By 0 the remainder is the dividend.
+            Some(divisor) if divisor.is_natural() && max.is_empty() => {
+                a.requires.push(divisor.clone() - one.clone());
+                max.push(divisor.clone() - one);
+            }
+            Some(divisor) if divisor.is_natural() => {
+                let some = divisor.at_most(&one);
+                let below =
+                    |max: &Dim| divisor.clone() - some.clone() + max.clone() * (one.clone() - some.clone());
+                max.extend(a.max.iter().map(below));
+            }
+            _ => {}
         }
         Range::joined(&a, &b, zero(&a), max)
     }
@@ -299,6 +311,18 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+    /// The largest remainder by a size, which may be 0, and may be larger than what it divides.
+    #[test]
+    fn remainders_by_sizes_are_bounded_for_every_size() {
+        let dividend = Range { min: vec![Dim::from(0)], max: vec![Dim::from(7)], ..Range::default() };
+        let range = dividend.rem(Range::exact(Dim::size("s")));
+        assert!(range.requires.is_empty());
+        for size in 0..10 {
+            let remainder = |x: i64| if size == 0 { x } else { x % size };
+            let largest = (0..=7).map(remainder).max().unwrap();
+            assert_eq!(range.evaluate(&|_| Some(size)), Ok((0, largest)), "{size}");
         }
     }
 }

@@ -102,14 +102,26 @@ impl<'a> Launch<'a> {
         tensor: Option<&'a TensorRef<T>>,
         mutable: bool,
     ) -> Self {
-        let mut launch = self.constant(name, tensor.is_some());
+        let launch = self.constant(name, tensor.is_some());
         match tensor {
             Some(tensor) => launch.given_tensor(Name::of(name), tensor, mutable),
-            None => {
-                launch.absent.push(launch.arguments.len() + launch.absent.len());
-                launch
-            }
+            None => launch.without(),
         }
+    }
+
+    /// Passes a number to an optional argument, or nothing.
+    pub fn optional_scalar<T: Scalar>(self, name: &'static str, value: Option<T>) -> Self {
+        let launch = self.constant(name, value.is_some());
+        match value {
+            Some(value) => launch.scalar(name, value),
+            None => launch.without(),
+        }
+    }
+
+    /// Leaves an optional argument out.
+    fn without(mut self) -> Self {
+        self.absent.push(self.arguments.len() + self.absent.len());
+        self
     }
 
     /// Passes an array of tensors that are read.

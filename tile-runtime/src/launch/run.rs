@@ -166,7 +166,17 @@ impl<'a> Launch<'a> {
     fn run(mut self, timed: bool) -> Result<Duration> {
         let mut sink = self.sink.take();
         let checked = self.checked()?;
-        let Checked { prepared, device, bound, .. } = &checked;
+        self.run_checked(&checked, timed, &mut sink)
+    }
+
+    /// Runs an instance whose arguments fit. The launch borrows what it writes, and runs nothing else meanwhile.
+    pub(super) fn run_checked(
+        &self,
+        checked: &Checked<'_>,
+        timed: bool,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<Duration> {
+        let Checked { prepared, device, bound, .. } = checked;
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
@@ -174,14 +184,14 @@ impl<'a> Launch<'a> {
         let profiled = profile::is_on().then(Instant::now);
         let timed = timed || profiled.is_some();
         let time = match &device.0 {
-            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => self.run_host(&checked, timed, &mut sink)?,
+            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => self.run_host(checked, timed, sink)?,
             Kind::Gpu(context) => {
                 let mut memory = self.memory();
                 memory.try_for_each(|(allocation, writes)| allocation.uses().order(context, writes))?;
                 match timed {
-                    true => self.time_gpu(&checked, context, &mut sink)?,
+                    true => self.time_gpu(checked, context, sink)?,
                     false => {
-                        self.run_gpu(&checked, context, None, &mut sink)?;
+                        self.run_gpu(checked, context, None, sink)?;
                         Duration::ZERO
                     }
                 }

@@ -149,9 +149,21 @@ impl<T: Float> Tensor<T> {
     /// As [`Tensor::zeros`].
     pub fn linspace(device: &Device, start: T, end: T, count: usize) -> Result<Tensor<T>> {
         let (first, last) = (start.to_float(), end.to_float());
+        let steps = (count.max(2) - 1) as f64;
+        let is_wide = !((last - first) * steps).is_finite();
+        let between = |i: f64| {
+            if !is_wide {
+                return first + (last - first) * i / steps;
+            }
+            // Half of the distance is a number where the distance is none, so it goes from the nearer end.
+            let (from, to, steps_away) =
+                if 2.0 * i <= steps { (first, last, i) } else { (last, first, steps - i) };
+            let part = steps_away / steps;
+            from + (to * part - from * part)
+        };
         let at = |i: u64| match i + 1 == count as u64 && count > 1 {
             true => end,
-            false => T::from_float(first + (last - first) * i as f64 / (count.max(2) - 1) as f64),
+            false => T::from_float(between(i as f64)),
         };
         generated(device, &[count], at)
     }

@@ -212,6 +212,9 @@ fn sequences_have_the_elements_that_they_name() {
     let ends = Tensor::linspace(&device, 0.1f32, 0.7, 7).unwrap().to_vec().unwrap();
     assert_eq!((ends[0], ends[6]), (0.1, 0.7));
     assert_eq!(Tensor::linspace(&device, 2.0f32, 3.0, 1).unwrap().to_vec().unwrap(), [2.0]);
+    // The ends are further apart than any number is from 0.
+    let whole = Tensor::linspace(&device, f64::MIN, f64::MAX, 5).unwrap().to_vec().unwrap();
+    assert_eq!(whole, [f64::MIN, f64::MIN / 2.0, 0.0, f64::MAX / 2.0, f64::MAX]);
     assert_eq!(Tensor::<i8>::eye(&device, 3).unwrap().to_vec().unwrap(), [1, 0, 0, 0, 1, 0, 0, 0, 1]);
     assert_eq!(Tensor::<i8>::eye(&device, 0).unwrap().shape(), [0, 0]);
     assert_eq!(Tensor::<half::bf16>::ones(&device, [2]).unwrap().to_vec().unwrap(), [half::bf16::ONE; 2]);

@@ -1,6 +1,6 @@
 //! Elements that don't depend on each other, their sum, and a transpose: 64 Mi of them, which no cache holds.
 
-use super::{Row, Setting, TOLERANCE, check, random};
+use super::{Factor, Row, Setting, TOLERANCE, check};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Run, Shared};
 use crate::kernels::{add, gelu_add_mul, sum_all, sum_rows, transpose};
@@ -85,7 +85,7 @@ unsafe fn tensors(
 fn additions(setting: &Setting<'_>) -> Result<Contest> {
     for n in [64, 5000] {
         check("a + b", &[n], |device, y| {
-            add::best(&random(device, &[n], 1)?, &random(device, &[n], 2)?, y).launch()
+            add::best(&f32::random(device, &[n], 1)?, &f32::random(device, &[n], 2)?, y).launch()
         })?;
     }
     let mut shared = shared(2, COUNT);
@@ -102,7 +102,8 @@ fn additions(setting: &Setting<'_>) -> Result<Contest> {
 fn gelus(setting: &Setting<'_>) -> Result<Contest> {
     for n in [64, 5000] {
         check("gelu(a + b)·c", &[n], |device, y| {
-            let [a, b, c] = [random(device, &[n], 1)?, random(device, &[n], 2)?, random(device, &[n], 3)?];
+            let [a, b, c] =
+                [f32::random(device, &[n], 1)?, f32::random(device, &[n], 2)?, f32::random(device, &[n], 3)?];
             gelu_add_mul::best(&a, &b, &c, y).launch()
         })?;
     }
@@ -122,7 +123,7 @@ fn sums(setting: &Setting<'_>) -> Result<Contest> {
     for [m, n] in [[4, 64], [7, 5000]] {
         check("sum", &[1], |device, y| {
             let mut partial = Tensor::zeros(device, [m])?;
-            sum_rows::best(&random(device, &[m, n], 1)?, &mut partial).launch()?;
+            sum_rows::best(&f32::random(device, &[m, n], 1)?, &mut partial).launch()?;
             sum_all::best(&partial, y).launch()
         })?;
     }
@@ -145,7 +146,9 @@ fn sums(setting: &Setting<'_>) -> Result<Contest> {
 
 fn transposes(setting: &Setting<'_>) -> Result<Contest> {
     for [m, n] in [[64, 64], [70, 131]] {
-        check("transpose", &[n, m], |device, y| transpose::best(&random(device, &[m, n], 1)?, y).launch())?;
+        check("transpose", &[n, m], |device, y| {
+            transpose::best(&f32::random(device, &[m, n], 1)?, y).launch()
+        })?;
     }
     let mut shared = shared(1, COUNT);
     // SAFETY: the contest drops contestants and memory together, and each contestant is done when its turn ends.

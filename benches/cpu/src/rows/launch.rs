@@ -1,6 +1,6 @@
 //! What a launch of a small grid costs the thread that makes it, code and choice being there.
 
-use super::{Row, Setting, check, random};
+use super::{Factor, Row, Setting, check};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::scale_add;
@@ -21,7 +21,7 @@ pub(super) fn rows() -> Vec<Row> {
 
 fn contest(setting: &Setting<'_>) -> Result<Contest> {
     check("x + 3w", &[COUNT], |device, y| {
-        scale_add::best(&random(device, &[COUNT], 1)?, &random(device, &[COUNT], 2)?, y).launch()
+        scale_add::best(&f32::random(device, &[COUNT], 1)?, &f32::random(device, &[COUNT], 2)?, y).launch()
     })?;
     let inputs = vec![Memory::floats(COUNT, 1), Memory::floats(COUNT, 2)];
     let mut shared = Shared { inputs, output: Memory::zeros::<f32>(COUNT) };

@@ -1,6 +1,6 @@
 //! Kernels of several kinds beside C loops for the same work, without bars: what isn't products, long rows or elements alone.
 
-use super::{Row, Setting, TOLERANCE, c_loop, check, random};
+use super::{Factor, Row, Setting, TOLERANCE, c_loop, check};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::{depthwise, distances, neighbours, row_times_matrix, softmax_of_short_rows};
@@ -90,7 +90,7 @@ fn check_small(of: Loop) -> Result<()> {
         let inputs: Vec<Tensor<f32>> = inputs
             .iter()
             .zip(1..)
-            .map(|(shape, seed)| random(device, shape, seed))
+            .map(|(shape, seed)| f32::random(device, shape, seed))
             .collect::<tile::Result<_>>()?;
         (of.launch)(&inputs, y)
     })

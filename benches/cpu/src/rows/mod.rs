@@ -100,7 +100,7 @@ fn check(
     Err(format!("{what}: CPU and reference device are {error:.1e} of the result apart").into())
 }
 
-/// A floating-point format of a product's factors.
+/// A floating-point format of inputs.
 trait Factor: Plain + Float + MmaOperand<f32> {
     /// The number of the format that is nearest.
     fn nearest(number: f32) -> Self;
@@ -122,11 +122,6 @@ impl Factor for bf16 {
     fn nearest(number: f32) -> bf16 {
         bf16::from_f32(number)
     }
-}
-
-/// A tensor of random numbers in [−1, 1).
-fn random(device: &Device, shape: &[usize], seed: u64) -> tile::Result<Tensor<f32>> {
-    f32::random(device, shape, seed)
 }
 
 /// The same numbers of a narrow format as f32.

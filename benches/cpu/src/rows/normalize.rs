@@ -1,6 +1,6 @@
 //! Softmax and normalisation of rows: limited by memory, which must give and take every element once.
 
-use super::{Row, Setting, TOLERANCE, c_loop, check, random};
+use super::{Factor, Row, Setting, TOLERANCE, c_loop, check};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::{layernorm, rmsnorm, softmax};
@@ -60,8 +60,11 @@ macro_rules! launch_of {
 fn check_small(kind: Kind) -> Result<()> {
     for [m, n] in [[3, 64], [5, 1000], [2, 1025]] {
         check(&title(kind, [m, n]), &[m, n], |device: &Device, y: &mut TensorRef<f32>| {
-            let [x, weight, bias]: [Tensor<f32>; 3] =
-                [random(device, &[m, n], 1)?, random(device, &[1, n], 2)?, random(device, &[1, n], 3)?];
+            let [x, weight, bias]: [Tensor<f32>; 3] = [
+                f32::random(device, &[m, n], 1)?,
+                f32::random(device, &[1, n], 2)?,
+                f32::random(device, &[1, n], 3)?,
+            ];
             launch_of!(kind, &x, &weight, &bias, y).launch()
         })?;
     }

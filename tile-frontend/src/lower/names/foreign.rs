@@ -18,6 +18,23 @@ const NO_WAITING: &str =
 const NO_SHARED_MEMORY: &str = "a kernel has tiles alone: the compiler keeps them in registers and shared memory, \
      and moves them between threads";
 
+/// Of operations on memory that blocks share.
+const ATOMICS: &str = "write `let y = y.atomic_view();`, and `y.fetch_add([i], values, Relaxed, DeviceScope)`, `fetch_max` or `compare_exchange`";
+
+/// Of what is said of numbers so that code is faster.
+const FACTS: &str = "what is known of sizes is a condition of the kernel, `#[tile_kernel(where(n % 16 == 0))]`, which launches check";
+
+/// Of tiles of tensors.
+const VIEWS: &str =
+    "write `let x = x.partition_view([BM, BN]);`, and `x.load_masked([i, j])` for one of its tiles";
+
+/// Of loops.
+const RANGES: &str = "write `for p in a..b`, `(a..b).step_by(n)` or `(a..b).rev()`; a loop whose counter is an index of an array is unrolled";
+
+/// Of parts of matrices.
+const TRIANGLES: &str =
+    "write `select(rows >= columns, x, 0.0)`, with `Tile::<i32, 2>::iota([M, 1], 0)` and `iota([1, N], 1)`";
+
 /// What people call by the names of other languages and libraries, and what it is here.
 pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("T", OnlyThere, "write `.t()`"),
@@ -29,7 +46,13 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("amin", Anywhere, "write `x.min(axis)`"),
     ("arange", OnlyThere, "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
     ("as_type", OnlyThere, "write `x.cast::<f32>()`"),
+    ("assume", Anywhere, FACTS),
     ("astype", OnlyThere, "write `x.cast::<f32>()`"),
+    ("atomic_add", OnlyThere, ATOMICS),
+    ("atomic_cas", OnlyThere, ATOMICS),
+    ("atomic_max", OnlyThere, ATOMICS),
+    ("atomic_min", OnlyThere, ATOMICS),
+    ("atomic_xchg", OnlyThere, ATOMICS),
     ("barrier", Anywhere, NO_WAITING),
     ("bid", OnlyThere, "write `block_id(axis)`"),
     (
@@ -40,14 +63,19 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("block_idx", OnlyThere, "write `block_id(axis)`"),
     ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
     ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
+    ("ceil_div", Anywhere, "write `m.div_ceil(BM)`"),
+    ("chunk", Anywhere, "write `let [a, b] = x.split_even::<2>(axis);`"),
     ("clip", Anywhere, "write `x.clamp(low, high)`"),
     ("clone", Anywhere, "values of kernels are `Copy`; leave the call out"),
+    ("clz", OnlyThere, "write `x.leading_zeros()`"),
     ("cmp", Anywhere, "compare with `<`, `<=` and `==`"),
     ("concat", OnlyThere, "write `cat([a, b], axis)`"),
     ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
     ("copy", Anywhere, "values of kernels are `Copy`; leave the call out"),
     ("count_zeros", Anywhere, "write `(!x).count_ones()`"),
     ("debug_barrier", OnlyThere, NO_WAITING),
+    ("device_assert", OnlyThere, "write `tile_assert!(condition, \"x = {x}\")`"),
+    ("device_print", OnlyThere, "write `tile_println!(\"x = {x}\")`"),
     ("div", Anywhere, "write `a / b`"),
     (
         "div_euclid",
@@ -68,10 +96,13 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         Anywhere,
         "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
     ),
+    ("get_tile_block_id", OnlyThere, "write `y.index()` of the output's view, or `block_id(axis)`"),
     ("grid_dim", OnlyThere, "write `block_count(axis)`"),
     ("half", Anywhere, "write `x.cast::<f16>()`"),
     ("hypot", Anywhere, "write `sqrt(a * a + b * b)`"),
+    ("interleave", Anywhere, "write `stack([a, b], 1).reshape([2 * N])`"),
     ("into", Anywhere, "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
+    ("inverse_sqrt", Anywhere, "write `rsqrt(x)`"),
     ("is_negative", Anywhere, "write `x < 0`"),
     ("is_positive", Anywhere, "write `x > 0`"),
     ("is_power_of_two", Anywhere, "write `x & (x - 1) == 0`"),
@@ -80,18 +111,32 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("isqrt", Anywhere, "convert to a float, take `sqrt`, and convert back"),
     ("iter", Anywhere, "a tile has no iterator: operators and functions work on all its elements"),
     (
+        "join",
+        Anywhere,
+        "write `stack([a, b], axis)` for a new axis, `cat([a, b], axis)` for one after the other",
+    ),
+    ("leaky_relu", Anywhere, "write `select(x < 0.0, x * slope, x)`"),
+    (
         "len",
         Anywhere,
         "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`",
     ),
     ("ln", Anywhere, "write `x.log()`"),
+    ("load_tile", Anywhere, VIEWS),
+    ("logsumexp", Anywhere, "write `x.max(1) + log(exp(x - x.max(1)).sum(1))`"),
+    ("make_block_ptr", OnlyThere, VIEWS),
+    ("make_tensor_descriptor", OnlyThere, VIEWS),
     (
         "map",
         Anywhere,
         "operators and functions work on all elements; `select(condition, a, b)` chooses by element",
     ),
+    ("masked_fill", Anywhere, "write `select(condition, a, x)`"),
     ("matmul", Anywhere, "write `mma(a, b, acc)`"),
+    ("max_contiguous", OnlyThere, FACTS),
     ("mul", Anywhere, "write `a * b`"),
+    ("mulhi", OnlyThere, "write `mul_hi(a, b)`"),
+    ("multiple_of", OnlyThere, FACTS),
     ("ndim", OnlyThere, "the rank is that of the type: `Tile<f32, 2>`"),
     ("next_multiple_of", Anywhere, "write `n.div_ceil(k) * k`"),
     ("norm", Anywhere, "write `(x * x).sum(axis).sqrt()`"),
@@ -100,8 +145,17 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("ones", OnlyThere, "write `Tile::ones([M, N])`"),
     ("ones_like", OnlyThere, "write `Tile::ones([M, N])`, with the extents of the other tile"),
     ("partial_cmp", Anywhere, "compare with `<`, `<=` and `==`"),
+    ("plane_max", OnlyThere, "write `x.max(axis)`: a reduction is of a tile, whoever holds its elements"),
+    ("plane_sum", OnlyThere, "write `x.sum(axis)`: a reduction is of a tile, whoever holds its elements"),
+    ("popc", OnlyThere, "write `x.count_ones()`"),
     ("pow", Anywhere, "write `powf(x, y)` of floats, `x * x` of integers"),
+    ("printf", OnlyThere, "write `tile_println!(\"x = {x}\")`"),
     ("program_id", OnlyThere, "write `block_id(axis)`"),
+    ("rand", Anywhere, "write `Tile::random_uniform([M, N], seed, offset)`"),
+    ("randint", Anywhere, "write `Tile::random_bits([M, N], seed, offset)`"),
+    ("randn", Anywhere, "write `Tile::random_normal([M, N], seed, offset)`"),
+    ("range", Anywhere, RANGES),
+    ("ravel", OnlyThere, "write `x.reshape([M * N])`"),
     ("relu", Anywhere, "write `max(x, 0.0)`"),
     ("rotate_left", Anywhere, "write `(x << k) | (x >> (32 - k))` of unsigned integers of 32 bits"),
     ("rotate_right", Anywhere, "write `(x >> k) | (x << (32 - k))` of unsigned integers of 32 bits"),
@@ -123,9 +177,28 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         "write `x.extract([starts], [shape])` of a tile, or `x.take(index, axis)` at an index that is computed; of a tensor `x.shrink([(begin, end), …])`",
     ),
     ("softmax", Anywhere, "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
+    ("softplus", Anywhere, "write `ln_1p(exp(x))`"),
+    ("split", Anywhere, "write `let [a, b] = x.split_even::<2>(axis);`"),
     ("sqr", Anywhere, "write `x * x`"),
     ("square", Anywhere, "write `x * x`"),
+    ("static_assert", OnlyThere, "write a condition of the kernel, `#[tile_kernel(where(BK % 16 == 0))]`"),
+    ("static_iter", OnlyThere, RANGES),
+    ("static_print", OnlyThere, "write `tile_println!(\"x = {x}\")`"),
+    ("static_range", OnlyThere, RANGES),
+    (
+        "store_tile",
+        Anywhere,
+        "write `y.store_masked(tile)`, of the view `let mut y = y.partition_view_mut([BM, BN]);`",
+    ),
     ("sub", Anywhere, "write `a - b`"),
+    ("swapaxes", OnlyThere, "write `x.permute([1, 0])`"),
+    ("swish", Anywhere, "write `silu(x)`"),
+    (
+        "swizzle2d",
+        OnlyThere,
+        "write `for mut tile in c.tiles_persistent(Grouped(8)) { … }`, whose tiles come in bands of 8 rows",
+    ),
+    ("sync_cube", OnlyThere, NO_WAITING),
     ("sync_threads", OnlyThere, NO_WAITING),
     ("syncthreads", OnlyThere, NO_WAITING),
     ("then", Anywhere, "write `if condition { a } else { b }`"),
@@ -152,8 +225,12 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
     ),
     ("total_cmp", Anywhere, "compare with `<`, `<=` and `==`; `is_nan` tells NaN"),
+    ("trans", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
     ("transpose", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
+    ("tril", Anywhere, TRIANGLES),
+    ("triu", Anywhere, TRIANGLES),
     ("try_into", Anywhere, "write `x.cast::<i32>()` of a tile, `x as i32` of a scalar"),
+    ("umulhi", OnlyThere, "write `mul_hi(a, b)`"),
     (
         "unsigned_abs",
         Anywhere,
@@ -165,6 +242,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         OnlyThere,
         "values of kernels are always there; choose with `if`, or `select` element by element",
     ),
+    ("var", Anywhere, "write `((x - x.mean(axis)) * (x - x.mean(axis))).mean(axis)`"),
     ("view", Anywhere, "write `x.reshape([M, N])`"),
     ("where_", OnlyThere, "write `select(condition, a, b)`"),
     ("zeros", OnlyThere, "write `Tile::zeros([M, N])`"),

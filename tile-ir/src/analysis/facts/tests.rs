@@ -213,3 +213,20 @@ fn coefficients_that_do_not_fit_are_left_alone() {
     assert_eq!(facts.apply(&square), square);
     assert_eq!(facts.apply(&Dim::size("m")).to_string(), "1099511627776*m′");
 }
+
+#[test]
+fn quotients_that_nothing_rounds_are_joined() {
+    let (m, n) = (Dim::size("m"), Dim::size("n"));
+    let half = |dim: &Dim| dim.floor_div(&Dim::from(2));
+    let facts = facts("\"\": rem(m, 2) eq 0");
+    for (dim, expected) in [
+        (half(&m) + half(&m), m.clone()),
+        (Dim::from(4) * half(&m) + n.clone(), Dim::from(2) * m.clone() + n.clone()),
+        (half(&m), half(&m)),
+        (half(&n) + half(&n), Dim::from(2) * half(&n)),
+        (half(&m) * n.clone() * Dim::from(2), half(&m) * n.clone() * Dim::from(2)),
+    ] {
+        assert_eq!(facts.joined(&dim), expected, "{dim}");
+    }
+    assert!(facts.divides(&Dim::from(2), &m) && !facts.divides(&Dim::from(2), &n));
+}

@@ -1,0 +1,48 @@
+//! Functions that other modules can't be given yet, because what they call themselves isn't known. Where rustc finds
+//! the function of none of them, messages say so of them rather than that they aren't there.
+//!
+//! Macros of one crate run in one process, which is what remembers. A path may mean something else elsewhere, and only
+//! its last name is compared: nothing but the words of an error depends on it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tile_frontend::path_text;
+
+/// The path that each of these functions waits for, by its name.
+static WAITING: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+fn waiting() -> MutexGuard<'static, BTreeMap<String, String>> {
+    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes that a function waits for the one at a path, or that it waits no longer.
+pub(crate) fn note(function: &syn::Ident, path: Option<&syn::Path>) {
+    match path {
+        Some(path) => waiting().insert(function.to_string(), path_text(path)),
+        None => waiting().remove(&function.to_string()),
+    };
+}
+
+/// The path that the function of this path waits for.
+pub(crate) fn of(path: &syn::Path) -> Option<String> {
+    waiting().get(last_name(&path_text(path))).cloned()
+}
+
+/// The names of the functions that a function calls itself by, from the one at this path on, if it does.
+pub(crate) fn circle(function: &syn::Ident, path: &syn::Path) -> Option<Vec<String>> {
+    let (start, waiting) = (function.to_string(), waiting());
+    let mut next = last_name(&path_text(path)).to_owned();
+    let mut names = Vec::new();
+    while next != start {
+        if names.contains(&next) {
+            return None;
+        }
+        let after = last_name(waiting.get(&next)?).to_owned();
+        names.push(std::mem::replace(&mut next, after));
+    }
+    Some(names)
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit("::").next().unwrap_or(path)
+}
