@@ -3,7 +3,7 @@
 use super::placement::Placement;
 use super::reached::{note, note_refused};
 use crate::strided::Laid;
-use crate::support::{Memory, Native, instance, is_emulated, taken};
+use crate::support::{Memory, Native, identical, instance, is_emulated, taken};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, simt};
@@ -75,18 +75,6 @@ impl Placed {
         for (i, ((laid, found), expected)) in self.laid.iter().zip(found).zip(expected).enumerate() {
             identical(&laid.read(found, what), expected, &format!("argument {i} {what}"));
         }
-    }
-}
-
-/// Asserts that arrays have the same bits; NaN equals NaN, whose bits are the machine's.
-fn identical(found: &Array, expected: &Array, what: &str) {
-    for i in 0..expected.len() {
-        let (f, e) = (found.get_f64(i), expected.get_f64(i));
-        let same = match found.dtype().is_float() {
-            true => f.to_bits() == e.to_bits() || f.is_nan() && e.is_nan(),
-            false => found.get(i) == expected.get(i),
-        };
-        assert!(same, "element {i} is {:?}, not {:?}, in {what}", found.get(i), expected.get(i));
     }
 }
 
