@@ -1,7 +1,7 @@
 //! Every leaf op that gives exact results, at the ends of every format and between neighbours of every other, on every
 //! processor and GPU, bit by bit against the evaluator. `golden` has NumPy's numbers for the evaluator itself.
 //!
-//! All kernels on all targets take minutes; a run of all tests takes some of them, on other targets each.
+//! All kernels on all targets take long; a run of all tests takes some of them, on other targets each.
 
 use crate::accuracy::{PAIR_BOUNDS, is_exact};
 use crate::leaf::{edges, elements, pairs, zeros};
