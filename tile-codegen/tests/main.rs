@@ -29,6 +29,8 @@ mod copies;
 mod cpu;
 #[path = "targets/derivatives.rs"]
 mod derivatives;
+#[path = "targets/edges.rs"]
+mod edges;
 #[path = "targets/eight_bits.rs"]
 mod eight_bits;
 #[path = "targets/exits.rs"]

@@ -9,7 +9,7 @@ use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
 use tile_ir::{Array, DType, Rounding, interp};
 
 /// Values at the edges of a format.
-fn edges(dtype: DType) -> Array {
+pub(crate) fn edges(dtype: DType) -> Array {
     if dtype.is_float() {
         let mut values =
             vec![0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.7, 1e-3, 100.25, -77.7, f64::NAN, f64::INFINITY];
@@ -37,7 +37,7 @@ fn edges(dtype: DType) -> Array {
 }
 
 /// All pairs of edge values.
-fn pairs(dtype: DType) -> (Array, Array) {
+pub(crate) fn pairs(dtype: DType) -> (Array, Array) {
     let one = edges(dtype);
     let n = one.len();
     let left = one.reshape(&[n, 1]).broadcast(&[n, n]).reshape(&[n * n]);
@@ -45,11 +45,11 @@ fn pairs(dtype: DType) -> (Array, Array) {
     (left, right)
 }
 
-fn elements() -> impl Iterator<Item = DType> {
+pub(crate) fn elements() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|dtype| dtype.is_element())
 }
 
-fn zeros(dtype: DType, n: usize) -> Array {
+pub(crate) fn zeros(dtype: DType, n: usize) -> Array {
     Array::full(dtype, &[n], tile_ir::ops::Literal::Int(0))
 }
 

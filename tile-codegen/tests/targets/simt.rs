@@ -200,3 +200,25 @@ fn aligned_rows_are_moved_in_vectors() {
     product((DType::F16, DType::F16), (32, 48, 96), [16, 32, 32], 0.0).check(agree);
     product((DType::I8, DType::I32), (64, 96, 64), [32, 32, 64], 0.0).check(agree);
 }
+
+/// The result's threads hold more columns than there are; an axis in front moves none of them.
+#[test]
+fn a_product_gets_an_axis_in_front() {
+    let source = "kernel @one_of_a_batch(%a: tensor<m x k x i32>, %b: tensor<k x n x i32>, %y: mut tensor<b x m x n x i32>) {
+  %va = partition %a [16, 16] : partition<m x k x i32, [16, 16]>
+  %vb = partition %b [16, 5] : partition<k x n x i32, [16, 5]>
+  %vy = partition %y [1, 16, 5] : mut partition<b x m x n x i32, [1, 16, 5]>
+  %i, %j, %h = block_index %vy : index, index, index
+  %zero = constant 0 : i32
+  %first = constant 0 : index
+  %ta = load_masked %va[%j, %first] pad %zero : tile<16 x 16 x i32>
+  %tb = load_masked %vb[%first, %h] pad %zero : tile<16 x 5 x i32>
+  %sum = splat %zero : tile<16 x 5 x i32>
+  %product = mma %ta, %tb, %sum : tile<16 x 5 x i32>
+  %matrix = reshape %product : tile<1 x 16 x 5 x i32>
+  store_masked %vy, %matrix
+}
+";
+    let tensor = |shape: &[usize], seed| sample(DType::I32, shape, seed);
+    agree(source, &[], &[tensor(&[20, 16], 1), tensor(&[16, 9], 2), tensor(&[2, 20, 9], 3)], 0.0);
+}

@@ -5,7 +5,7 @@ use crate::kernels::{elementwise, matmul, reduction};
 use crate::support::{Memory, Native, close, compile_simt, instance, sample, taken};
 use tile_codegen::{Options, compile};
 use tile_ir::abi::{KernelAbi, Sharing};
-use tile_ir::array::Elements;
+use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{Literal, ReduceOp};
 use tile_ir::specialize::specialize_for;
 use tile_ir::text::{parse, print};
@@ -13,8 +13,14 @@ use tile_ir::view::argument::{Strides, canonical};
 use tile_ir::view::{ArgumentLayout, GivenTensor};
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, verify};
 
-/// What lies between a tensor's elements: a number that no kernel here gives.
-const BETWEEN: i64 = 77;
+/// What lies between a tensor's elements: a number that no kernel here gives, or one near it that the format has.
+fn between(dtype: DType) -> Literal {
+    match dtype {
+        DType::Bool => Literal::Int(1),
+        dtype if dtype.is_float() => Literal::Float(round_float(dtype, 77.0)),
+        _ => Literal::Int(77),
+    }
+}
 
 /// How a tensor lies: strides, and elements before the one that lies first; without strides it is row-major.
 #[derive(Clone, Copy)]
@@ -23,31 +29,31 @@ struct Lies(&'static [i64], usize);
 const DENSE: Lies = Lies(&[], 0);
 
 /// A tensor's memory.
-struct Laid {
+pub(crate) struct Laid {
     extents: Vec<usize>,
     strides: Option<Strides>,
     offset: usize,
-    memory: Array,
+    pub(crate) memory: Array,
 }
 
 impl Laid {
     fn of(array: &Array, lies: Lies) -> Laid {
+        Laid::placed(array, (!lies.0.is_empty()).then_some(lies.0), lies.1)
+    }
+
+    /// An array with these strides, or row-major, so many elements behind the address that kernels are given.
+    pub(crate) fn placed(array: &Array, strides: Option<&[i64]>, offset: usize) -> Laid {
         let extents = array.shape().to_vec();
-        let strides = (!lies.0.is_empty()).then(|| canonical(&extents, lies.0));
-        let mut laid = Laid { extents, strides, offset: lies.1, memory: array.clone() };
+        let strides = strides.map(|strides| canonical(&extents, strides));
+        let mut laid = Laid { extents, strides, offset, memory: array.clone() };
         let positions = laid.positions();
         let count = positions.iter().max().map_or(0, |most| most + 1) + 3;
-        let between = if array.dtype().is_float() {
-            Literal::Float(BETWEEN as f64)
-        } else {
-            Literal::Int(BETWEEN.into())
-        };
-        laid.memory = Array::full(array.dtype(), &[count], between);
+        laid.memory = Array::full(array.dtype(), &[count], between(array.dtype()));
         laid.memory.write(array, |index| Some(positions[tile_layout::linear_index(index, array.shape())]));
         laid
     }
 
-    fn given(&self) -> GivenTensor<'_> {
+    pub(crate) fn given(&self) -> GivenTensor<'_> {
         GivenTensor { extents: &self.extents, strides: self.strides.as_deref(), offset: self.offset }
     }
 
@@ -69,10 +75,12 @@ impl Laid {
     }
 
     /// The elements of a memory that is laid out like this; what lies between must be as it was.
-    fn read(&self, memory: &Array, what: &str) -> Array {
+    pub(crate) fn read(&self, memory: &Array, what: &str) -> Array {
         let positions = self.positions();
-        for i in (0..memory.len()).filter(|i| !positions.contains(i)) {
-            assert_eq!(memory.get_f64(i), BETWEEN as f64, "word {i} between the elements in {what}");
+        let mut is_element = vec![false; memory.len()];
+        positions.iter().for_each(|&position| is_element[position] = true);
+        for i in (0..memory.len()).filter(|&i| !is_element[i]) {
+            assert_eq!(memory.get(i), between(memory.dtype()), "word {i} between the elements in {what}");
         }
         let literal = |&position: &usize| memory.get(position);
         let elements = match self.memory.dtype().is_float() {

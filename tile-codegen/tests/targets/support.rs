@@ -322,6 +322,18 @@ pub(crate) fn close(actual: &Array, expected: &Array, tolerance: f64, what: &str
     }
 }
 
+/// Asserts that two arrays have the same bits, also those of zeros; NaN equals NaN, whose bits are the machine's.
+pub(crate) fn identical(found: &Array, expected: &Array, what: &str) {
+    for i in 0..expected.len() {
+        let (f, e) = (found.get_f64(i), expected.get_f64(i));
+        let same = match found.dtype().is_float() {
+            true => f.to_bits() == e.to_bits() || f.is_nan() && e.is_nan(),
+            false => found.get(i) == expected.get(i),
+        };
+        assert!(same, "element {i} is {:?}, not {:?}, in {what}", found.get(i), expected.get(i));
+    }
+}
+
 /// Numbers in a small range that differ from element to element, exact in every format that can hold them.
 pub(crate) fn sample(dtype: DType, shape: &[usize], seed: usize) -> Array {
     let count: usize = shape.iter().product();

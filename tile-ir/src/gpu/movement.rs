@@ -231,12 +231,15 @@ fn reshaped((from, to): (&Distribution, &Distribution)) -> Option<Vec<u64>> {
     if from.reshaped(to.shape()).as_ref() != Some(to) {
         return None;
     }
-    let number = |place: &[u64], shape: &[u64]| {
-        place.iter().zip(shape).fold(0, |number, (place, extent)| number * extent + place)
+    // Slots beyond the tile, of which both have as many, have numbers of their own.
+    let number = |place: &[u64], of: &Distribution| {
+        let covered =
+            of.shape().iter().zip(of.piece()).map(|(extent, &piece)| extent.next_multiple_of(piece));
+        place.iter().zip(covered).fold(0, |number, (place, extent)| number * extent + place)
     };
     let slots: HashMap<u64, u64> =
-        (0..from.slots()).map(|slot| (number(&from.place(slot, 0), from.shape()), slot)).collect();
-    (0..to.slots()).map(|slot| slots.get(&number(&to.place(slot, 0), to.shape())).copied()).collect()
+        (0..from.slots()).map(|slot| (number(&from.place(slot, 0), from), slot)).collect();
+    (0..to.slots()).map(|slot| slots.get(&number(&to.place(slot, 0), to)).copied()).collect()
 }
 
 #[cfg(test)]
@@ -256,6 +259,16 @@ mod tests {
         assert_eq!(bits.coverage, places.coverage, "{piece:?} to {to}");
         assert_eq!(bits.renamed, places.renamed, "{piece:?} to {to}");
         bits.renamed.is_some()
+    }
+
+    /// The second of two pieces of four columns has one of the tile's five, and the others would be the first of the next row.
+    #[test]
+    fn an_axis_that_is_added_moves_nothing_beyond_the_tile() {
+        let bits = |positions: &[[u64; 2]]| positions.iter().map(|position| position.to_vec()).collect();
+        let registers = bits(&[[0, 1], [0, 2], [1, 0], [2, 0]]);
+        let from = Distribution::new(&[16, 5], registers, bits(&[[4, 0], [8, 0]]), Vec::new()).unwrap();
+        let to = from.reshaped(&[1, 16, 5]).unwrap();
+        assert_eq!(reshaped((&from, &to)), Some((0..from.slots()).collect()));
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub(crate) fn covered_by(instance: &Instance) -> Covered {
 }
 
 /// The op with the attributes that decide about numbers.
-fn label(op: &Op) -> String {
+pub(crate) fn label(op: &Op) -> String {
     match op {
         Op::Reduce { op, .. } => format!("reduce {}", op.name()),
         Op::Scan { op, mode, .. } => scan_label(*op, *mode),

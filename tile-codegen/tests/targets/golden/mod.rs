@@ -2,7 +2,7 @@
 //! simulated threads. `tests/golden/ops.py` wrote them; [`coverage`] says what must be there. Cases of a kind are compiled
 //! together.
 
-mod coverage;
+pub(crate) mod coverage;
 
 use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
 use crate::kernels::zero;

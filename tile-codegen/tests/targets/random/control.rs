@@ -15,8 +15,7 @@ impl Writer<'_> {
         (0..1 + self.choose(3))
             .map(|_| {
                 let scalars = self.choose(4) == 0;
-                self.pick(|entry| entry.dtype != DType::Index && entry.shape.is_empty() == scalars)
-                    .unwrap_or_else(|| self.tile())
+                self.pick(|entry| entry.shape.is_empty() == scalars).unwrap_or_else(|| self.tile())
             })
             .collect()
     }
@@ -63,25 +62,42 @@ impl Writer<'_> {
         self.scope.extend(results);
     }
 
-    /// One element of some tile, as a condition: the largest of all.
-    pub(super) fn item(&mut self) -> Entry {
+    /// One element of some tile: the largest of all.
+    fn largest(&mut self) -> Entry {
         let tile = self.tile();
         let tile = self.cast(&tile, DType::I32);
         let flat = self.define(&format!("reshape {}", tile.name), &[tile.shape.iter().product()], DType::I32);
         let largest = self.define(&format!("reduce max {} axis 0", flat.name), &[1], DType::I32);
-        let item = self.define(&format!("item {}", largest.name), &[], DType::I32);
+        self.define(&format!("item {}", largest.name), &[], DType::I32)
+    }
+
+    /// A condition on an element.
+    pub(super) fn item(&mut self) -> Entry {
+        let item = self.largest();
         let limit = self.number(DType::I32, 5);
         self.define(&format!("ge {}, {}", item.name, limit.name), &[], DType::Bool)
+    }
+
+    /// An end of a loop of at most three turns: a number, an element of a tile, or an index.
+    fn end(&mut self) -> Entry {
+        let end = self.choose(4);
+        let end = self.define(&format!("constant {end}"), &[], DType::Index);
+        let found = match self.choose(6) {
+            0 => {
+                let item = self.largest();
+                self.cast(&item, DType::Index)
+            }
+            1 => self.pick(|entry| entry.dtype == DType::Index).expect("the block's index is in scope"),
+            _ => return end,
+        };
+        self.define(&format!("min {}, {}", found.name, end.name), &[], DType::Index)
     }
 
     pub(super) fn for_loop(&mut self) {
         let carried = self.carried();
         let start = self.choose(3);
-        let end = self.choose(4);
-        let (start, end) = (
-            self.define(&format!("constant {start}"), &[], DType::Index),
-            self.define(&format!("constant {end}"), &[], DType::Index),
-        );
+        let start = self.define(&format!("constant {start}"), &[], DType::Index);
+        let end = self.end();
         let counter = self.name();
         let (params, results) = (self.fresh(&carried), self.fresh(&carried));
         let pairs: Vec<String> =
@@ -109,12 +125,27 @@ impl Writer<'_> {
         self.scope.extend(results);
     }
 
-    pub(super) fn branch(&mut self) {
-        let like: Vec<Entry> = (0..1 + self.choose(2)).map(|_| self.tile()).collect();
+    /// What all threads of a block know: where it is, an element of a tile, or some scalar.
+    fn condition(&mut self) -> Entry {
+        match self.choose(4) {
+            0 => return self.item(),
+            1 => {
+                let found = self.pick(|entry| entry.shape.is_empty() && entry.dtype == DType::Bool);
+                if let Some(found) = found {
+                    return found;
+                }
+            }
+            _ => {}
+        }
         let is_index = |entry: &&Entry| entry.dtype == DType::Index;
         let index = self.scope.iter().find(is_index).expect("the block's index is in scope").clone();
         let limit = self.define("constant 1", &[], DType::Index);
-        let condition = self.define(&format!("lt {}, {}", index.name, limit.name), &[], DType::Bool);
+        self.define(&format!("lt {}, {}", index.name, limit.name), &[], DType::Bool)
+    }
+
+    pub(super) fn branch(&mut self) {
+        let like: Vec<Entry> = (0..1 + self.choose(2)).map(|_| self.tile()).collect();
+        let condition = self.condition();
         let results = self.fresh(&like);
         let types: Vec<String> = like.iter().map(Entry::ty).collect();
         self.line(&format!("{} = if {} : {} {{", names(&results), condition.name, types.join(", ")));

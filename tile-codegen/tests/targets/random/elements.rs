@@ -3,12 +3,12 @@
 use super::writer::{Entry, Writer};
 use crate::accuracy::{PAIR_BOUNDS, is_exact};
 use tile_ir::DType;
-use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
 use tile_ir::round::Rounding;
 
 impl Writer<'_> {
     pub(super) fn binary(&mut self) {
-        let a = self.tile();
+        let a = self.operand();
         let b = self.same_type_as(&a);
         if a.dtype.is_float() && self.choose(8) == 0 {
             let c = self.same_type_as(&a);
@@ -25,7 +25,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn unary(&mut self) {
-        let a = self.tile();
+        let a = self.operand();
         let question = a.dtype.is_float() && self.choose(8) == 0;
         if question {
             let question = Classification::ALL[self.choose(Classification::ALL.len())];
@@ -40,7 +40,7 @@ impl Writer<'_> {
 
     /// The tile in another format, by one of the three ways.
     pub(super) fn convert(&mut self) {
-        let (tile, to) = (self.tile(), self.format());
+        let (tile, to) = (self.operand(), self.format());
         let way = self.choose(4);
         if way == 0 && tile.dtype.is_float() && to != DType::Bool && to != tile.dtype {
             let rounding = Rounding::ALL[self.choose(Rounding::ALL.len())];
@@ -58,12 +58,15 @@ impl Writer<'_> {
     }
 
     pub(super) fn choice(&mut self) {
-        let a = self.tile();
+        let a = self.operand();
         let b = self.same_type_as(&a);
-        let predicate = if a.dtype == DType::Bool { "ne" } else { ["lt", "ge", "eq"][self.choose(3)] };
+        let predicates: Vec<Predicate> =
+            Predicate::ALL.iter().copied().filter(|it| it.domain().accepts(a.dtype)).collect();
+        let predicate = predicates[self.choose(predicates.len())].name();
         let condition = self.define(&format!("{predicate} {}, {}", a.name, b.name), &a.shape, DType::Bool);
-        let x = self.tile();
-        if x.shape == a.shape {
+        let shape = a.shape.clone();
+        let x = self.pick(|entry| entry.shape == shape && entry.dtype != DType::Index);
+        if let Some(x) = x {
             let y = self.same_type_as(&x);
             self.define(&format!("select {}, {}, {}", condition.name, x.name, y.name), &a.shape, x.dtype);
         }
@@ -81,23 +84,41 @@ impl Writer<'_> {
     }
 
     pub(super) fn scalar(&mut self) {
-        let (format, value) = (self.format(), self.choose(9) as u8);
-        let number = self.number(format, value);
+        let format = self.format();
+        let number = if self.choose(3) == 0 {
+            self.extreme_number(format)
+        } else {
+            let value = self.choose(9) as u8;
+            self.number(format, value)
+        };
         let dtype = number.dtype;
         if let Some(other) = self.pick(|e| e.shape.is_empty() && e.dtype == dtype && dtype != DType::Bool) {
             self.define(&format!("sub {}, {}", number.name, other.name), &[], dtype);
         }
     }
 
-    /// An index made of others; it may lie outside of everything.
+    /// An index made of others, or a number of the launch; it may lie outside of everything.
     pub(super) fn index(&mut self) {
         let is_index = |entry: &Entry| entry.dtype == DType::Index;
         let a = self.pick(is_index).expect("the block's index is in scope");
         let b = self.pick(is_index).expect("the block's index is in scope");
+        let axis = self.choose(self.tile.len());
+        let made = match self.choose(8) {
+            0 if !self.shares_tiles => self.define(&format!("block_id axis {axis}"), &[], DType::Index),
+            1 if !self.shares_tiles => self.define(&format!("block_count axis {axis}"), &[], DType::Index),
+            2 => {
+                let number = self.cast(&a, DType::I16);
+                self.cast(&number, DType::Index)
+            }
+            _ => {
+                let ops: Vec<BinaryOp> =
+                    BinaryOp::ALL.iter().copied().filter(|op| op.domain().accepts(DType::Index)).collect();
+                let op = ops[self.choose(ops.len())].name();
+                self.define(&format!("{op} {}, {}", a.name, b.name), &[], DType::Index)
+            }
+        };
         let number = self.choose(5);
         let number = self.define(&format!("constant {number}"), &[], DType::Index);
-        let op = ["add", "sub", "mul", "div", "rem", "min", "max"][self.choose(7)];
-        let made = self.define(&format!("{op} {}, {}", a.name, b.name), &[], DType::Index);
         self.define(&format!("add {}, {}", made.name, number.name), &[], DType::Index);
     }
 }

@@ -1,6 +1,7 @@
 //! A kernel's arguments, the views and partitions of them, and the ops that read and write memory.
 
 use super::writer::{Counters, Entry, Input, Output, Writer, list, type_text};
+use tile_ir::ops::{AtomicKind, Order};
 use tile_ir::types::TensorType;
 use tile_ir::view::TensorMovement;
 use tile_ir::{DType, Dim};
@@ -12,7 +13,7 @@ pub(super) struct Layout {
     pub(super) dtype: DType,
     /// The format of the second ones.
     pub(super) other: DType,
-    /// The extents of tiles that blocks own, along one to three axes.
+    /// The extents of tiles that blocks own, along one to five axes.
     pub(super) tile: Vec<usize>,
     /// The extents of every tensor but the counters.
     pub(super) extents: Vec<usize>,
@@ -27,11 +28,11 @@ pub(super) struct Layout {
 }
 
 /// The block's index along each axis.
-const PLACE: [&str; 3] = ["%i", "%j", "%h"];
+const PLACE: [&str; 5] = ["%i", "%j", "%h", "%g", "%f"];
 
 impl Layout {
     fn tensor(&self, dtype: DType, mutable: bool) -> TensorType {
-        let sizes = ["m", "n", "b"].into_iter().zip(&self.extents);
+        let sizes = ["m", "n", "b", "d", "e"].into_iter().zip(&self.extents);
         let extent = |(name, &extent)| if self.fixed { Dim::from(extent as i64) } else { Dim::size(name) };
         TensorType::dense(sizes.map(extent).collect(), dtype, mutable)
     }
@@ -53,9 +54,7 @@ impl Writer<'_> {
     pub(super) fn arguments(&mut self, layout: &Layout) {
         let (x, z) = (layout.tensor(layout.dtype, false), layout.tensor(layout.other, false));
         let (y, w) = (layout.tensor(layout.dtype, true), layout.tensor(layout.other, true));
-        let formats = [DType::I32, DType::U32, DType::I64, DType::U64];
-        let operations = ["add", "min", "max", "and", "or", "xor"];
-        let counters = Counters { dtype: formats[self.choose(4)], operation: operations[self.choose(6)] };
+        let counters = self.counted();
         self.text = format!(
             "kernel @random(%x: {x}, %z: {z}, %y: {y}, %w: {w}, %c: mut tensor<k x {}>, %s: {}) {{\n",
             counters.dtype, layout.other
@@ -72,9 +71,22 @@ impl Writer<'_> {
             let (view, moved) = self.moved(name, tensor, 3);
             let rank = moved.extents.len();
             self.tensors.push((view.clone(), rank, dtype));
-            let tile: Vec<usize> = (0..rank).map(|_| 1 + self.choose(5)).collect();
+            let most = if rank > 3 { 3 } else { 5 };
+            let tile: Vec<usize> = (0..rank).map(|_| 1 + self.choose(most)).collect();
             self.input(&view, &moved, &tile, false);
         }
+    }
+
+    /// What is done to counters: what leaves the same in any order.
+    fn counted(&mut self) -> Counters {
+        use AtomicKind::{Add, And, Max, Min, Or, Store, Sub, Xor};
+        let kinds = [Add, Sub, Min, Max, And, Or, Xor, Store];
+        let kind = kinds[self.choose(kinds.len())];
+        // Sums of f16 and bf16 are rounded.
+        let is_exact = |dtype: DType| kind == Store || !matches!(dtype, DType::F16 | DType::BF16);
+        let supports = |dtype: &DType| kind.supports(*dtype) && is_exact(*dtype);
+        let formats: Vec<DType> = super::formats().into_iter().filter(supports).collect();
+        Counters { dtype: formats[self.choose(formats.len())], kind }
     }
 
     /// The partitions that are written: one movement for both, so that their grids agree.
@@ -84,7 +96,7 @@ impl Writer<'_> {
             chain = 1 + self.choose(3);
         }
         let rank = self.tile.len();
-        let spanned: &[usize] = [&[][..], &[], &[], &[0], &[1], &[0, 1]][self.choose(6)];
+        let spanned: &[usize] = [&[][..], &[], &[], &[0], &[1], &[0, 1], &[2], &[1, 3]][self.choose(8)];
         let spanned = if spanned.iter().all(|&axis| axis < rank) { spanned } else { &[] };
         let spanning = if spanned.is_empty() { String::new() } else { format!(" spanning {spanned:?}") };
         let start = self.tape.clone();
@@ -114,6 +126,7 @@ impl Writer<'_> {
         let orders = [None, None, None, Some("row_major"), Some("grouped(2)"), Some("hilbert")];
         let order = orders[self.choose(orders.len())];
         if let Some(order) = order {
+            self.shares_tiles = true;
             self.line(&format!("tiles {first} {order} {{"));
             self.depth += 1;
         }
@@ -169,7 +182,7 @@ impl Writer<'_> {
     /// The movement, where it fits without a check at the launch.
     fn apply(&mut self, name: String, tensor: TensorType, movement: &TensorMovement) -> (String, TensorType) {
         let moved = match movement.apply(&tensor) {
-            Ok((moved, requires)) if requires.is_empty() && (1..=4).contains(&moved.extents.len()) => moved,
+            Ok((moved, requires)) if requires.is_empty() && (1..=5).contains(&moved.extents.len()) => moved,
             _ => return (name, tensor),
         };
         let mut at = String::new();
@@ -360,11 +373,23 @@ impl Writer<'_> {
 
     /// An atomic operation whose result nobody reads; those of one kernel may come in any order.
     pub(super) fn count(&mut self) {
-        let Counters { dtype, operation } = self.counters.clone().expect("the arguments are written");
+        let Counters { dtype, kind } = self.counters.clone().expect("the arguments are written");
         let like = self.tile();
         let place = self.places(&like, 1);
-        let value = self.same_type_as(&like);
-        let value = self.cast(&value, dtype);
+        let value = match kind {
+            // Whoever writes an element last writes the same.
+            AtomicKind::Store => {
+                let index =
+                    self.scope.iter().find(|entry| entry.name == place).expect("it is in scope").clone();
+                self.cast(&index, dtype)
+            }
+            _ => {
+                let value = self.same_type_as(&like);
+                let value = self.cast(&value, dtype);
+                // Sums are rounded, and beyond the greatest number the order of what is added counts.
+                if kind == AtomicKind::Add { self.summable(&value) } else { value }
+            }
+        };
         let mut mask = String::new();
         if self.choose(2) == 0 {
             let holds = self.define(&format!("ne {}, {}", value.name, value.name), &like.shape, DType::Bool);
@@ -372,8 +397,19 @@ impl Writer<'_> {
                 self.pick(|entry| entry.shape == like.shape && entry.dtype == DType::Bool).unwrap_or(holds);
             mask = format!(" mask {}", holds.name);
         }
-        let (old, ty) = (self.name(), type_text(&like.shape, dtype));
         let value = value.name;
-        self.line(&format!("{old} = atomic {operation} relaxed device %c[{place}], {value}{mask} : {ty}"));
+        let (order, scope) = (self.order(kind), ["device", "device", "system"][self.choose(3)]);
+        let operation = format!("atomic {} {order} {scope} %c[{place}], {value}{mask}", kind.name());
+        if !kind.has_result() {
+            self.line(&operation);
+            return;
+        }
+        let (old, ty) = (self.name(), type_text(&like.shape, dtype));
+        self.line(&format!("{old} = {operation} : {ty}"));
+    }
+
+    fn order(&mut self, kind: AtomicKind) -> &'static str {
+        let orders: Vec<Order> = Order::ALL.iter().copied().filter(|order| kind.accepts(*order)).collect();
+        orders[self.choose(orders.len())].name()
     }
 }

@@ -1,30 +1,39 @@
-//! Random kernels, natively, thread by thread as on a GPU, and by the evaluator.
+//! Random kernels, natively, thread by thread as on GPUs, and by the evaluator.
 //!
 //! Every program is **exact**: elementwise ops round once by definition on both sides, and what is summed
 //! (by `reduce sum` and `mma`, whose order is free) is first clamped to integers so small that no partial sum
-//! rounds. So the comparison allows no tolerance, and a wrong buffer can't hide in one. A kernel that differs is made
-//! as small as lines can be dropped, and shown.
+//! rounds. So the comparison allows no tolerance, not even in the sign of a zero, and a wrong buffer can't hide in one. A
+//! kernel that differs is made as small as lines can be dropped, and shown.
+//!
+//! There are two kinds of kernels: of any ops, and of products in loops ([`products`]).
 
+mod check;
 mod control;
 mod elements;
 mod extremes;
 mod memory;
 mod minimize;
+mod placement;
+mod products;
+mod reached;
 mod tiles;
 mod writer;
 
 use crate::accuracy::{PAIR_BOUNDS, is_exact};
-use crate::support::{close, cpus, instance, is_emulated, run_native, run_simt_as, sample};
+use crate::support::{all_cpus, sample};
+use check::{Given, Way, check, fails};
 use extremes::extreme;
 use memory::Layout;
+use placement::Placement;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestError, TestRunner};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use tile_codegen::{Cpu, Options};
+use std::fmt::Debug;
+use tile_ir::array::Elements;
 use tile_ir::ops::{BinaryOp, Movement, Op, UnaryOp};
+use tile_ir::target::TARGETS;
 use tile_ir::view::TensorMovement;
-use tile_ir::{Array, DType, interp, passes, text, verify};
+use tile_ir::{Array, DType, TargetDesc, text};
 use writer::Writer;
 
 /// The formats that tiles have.
@@ -33,18 +42,7 @@ fn formats() -> Vec<DType> {
 }
 
 fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
-    let mut writer = Writer {
-        tape: tape.iter(),
-        text: String::new(),
-        scope: Vec::new(),
-        names: 0,
-        depth: 0,
-        tile: layout.tile.clone(),
-        inputs: Vec::new(),
-        outputs: Vec::new(),
-        tensors: Vec::new(),
-        counters: None,
-    };
+    let mut writer = Writer::new(tape, layout.tile.clone());
     writer.arguments(layout);
     let persistent = writer.own_tile();
     writer.load_own(0);
@@ -68,54 +66,14 @@ fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
     writer.text
 }
 
-/// Where and how a kernel is compiled.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    cpu: Cpu,
-    skip_passes: bool,
-    gpu: &'static str,
-    /// Threads of a block; as many as a launch has where it isn't said.
-    threads: Option<u32>,
-}
-
-fn check(source: &str, arguments: &[Array], way: Way) {
-    let instance = instance(source, &[]);
-    let mut expected = arguments.to_vec();
-    interp::run(&instance, &mut expected).expect("the shapes fit");
-    let same = |found: &[Array], what: &str| {
-        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
-            close(found, expected, 0.0, &format!("argument {i} {what}: {source}"));
-        }
-    };
-    let options = Options { cpu: way.cpu, skip_passes: way.skip_passes, ..Options::default() };
-    same(&run_native(&instance, arguments, &options), "natively");
-    if is_emulated() {
-        // The rest is the same for every architecture.
-        return;
-    }
-    let mut rewritten = instance.clone();
-    for pass in passes::PIPELINE {
-        rewritten = passes::run(rewritten, pass);
-        let mut arguments = arguments.to_vec();
-        interp::run(&rewritten, &mut arguments).expect("the shapes fit");
-        same(&arguments, &format!("after `{}`", pass.name));
-    }
-    same(&run_simt_as(way.gpu, &instance, arguments, way.threads), "on simulated threads");
-}
-
-/// Whether a text is a kernel that fails.
-fn fails(source: &str, arguments: &[Array], way: Way) -> bool {
-    let valid = text::parse(source).is_ok_and(|kernel| verify(kernel).is_ok());
-    valid && catch_unwind(AssertUnwindSafe(|| check(source, arguments, way))).is_err()
-}
-
 fn extents() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 1usize..=9, 1 => Just(16), 1 => 30usize..=40]
 }
 
-/// How many axes tensors have, and the extent of the third.
-fn axes() -> impl Strategy<Value = (usize, usize)> {
-    (prop_oneof![1 => Just(1usize), 4 => Just(2), 2 => Just(3)], 0usize..4)
+/// How many axes tensors have, and the extents of those in front of two.
+fn axes() -> impl Strategy<Value = (usize, [usize; 3])> {
+    let rank = prop_oneof![2 => Just(1usize), 8 => Just(2), 4 => Just(3), 1 => Just(4), 1 => Just(5)];
+    (rank, [0usize..4, 0usize..4, 1usize..3])
 }
 
 fn layouts() -> impl Strategy<Value = Layout> {
@@ -124,14 +82,17 @@ fn layouts() -> impl Strategy<Value = Layout> {
     let tensors = ([extents(), extents()], [0usize..20, 0usize..50], 0usize..9, axes());
     (numbers.clone(), numbers, tensors, flags).prop_map(
         |(dtype, other, sizes, (fixed, two, whole, extreme))| {
-            let (tile, extents, counters, (rank, batch)) = sizes;
-            let mut tile: Vec<usize> = tile.into_iter().chain([1 + batch % 2]).collect();
-            let mut extents: Vec<usize> = extents.into_iter().chain([batch]).collect();
-            tile.truncate(rank);
-            extents.truncate(rank);
-            // The third axis is the first, as that of a batch is.
-            tile.rotate_right(rank / 3);
-            extents.rotate_right(rank / 3);
+            let (mut tile, mut extents, counters, (rank, front)) = sizes;
+            if rank > 3 {
+                // As few blocks as others have.
+                tile = tile.map(|extent| extent.min(9));
+                extents = [extents[0].min(2 * tile[0]), extents[1].min(2 * tile[1])];
+            }
+            let axes = |front: Vec<usize>, last: [usize; 2]| -> Vec<usize> {
+                front.into_iter().take(rank.saturating_sub(2)).chain(last.into_iter().take(rank)).collect()
+            };
+            let tile = axes(front.iter().map(|extent| 1 + extent % 2).collect(), tile);
+            let mut extents = axes(front.to_vec(), extents);
             if whole {
                 extents =
                     extents.iter().zip(&tile).map(|(extent, tile)| extent.div_ceil(*tile) * tile).collect();
@@ -142,11 +103,19 @@ fn layouts() -> impl Strategy<Value = Layout> {
 }
 
 fn ways() -> impl Strategy<Value = Way> {
-    let processors: Vec<Cpu> = cpus().into_iter().chain([Cpu::Host]).collect();
-    let gpus = prop::sample::select(vec!["sm_80", "sm_90a", "gfx942", "gfx1100"]);
+    let gpus = TARGETS.iter().map(|target| target.name).filter(|name| *name != TargetDesc::cpu().name);
+    let gpus: Vec<&str> = gpus.collect();
     let threads = [Some(8), Some(8), Some(1), Some(32), Some(64), Some(128), None, None];
-    (prop::sample::select(processors), any::<bool>(), gpus, prop::sample::select(threads.to_vec()))
-        .prop_map(|(cpu, skip_passes, gpu, threads)| Way { cpu, skip_passes, gpu, threads })
+    let (cpus, gpus) = (prop::sample::select(all_cpus()), prop::sample::select(gpus));
+    (cpus, any::<bool>(), gpus, prop::sample::select(threads.to_vec())).prop_map(
+        |(cpu, skip_passes, gpu, threads)| Way { cpu, skip_passes, gpu, threads, after_every_pass: true },
+    )
+}
+
+fn placements(tensors: usize) -> impl Strategy<Value = Vec<Placement>> {
+    let dense = Just(vec![Placement::Dense; tensors]);
+    let any = prop::collection::vec(prop::sample::select(Placement::USUAL), tensors);
+    prop_oneof![1 => dense, 1 => any]
 }
 
 /// How many kernels a run tries; `cargo xtask fuzz` asks for more.
@@ -154,42 +123,95 @@ fn cases() -> u32 {
     std::env::var("TILE_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(96)
 }
 
-#[test]
-fn random_kernels_agree_exactly() {
+/// Tries programs that a strategy makes, in some way each; the first that fails is made small, and shown.
+fn agree<Drawn: Debug + Clone>(
+    drawn: impl Strategy<Value = (Drawn, Way)>,
+    cases: u32,
+    written: impl Fn(&Drawn) -> (String, Given),
+) {
     let config = ProptestConfig {
         failure_persistence: None,
-        max_shrink_iters: 200,
-        ..ProptestConfig::with_cases(cases())
+        max_shrink_iters: 40,
+        ..ProptestConfig::with_cases(cases)
     };
+    let result = TestRunner::new(config).run(&drawn, |(drawn, way)| {
+        let (source, given) = written(&drawn);
+        check(&source, &given, way);
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(_, (drawn, way))) => {
+            let (source, given) = written(&drawn);
+            let source = minimize::minimize(&source, |text| fails(text, &given, way));
+            let shapes: Vec<_> = given.arguments.iter().map(Array::shape).collect();
+            println!("{way:?}, {shapes:?}, {:?}:\n{source}", given.placements);
+            check(&source, &given, way);
+        }
+        Err(aborted) => panic!("{aborted}"),
+    }
+}
+
+#[test]
+fn random_kernels_agree_exactly() {
     let tapes = prop::collection::vec(any::<u8>(), 0..260);
-    let written = |tape: &[u8], layout: &Layout, ops: usize| {
+    let written = |(tape, layout, ops, placements): &(Vec<u8>, Layout, usize, Vec<Placement>)| {
         let tensors = [layout.dtype, layout.other, layout.dtype, layout.other];
         let numbers = if layout.extreme { extreme } else { sample };
         let mut arguments: Vec<Array> =
             (1..).zip(tensors).map(|(seed, dtype)| numbers(dtype, &layout.extents, seed)).collect();
-        let source = kernel(tape, layout, ops);
+        let source = kernel(tape, layout, *ops);
         let counted = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
         let counters = counted.ty(counted.params()[4]).elem().known().expect("no kernel is generic");
+        // What is added to the greatest floats is added in any order.
+        let numbers = if counters.is_float() { sample } else { numbers };
         arguments.push(numbers(counters, &[layout.counters], 5));
-        arguments.push(numbers(layout.other, &[], 6));
-        (source, arguments)
+        arguments.push(if layout.extreme { extreme } else { sample }(layout.other, &[], 6));
+        (source, Given { arguments, placements: placements.clone() })
     };
-    let result =
-        TestRunner::new(config).run(&(tapes, layouts(), 1usize..24, ways()), |(tape, layout, ops, way)| {
-            let (source, arguments) = written(&tape, &layout, ops);
-            check(&source, &arguments, way);
-            Ok(())
-        });
-    match result {
-        Ok(()) => {}
-        Err(TestError::Fail(_, (tape, layout, ops, way))) => {
-            let (source, arguments) = written(&tape, &layout, ops);
-            let source = minimize::minimize(&source, |text| fails(text, &arguments, way));
-            println!("{way:?}, {layout:?}:\n{source}");
-            check(&source, &arguments, way);
-        }
-        Err(aborted) => panic!("{aborted}"),
-    }
+    let drawn = ((tapes, layouts(), 1usize..24, placements(5)), ways());
+    agree(drawn, cases(), written);
+}
+
+/// Small integers, so that sums of their products are exact.
+fn small(dtype: DType, shape: &[usize], seed: usize) -> Array {
+    let least = if dtype.is_float() || dtype.is_signed() { -2 } else { 0 };
+    let number = |i: usize| (i * 7919 + seed * 104_729 + i / 13) % 5;
+    let count = shape.iter().product();
+    let elements = if dtype.is_float() {
+        Elements::Float((0..count).map(|i| number(i) as f64 - 2.0).collect())
+    } else if dtype == DType::Bool {
+        Elements::Int((0..count).map(|i| i128::from(number(i) % 2 != 0)).collect())
+    } else {
+        Elements::Int((0..count).map(|i| number(i) as i128 + least).collect())
+    };
+    Array::new(dtype, shape.to_vec(), elements)
+}
+
+#[test]
+fn random_products_agree_exactly() {
+    type Drawn = (Vec<u8>, products::Shape, usize, Vec<Placement>);
+    let tapes = prop::collection::vec(any::<u8>(), 0..160);
+    let written = |(tape, shape, ops, placements): &Drawn| {
+        let (source, declared) = products::kernel(tape, shape, *ops);
+        let arguments = (1..).zip(&declared).map(|(seed, it)| small(it.dtype, &it.extents, seed)).collect();
+        let placements = placements.iter().copied().cycle().take(declared.len()).collect();
+        (source, Given { arguments, placements })
+    };
+    let ops = prop_oneof![3 => Just(0usize), 1 => 1usize..6];
+    let drawn = ((tapes, products::shapes(), ops, placements(7)), product_ways());
+    agree(drawn, cases() / 2, written);
+}
+
+/// Mostly as programs are compiled, with Hopper's code, which differs most, more often than others'.
+fn product_ways() -> impl Strategy<Value = Way> {
+    (ways(), 0usize..4, 0usize..4).prop_map(|(way, optimized, hopper)| Way {
+        skip_passes: way.skip_passes && optimized == 0,
+        gpu: if hopper == 0 { "sm_90a" } else { way.gpu },
+        threads: if hopper == 0 { None } else { way.threads },
+        after_every_pass: false,
+        ..way
+    })
 }
 
 /// Ops that no random kernel has, and why.
@@ -197,8 +219,6 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("print", "its order is free"),
     ("assert", "its order is free"),
     ("extent", "loops have ends of their own"),
-    ("block_id", "the outputs make the grid"),
-    ("block_count", "the outputs make the grid"),
     ("load_unchecked", "nobody vouches for random indices"),
     ("convert_layout", "schedules add it"),
 ];

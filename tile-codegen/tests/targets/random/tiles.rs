@@ -1,8 +1,10 @@
 //! Ops that move elements of tiles or join them.
 
-use super::writer::{Entry, Writer, list, type_text};
+use super::products::products;
+use super::writer::{Entry, Writer, list, names, type_text};
+use crate::accuracy::PAIR_BOUNDS;
 use tile_ir::DType;
-use tile_ir::ops::ReduceOp;
+use tile_ir::ops::{BinaryOp, ReduceOp};
 
 impl Writer<'_> {
     pub(super) fn broadcast(&mut self) {
@@ -92,29 +94,36 @@ impl Writer<'_> {
         self.define(&format!("reshape {}", turned.name), &tile.shape, dtype);
     }
 
-    /// Elements of tiles at places that other tiles name.
+    /// Elements of tiles at places that other tiles name, which may be longer or shorter along the axis.
     pub(super) fn indexed(&mut self) {
         let tile = self.tile();
         let axis = self.choose(tile.shape.len());
         if tile.shape[axis] > LONGEST_LINE {
             return;
         }
-        let from = self.same_type_as(&tile);
-        let indices = if from.dtype == DType::Bool || from.dtype.is_float() {
-            self.cast(&from, DType::I16)
-        } else {
-            from
+        let fits = |entry: &Entry| {
+            let mut axes = entry.shape.iter().zip(&tile.shape).enumerate();
+            entry.shape.len() == tile.shape.len()
+                && axes.all(|(i, (a, b))| a == b || i == axis && *a <= LONGEST_LINE)
         };
-        let (x, indices) = (tile.name.clone(), indices.name);
-        let body = match self.choose(3) {
+        let from = self.pick(fits).expect("the tile itself fits");
+        let values = self.cast(&from, tile.dtype);
+        let indices = if from.dtype.is_int() { from } else { self.cast(&from, DType::I16) };
+        let (x, indices, values) = (tile.name.clone(), indices, values.name);
+        let i = &indices.name;
+        match self.choose(3) {
             0 => {
                 let fill = self.number(tile.dtype, 1);
-                format!("gather {x}, {indices}, {} axis {axis}", fill.name)
+                let body = format!("gather {x}, {i}, {} axis {axis}", fill.name);
+                self.define(&body, &indices.shape, tile.dtype);
             }
-            1 if tile.dtype != DType::Bool => format!("scatter_add {x}, {indices}, {x} axis {axis}"),
-            _ => format!("scatter {x}, {indices}, {x} axis {axis}"),
-        };
-        self.define(&body, &tile.shape, tile.dtype);
+            1 if tile.dtype != DType::Bool => {
+                self.define(&format!("scatter_add {x}, {i}, {values} axis {axis}"), &tile.shape, tile.dtype);
+            }
+            _ => {
+                self.define(&format!("scatter {x}, {i}, {values} axis {axis}"), &tile.shape, tile.dtype);
+            }
+        }
     }
 
     pub(super) fn reshape(&mut self) {
@@ -125,7 +134,7 @@ impl Writer<'_> {
         match self.choose(4) {
             0 => shape = vec![count],
             1 => shape.reverse(),
-            2 if rank < 4 => {
+            2 if rank < 5 => {
                 let axis = self.choose(rank);
                 let divisor = [2, 3, 4, 5, 1][self.choose(5)];
                 if shape[axis].is_multiple_of(divisor) {
@@ -188,34 +197,66 @@ impl Writer<'_> {
         self.define(&format!("scan {op} {} axis {axis}{mode}", tile.name), &tile.shape, tile.dtype);
     }
 
-    /// A fold of two tiles, or of one with itself, whose closure uses a scalar from outside.
+    /// A fold of up to three tiles of any formats, whose closure also uses scalars from outside.
     pub(super) fn fold(&mut self) {
-        let a = self.tile();
-        let b = self.same_type_as(&a);
-        let axis = self.choose(a.shape.len());
-        let start = self.number(a.dtype, 1);
-        let (op, other) = if a.dtype == DType::Bool { ("xor", "and") } else { ("sub", "max") };
-        let mut shape = a.shape.clone();
-        let head = match self.choose(2) {
-            0 => "reduce_with",
-            _ => "scan_with",
-        };
-        if head == "reduce_with" {
-            shape[axis] = 1;
+        let first = self.tile();
+        let axis = self.choose(first.shape.len());
+        let mut tiles = vec![first.clone()];
+        for _ in 0..self.choose(3) {
+            tiles.extend(self.pick(|entry| entry.shape == first.shape));
         }
-        let (p, q, r, s) = (self.name(), self.name(), self.name(), self.name());
-        let (x, y) = (self.name(), self.name());
-        let (first, second) = (self.name(), self.name());
-        let (ty, dtype) = (type_text(&shape, a.dtype), a.dtype);
+        let starts: Vec<Entry> = tiles.iter().map(|tile| self.number(tile.dtype, 1)).collect();
+        let mut shape = first.shape.clone();
+        let (head, mode) = if self.choose(2) == 0 {
+            shape[axis] = 1;
+            ("reduce_with", "")
+        } else {
+            ("scan_with", ["", " reverse", " exclusive", " reverse exclusive"][self.choose(4)])
+        };
+        let folded: Vec<Entry> =
+            starts.iter().map(|start| Entry { name: self.name(), ..start.clone() }).collect();
+        let element: Vec<Entry> =
+            starts.iter().map(|start| Entry { name: self.name(), ..start.clone() }).collect();
+        let results: Vec<Entry> = tiles
+            .iter()
+            .map(|tile| Entry { name: self.name(), shape: shape.clone(), ..tile.clone() })
+            .collect();
+        let types: Vec<String> = results.iter().map(Entry::ty).collect();
+        let params = [folded.as_slice(), &element].concat();
         self.line(&format!(
-            "{first}, {second} = {head} {}, {} from {}, {} axis {axis} with ({p}, {q}, {r}, {s}) : {ty}, {ty} {{",
-            a.name, b.name, start.name, start.name
+            "{} = {head} {} from {} axis {axis}{mode} with ({}) : {} {{",
+            names(&results),
+            names(&tiles),
+            names(&starts),
+            names(&params),
+            types.join(", ")
         ));
-        self.line(&format!("  {x} = {op} {r}, {q} : {dtype}"));
-        self.line(&format!("  {y} = {other} {x}, {} : {dtype}", start.name));
-        self.line(&format!("  yield {y}, {s}"));
+        let outer = self.scope.len();
+        self.depth += 1;
+        let mut yielded: Vec<Entry> = Vec::new();
+        for (folded, element) in folded.iter().zip(&element) {
+            let mut next = self.joined(folded, element);
+            let joins = self.choose(2) == 0;
+            if let Some(before) = yielded.last().filter(|_| joins).cloned() {
+                let before = self.cast(&before, next.dtype);
+                next = self.joined(&next, &before);
+            }
+            yielded.push(next);
+        }
+        self.line(&format!("yield {}", names(&yielded)));
+        self.scope.truncate(outer);
+        self.depth -= 1;
         self.line("}");
-        self.scope.extend([first, second].map(|name| Entry { name, shape: shape.clone(), dtype }));
+        self.scope.extend(results);
+    }
+
+    /// Two numbers of one format joined by an op whose result is defined bit by bit.
+    fn joined(&mut self, a: &Entry, b: &Entry) -> Entry {
+        let exact = |op: &BinaryOp| PAIR_BOUNDS.iter().all(|(bounded, ..)| bounded != op);
+        let fits = |op: &BinaryOp| op.domain().accepts(a.dtype) && exact(op) && *op != BinaryOp::CopySign;
+        let ops: Vec<BinaryOp> = BinaryOp::ALL.iter().copied().filter(fits).collect();
+        let op = ops[self.choose(ops.len())].name();
+        self.define(&format!("{op} {}, {}", a.name, b.name), &[], a.dtype)
     }
 
     pub(super) fn sort(&mut self) {
@@ -243,13 +284,11 @@ impl Writer<'_> {
     }
 
     pub(super) fn mma(&mut self) {
-        let Some(a) = self.pick(|entry| matches!(entry.shape.len(), 2 | 3)) else { return };
-        let (batch, m, k) = match a.shape.as_slice() {
-            [batch, m, k] => (vec![*batch], *m, *k),
-            [m, k] => (vec![], *m, *k),
-            _ => unreachable!("picked by rank"),
-        };
-        let (left, right, total) = PRODUCTS[self.choose(PRODUCTS.len())];
+        let Some(a) = self.pick(|entry| entry.shape.len() >= 2) else { return };
+        let rank = a.shape.len();
+        let (batch, m, k) = (a.shape[..rank - 2].to_vec(), a.shape[rank - 2], a.shape[rank - 1]);
+        let all = products();
+        let (left, right, total) = all[self.choose(all.len())];
         // Every partial sum of products of −4 to 4 is a number of f16.
         if total == DType::F16 && k > 100 {
             return;
@@ -262,11 +301,9 @@ impl Writer<'_> {
         let b = match self.pick(fits) {
             Some(b) => b,
             None => {
-                let (order, shape) = match batch.as_slice() {
-                    [batch] => ("[0, 2, 1]", vec![*batch, k, m]),
-                    _ => ("[1, 0]", vec![k, m]),
-                };
-                self.define(&format!("permute {} {order}", a.name), &shape, a.dtype)
+                let order: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+                let shape = [batch.as_slice(), &[k, m]].concat();
+                self.define(&format!("permute {} {order:?}", a.name), &shape, a.dtype)
             }
         };
         let (a, b) = (self.cast(&a, left), self.cast(&b, right));
@@ -293,19 +330,3 @@ impl Writer<'_> {
 
 /// Sorts and scatters look at each line once per element.
 const LONGEST_LINE: usize = 160;
-
-/// Formats of factors and accumulators.
-const PRODUCTS: &[(DType, DType, DType)] = &[
-    (DType::F32, DType::F32, DType::F32),
-    (DType::BF16, DType::BF16, DType::F32),
-    (DType::F16, DType::F16, DType::F16),
-    (DType::F16, DType::F16, DType::F32),
-    (DType::I8, DType::I8, DType::I32),
-    (DType::U8, DType::I8, DType::I32),
-    (DType::F64, DType::F64, DType::F64),
-    (DType::F8E4M3FN, DType::F8E4M3FN, DType::F32),
-    (DType::F8E4M3FN, DType::F8E5M2, DType::F16),
-    (DType::I16, DType::I16, DType::I32),
-    (DType::U32, DType::U32, DType::U32),
-    (DType::I64, DType::I64, DType::I64),
-];

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use tile_ir::DType;
+use tile_ir::ops::{AtomicKind, Literal};
 
 /// A tile or, of rank 0, a scalar in scope.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +59,7 @@ pub(super) struct Output {
 #[derive(Clone, Debug)]
 pub(super) struct Counters {
     pub(super) dtype: DType,
-    pub(super) operation: &'static str,
+    pub(super) kind: AtomicKind,
 }
 
 /// Writes a kernel by the choices on a tape; an exhausted tape reads as zeros, so shorter tapes are simpler
@@ -75,9 +76,28 @@ pub(super) struct Writer<'a> {
     /// Tensors that elements are looked up in: name, rank and format.
     pub(super) tensors: Vec<(String, usize, DType)>,
     pub(super) counters: Option<Counters>,
+    /// Whether blocks share tiles: which block has one depends on how many there are.
+    pub(super) shares_tiles: bool,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// A writer of a kernel whose blocks own tiles of this shape.
+    pub(super) fn new(tape: &'a [u8], tile: Vec<usize>) -> Writer<'a> {
+        Writer {
+            tape: tape.iter(),
+            text: String::new(),
+            scope: Vec::new(),
+            names: 0,
+            depth: 0,
+            tile,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            tensors: Vec::new(),
+            counters: None,
+            shares_tiles: false,
+        }
+    }
+
     /// A number below a bound, from the tape.
     pub(super) fn choose(&mut self, below: usize) -> usize {
         usize::from(self.tape.next().copied().unwrap_or(0)) % below
@@ -111,6 +131,13 @@ impl Writer<'_> {
         self.pick(|entry| !entry.shape.is_empty()).expect("the first op is a load")
     }
 
+    /// A tile or, now and then, a scalar: leaf ops take both.
+    pub(super) fn operand(&mut self) -> Entry {
+        let is_scalar = |entry: &Entry| entry.shape.is_empty() && entry.dtype != DType::Index;
+        let scalar = if self.choose(6) == 0 { self.pick(is_scalar) } else { None };
+        scalar.unwrap_or_else(|| self.tile())
+    }
+
     pub(super) fn same_type_as(&mut self, like: &Entry) -> Entry {
         let like = like.clone();
         self.pick(|entry| entry.shape == like.shape && entry.dtype == like.dtype).expect("like is in scope")
@@ -132,11 +159,36 @@ impl Writer<'_> {
         self.define(&format!("constant {literal}"), &[], dtype)
     }
 
+    /// A scalar at an end of its format, or no number.
+    pub(super) fn extreme_number(&mut self, dtype: DType) -> Entry {
+        let ends = super::extremes::extreme(dtype, &[31], self.choose(256));
+        let literal = match ends.get(self.choose(31)) {
+            Literal::Int(value) if dtype == DType::Bool => (value > 0).to_string(),
+            Literal::Int(value) => value.to_string(),
+            Literal::Float(value) if value.is_nan() => "nan".to_owned(),
+            Literal::Float(value) => format!("{value:?}"),
+        };
+        self.define(&format!("constant {literal}"), &[], dtype)
+    }
+
+    /// The same elements in another shape.
+    pub(super) fn reshaped(&mut self, entry: &Entry, shape: &[usize]) -> Entry {
+        if entry.shape == shape {
+            return entry.clone();
+        }
+        self.define(&format!("reshape {}", entry.name), shape, entry.dtype)
+    }
+
+    /// A scalar everywhere in a tile; the scalar itself for the shape of one.
     pub(super) fn splat(&mut self, scalar: &Entry, shape: &[usize]) -> Entry {
+        if shape.is_empty() {
+            return scalar.clone();
+        }
         self.define(&format!("splat {}", scalar.name), shape, scalar.dtype)
     }
 
-    /// The entry as integers of -4..=4 (floats) or itself (integers, whose sums are exact in any order).
+    /// The entry as integers of -4..=4 (floats) or itself (integers, whose sums are exact in any order). Zeros are positive:
+    /// the sign of a sum of negative ones depends on the order.
     pub(super) fn summable(&mut self, entry: &Entry) -> Entry {
         if !entry.dtype.is_float() {
             return entry.clone();
@@ -146,7 +198,10 @@ impl Writer<'_> {
         let low = self.define(&format!("neg {}", high.name), &entry.shape, entry.dtype);
         let capped = self.define(&format!("min {}, {}", entry.name, high.name), &entry.shape, entry.dtype);
         let clamped = self.define(&format!("max {}, {}", capped.name, low.name), &entry.shape, entry.dtype);
-        self.define(&format!("floor {}", clamped.name), &entry.shape, entry.dtype)
+        let whole = self.define(&format!("floor {}", clamped.name), &entry.shape, entry.dtype);
+        let zero = self.number(entry.dtype, 0);
+        let zero = self.splat(&zero, &entry.shape);
+        self.define(&format!("add {}, {}", whole.name, zero.name), &entry.shape, entry.dtype)
     }
 
     /// An element format.

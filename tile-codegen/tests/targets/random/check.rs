@@ -1,0 +1,152 @@
+//! One random program everywhere: the evaluator, native code and simulated threads must leave the same bits.
+
+use super::placement::Placement;
+use super::reached::{note, note_refused};
+use crate::strided::Laid;
+use crate::support::{Memory, Native, identical, instance, is_emulated, taken};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tile_codegen::simt::SimtKernel;
+use tile_codegen::{Cpu, Error, Options, simt};
+use tile_ir::abi::Sharing;
+use tile_ir::specialize::specialize_for;
+use tile_ir::view::{ArgumentLayout, GivenTensor};
+use tile_ir::{Array, Instance, TargetDesc, interp, passes, text, verify};
+
+/// Where and how a kernel is compiled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) cpu: Cpu,
+    pub(super) skip_passes: bool,
+    pub(super) gpu: &'static str,
+    /// Threads of a block; as many as a launch has where it isn't said.
+    pub(super) threads: Option<u32>,
+    /// Whether the evaluator runs the kernel after every pass, or after the last one only.
+    pub(super) after_every_pass: bool,
+}
+
+/// What a program is given.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) arguments: Vec<Array>,
+    /// How each tensor among the arguments lies.
+    pub(super) placements: Vec<Placement>,
+}
+
+/// An instance that is made for tensors that lie so.
+struct Placed {
+    instance: Instance,
+    /// The tensors; scalars, which are the last arguments, lie nowhere.
+    laid: Vec<Laid>,
+    memories: Vec<Array>,
+}
+
+impl Placed {
+    /// The kernel's instance for what it is given; for dense tensors where views in it can't be made of others.
+    fn of(written: &Instance, source: &str, given: &Given) -> Placed {
+        let kernel =
+            verify(text::parse(source).expect("it was read before")).expect("it was verified before");
+        let dense = vec![Placement::Dense; given.placements.len()];
+        for placements in [&given.placements, &dense] {
+            let tensors = given.arguments.iter().filter(|array| !array.shape().is_empty());
+            let laid: Vec<Laid> =
+                tensors.zip(placements).map(|(array, placement)| placement.of(array)).collect();
+            let layout = |(i, laid): (usize, &Laid)| Some((i, ArgumentLayout::of(&laid.given())?));
+            let layouts: Vec<_> = laid.iter().enumerate().filter_map(layout).collect();
+            if let Ok(instance) = specialize_for(&kernel, written.bindings(), &layouts) {
+                let memories = laid.iter().map(|laid| laid.memory.clone());
+                let scalars = given.arguments[laid.len()..].iter().cloned();
+                let memories = memories.chain(scalars).collect();
+                return Placed { instance, laid, memories };
+            }
+        }
+        unreachable!("the instance for dense tensors is the one that is written")
+    }
+
+    fn given(&self) -> Vec<GivenTensor<'_>> {
+        self.laid.iter().map(Laid::given).collect()
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::laid_out(&self.instance, &self.memories, &self.given(), Sharing::default())
+    }
+
+    /// Asserts that the tensors hold these numbers, and that what lies between is as it was.
+    fn same(&self, found: &[Array], expected: &[Array], what: &str) {
+        for (i, ((laid, found), expected)) in self.laid.iter().zip(found).zip(expected).enumerate() {
+            identical(&laid.read(found, what), expected, &format!("argument {i} {what}"));
+        }
+    }
+}
+
+/// The kernel for threads of a block, or for more where its tiles need their registers. `None` where the GPU can't hold
+/// it, as the error says with the kernel's name.
+fn compiled(taken: &Instance, target: &TargetDesc, mut threads: Option<u32>) -> Option<SimtKernel> {
+    loop {
+        match (simt::compile(taken, target, threads), threads) {
+            (Ok(kernel), _) => return Some(kernel),
+            (Err(Error::Registers { .. }), Some(few)) if few < target.max_threads => threads = Some(2 * few),
+            (Err(error @ (Error::Registers { .. } | Error::SharedMemory { .. })), _) => {
+                assert!(error.to_string().contains(&taken.name), "{error}");
+                return None;
+            }
+            (Err(error), _) => panic!("{error}"),
+        }
+    }
+}
+
+/// Compiles a program in some way, and compares what it leaves.
+pub(super) fn check(source: &str, given: &Given, way: Way) {
+    let written = instance(source, &[]);
+    let mut expected = given.arguments.clone();
+    interp::run(&written, &mut expected).expect("the shapes fit");
+    let placed = Placed::of(&written, source, given);
+    let same = |found: &[Array], what: &str| placed.same(found, &expected, &format!("{what}: {source}"));
+
+    let options = Options { cpu: way.cpu, skip_passes: way.skip_passes, ..Options::default() };
+    let memory = placed.memory();
+    Native::of(&placed.instance, &options).run(&memory);
+    same(&memory.arrays(&placed.memories), "natively");
+    note(&written, way.cpu.name());
+    if is_emulated() {
+        // The rest is the same for every architecture.
+        return;
+    }
+    after_passes(&placed, way.after_every_pass, &same);
+    on_threads(&placed, &written, way, &same);
+}
+
+/// The evaluator, after every pass or after the last one.
+fn after_passes(placed: &Placed, every: bool, same: &dyn Fn(&[Array], &str)) {
+    let mut rewritten = placed.instance.clone();
+    for (i, pass) in passes::PIPELINE.iter().enumerate() {
+        rewritten = passes::run(rewritten, pass);
+        if every || i + 1 == passes::PIPELINE.len() {
+            let mut memories = placed.memories.clone();
+            let run = interp::run_tensors(&rewritten, &mut memories, &placed.given(), Sharing::default());
+            run.expect("the shapes fit");
+            same(&memories, &format!("after `{}`", pass.name));
+        }
+    }
+}
+
+/// Simulated threads of a GPU, with the variant that a launch takes.
+fn on_threads(placed: &Placed, written: &Instance, way: Way, same: &dyn Fn(&[Array], &str)) {
+    let memory = placed.memory();
+    let target = TargetDesc::named(way.gpu).expect("a target of the table");
+    let taken = taken(&placed.instance, target, &memory.bound);
+    let Some(kernel) = compiled(&taken, target, way.threads) else {
+        note_refused(way.gpu);
+        return;
+    };
+    // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
+    let run = unsafe { kernel.run(&memory.slots, memory.blocks) };
+    run.unwrap_or_else(|error| panic!("{error} on {} in {}", way.gpu, written.name));
+    same(&memory.arrays(&placed.memories), &format!("on simulated threads of {}", way.gpu));
+    note(written, way.gpu);
+}
+
+/// Whether a text is a kernel that fails.
+pub(super) fn fails(source: &str, given: &Given, way: Way) -> bool {
+    let valid = text::parse(source).is_ok_and(|kernel| verify(kernel).is_ok());
+    valid && catch_unwind(AssertUnwindSafe(|| check(source, given, way))).is_err()
+}
