@@ -107,7 +107,8 @@ mod code {
         /// The slots are what the kernel's ABI says, of tensors that nobody else uses meanwhile.
         ///
         /// # Errors
-        /// [`Error::Simulation`] with the first fault, [`Error::TensorMap`] for a tensor that the GPU couldn't copy.
+        /// [`Error::Simulation`] with the first fault, [`Error::TensorMap`] for a tensor that the GPU couldn't copy,
+        /// [`Error::Refused`] for a grid that it hasn't.
         pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], bound: &Bound) -> Result<()> {
             // SAFETY: the caller vouches for the slots.
             let run = unsafe { self.code.run(slots, bound.blocks() as u64) };
@@ -120,6 +121,9 @@ mod code {
                     place: fault.place.in_file(&self.file),
                     problem: format!("thread {}: {}", fault.thread, fault.problem),
                 },
+                refused @ (RunError::Clusters { .. } | RunError::Grid { .. }) => {
+                    Error::Refused { kernel: kernel.to_owned(), problem: refused.to_string() }
+                }
             })
         }
     }

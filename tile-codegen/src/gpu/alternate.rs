@@ -30,14 +30,14 @@ impl<'c> Emitter<'_, 'c> {
     /// Waits until the other warpgroup has issued its products.
     pub(super) fn await_turn(&self, pipeline: RegionId) {
         if self.alternates(pipeline) {
-            self.meet_at(self.warpgroup);
+            self.meet_at(self.running_warpgroup());
         }
     }
 
     /// Lets the other warpgroup issue its products.
     pub(super) fn pass_turn(&self, pipeline: RegionId) {
         if self.alternates(pipeline) {
-            self.let_begin(self.ir.sub(self.i32(1), self.warpgroup));
+            self.let_begin(self.ir.sub(self.i32(1), self.running_warpgroup()));
         }
     }
 

@@ -64,9 +64,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
         });
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            emitter.tile_index = emitter.own_tile(order, &space, short(number));
+            emitter.tile_index = emitter.own_tile(order, &space, ir.resize(number, 64, false));
         };
-        let bounds = self.own_tiles(tiles, (self.block[0], blocks));
+        let (first, end, step) = self.own_tiles(tiles, (self.block[0], blocks));
+        // So many and a step more are fewer than 2³², and each number that is kept from tile to tile takes one register.
+        let kept = |number| if is_short { ir.resize(number, 32, false) } else { number };
+        let bounds = (kept(first), kept(end), kept(step));
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 

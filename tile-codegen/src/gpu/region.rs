@@ -57,6 +57,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) fresh: HashSet<RegionId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
     pub(super) warpgroup: IntValue<'c>,
+    /// Whether a store was emitted that copies panels.
+    pub(super) has_copied_panels: bool,
     pub(super) places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     pub(super) depth: u32,
@@ -112,6 +114,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             role,
             maps: entry.maps,
             warpgroup: i32_const(ir, 0),
+            has_copied_panels: false,
             rings: HashMap::new(),
             fresh: HashSet::new(),
             places,

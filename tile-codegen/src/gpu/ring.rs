@@ -95,13 +95,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return;
         }
         let (ring, stages) = (self.ring(region), self.pipeline(region).stages);
-        let next = ir.add(ring.stage, self.i32(1));
-        let wraps = ir.icmp(IntPredicate::EQ, next, self.i32(stages));
         let turned = ir.xor(ring.parity, self.i32(1));
-        let state = RingState {
-            stage: ir.select_int(wraps, self.i32(0), next),
-            parity: ir.select_int(wraps, turned, ring.parity),
-            running: ring.running,
+        let state = if stages == 1 {
+            // Said as a constant, because nobody finds that out of a number that goes round: it would take a register.
+            RingState { stage: self.i32(0), parity: turned, ..ring }
+        } else {
+            let next = ir.add(ring.stage, self.i32(1));
+            let wraps = ir.icmp(IntPredicate::EQ, next, self.i32(stages));
+            RingState {
+                stage: ir.select_int(wraps, self.i32(0), next),
+                parity: ir.select_int(wraps, turned, ring.parity),
+                ..ring
+            }
         };
         self.rings.insert(region, state);
     }

@@ -26,8 +26,10 @@ pub(super) enum Role {
 /// Registers of a multiprocessor.
 const REGISTERS: u64 = 64 * 1024;
 
-/// Registers that a producer keeps.
+/// Registers that a producer keeps, and those with which one does that spills a little, for the sake of consumers that would
+/// spill more. Of a block of three warpgroups, which begin with 168, two get what makes all that is given: 232, or 240.
 const PRODUCER_REGISTERS: u64 = 40;
+const FEWEST_PRODUCER_REGISTERS: u64 = 24;
 
 /// Registers besides those of products: addresses, counters, and what is stored at a time.
 const WORKING_REGISTERS: u64 = 64;
@@ -61,6 +63,8 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
         Vec::new()
     };
     ir.if_else(is_producer, produce, consume);
+    // Where both roles meet: behind consumers alone, `ptxas` takes what is the same in a warp for what isn't.
+    consumer.end_stores();
     if consumer.pair.is_some() {
         // As long as one block copies to the other, or says that it left a stage, both are there.
         pairs::meet(ir);
@@ -99,10 +103,33 @@ impl<'c> Emitter<'_, 'c> {
         ir.element(ir.int_type(64).into(), barriers, stage)
     }
 
-    /// Whether what all threads have alike is too little for consumers.
+    /// Whether so many registers are too few for a consumer whose products leave it `others`.
+    fn are_too_few(&self, registers: u64, others: u64) -> bool {
+        registers < MOST_REGISTERS.min(self.words_of_products() + others)
+    }
+
+    /// What all threads of the block begin with alike.
+    fn first_registers(&self) -> u64 {
+        REGISTERS / self.scheduled.block_threads() / REGISTER_STEP * REGISTER_STEP
+    }
+
+    /// Whether that is too little for consumers.
     fn are_registers_few(&self) -> bool {
-        let alike = REGISTERS / self.scheduled.block_threads();
-        alike < MOST_REGISTERS.min(self.words_of_products() + WORKING_REGISTERS)
+        self.are_too_few(self.first_registers(), WORKING_REGISTERS)
+    }
+
+    /// Whether consumers have far too few of them even when a producer gave most of its own.
+    pub(super) fn are_registers_scarce(&self) -> bool {
+        let most = self.consumer_registers(PRODUCER_REGISTERS);
+        self.are_registers_few() && self.are_too_few(most, WORKING_REGISTERS / 2)
+    }
+
+    /// What a consumer has where a producer keeps so many registers: more than the block began with it would wait for
+    /// forever.
+    fn consumer_registers(&self, kept: u64) -> u64 {
+        let first = self.first_registers() * self.scheduled.block_threads();
+        let left = (first - kept * WARPGROUP) / self.thread_count();
+        left.min(MOST_REGISTERS) / REGISTER_STEP * REGISTER_STEP
     }
 
     /// Says that a block is alone on its multiprocessor, if registers are given and taken: then assemblers know how many each
@@ -119,11 +146,10 @@ impl<'c> Emitter<'_, 'c> {
         if !self.are_registers_few() {
             return;
         }
-        let consumers = self.thread_count();
-        let left = (REGISTERS - PRODUCER_REGISTERS * WARPGROUP) / consumers;
+        let kept = if self.are_registers_scarce() { FEWEST_PRODUCER_REGISTERS } else { PRODUCER_REGISTERS };
         let (direction, registers) = match self.role {
-            Role::Producer => ("dec", PRODUCER_REGISTERS),
-            Role::All | Role::Consumer => ("inc", left.min(MOST_REGISTERS) / REGISTER_STEP * REGISTER_STEP),
+            Role::Producer => ("dec", kept),
+            Role::All | Role::Consumer => ("inc", self.consumer_registers(kept)),
         };
         let name = format!("llvm.nvvm.setmaxnreg.{direction}.sync.aligned.u32");
         self.ir.intrinsic(&name, &[], &[self.i32(registers).into()]);

@@ -51,25 +51,45 @@ impl<'c> Emitter<'_, 'c> {
         let panels = panels((written, run, width), store, bytes);
         for (number, panel) in (0..).zip(&panels) {
             let buffer = number % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
-            // The thread that waited for the copy of what lay here tells the others: of the place of the grid before, or
-            // of an earlier panel.
-            if number == 0 || number >= PANELS {
+            if number == 0 && self.may_copy_panels() {
+                // Of the tile before, they had all the time that this one's products took.
+                self.await_panels(0);
+                self.meet_warpgroup();
+            }
+            if number >= PANELS {
+                // The thread that waited for the copy of what lay here tells the others.
                 self.meet_warpgroup();
             }
             self.write_panel((&own, buffer), (panel, width), (tile, store));
             ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
             self.meet_warpgroup();
-            // So many copies may go on: not that of the panel that is written next, and at last none, because the panels
-            // are gone when the block is.
             let is_last = number + 1 == panels.len() as u64;
-            let going_on = if is_last { 0 } else { PANELS - 1 };
             self.where_it_leads(|| {
                 self.copy_panel(&first, panel, (buffer, store));
-                if number >= going_on {
-                    let going_on = self.i32(going_on).into();
-                    ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[going_on]);
+                if !is_last && number + 1 >= PANELS {
+                    self.await_panels(PANELS - 1);
                 }
             });
+        }
+        self.has_copied_panels = true;
+    }
+
+    /// Whether copies of panels may go on where a store begins: it isn't the first, or may be executed again.
+    fn may_copy_panels(&self) -> bool {
+        self.has_copied_panels || self.depth > 0
+    }
+
+    /// Waits until all but so many of the thread's copies have read their panels. Threads that have none go on; a branch
+    /// around it would keep `ptxas` from writing sums while it computes others.
+    fn await_panels(&self, going_on: u64) {
+        let going_on = self.i32(going_on).into();
+        self.ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[going_on]);
+    }
+
+    /// Waits for the copies of the last panels, which are gone when the block is.
+    pub(super) fn end_stores(&self) {
+        if self.has_copied_panels {
+            self.await_panels(0);
         }
     }
 
@@ -82,7 +102,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Waits for the warpgroup.
     fn meet_warpgroup(&self) {
-        let barrier = self.ir.add(self.warpgroup, self.i32(FIRST_BARRIER));
+        let barrier = self.ir.add(self.running_warpgroup(), self.i32(FIRST_BARRIER));
         self.dialect.barrier_of(self.ir, barrier, WARPGROUP);
     }
 
@@ -109,12 +129,12 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn copy_panel(&self, first: &[IntValue<'c>], panel: &Panel, (buffer, store): (u64, &TensorStore)) {
-        let ir = self.ir;
+        let (ir, warpgroup) = (self.ir, self.running_warpgroup());
         let panels = self.i32(self.scheduled.pipelines().panels() + buffer);
-        let place = ir.add(panels, ir.mul(self.warpgroup, self.i32(WARPGROUP_BYTES)));
+        let place = ir.add(panels, ir.mul(warpgroup, self.i32(WARPGROUP_BYTES)));
         let source = ir.element(ir.int_type(8).into(), self.shared, place);
         let mut operands: Vec<Value<'c>> = vec![source.into(), self.maps[store.map].into()];
-        let row = ir.add(ir.mul(self.warpgroup, self.i32(PANEL_ROWS)), self.i32(panel.row));
+        let row = ir.add(ir.mul(warpgroup, self.i32(PANEL_ROWS)), self.i32(panel.row));
         operands.extend(store.axes.iter().map(|&axis| {
             let within = match axis {
                 axis if axis == store.rows => row,

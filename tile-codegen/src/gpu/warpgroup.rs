@@ -335,6 +335,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let first = ir.intrinsic("llvm.nvvm.shfl.sync.idx.i32", &[], &operands);
         self.warpgroup = first.expect("a shuffle has a result").into_int_value();
     }
+
+    /// The running thread's warpgroup; where registers are scarce, one from which nothing leaves the innermost loop.
+    pub(super) fn running_warpgroup(&self) -> IntValue<'c> {
+        if self.are_registers_scarce() {
+            self.in_loop(self.warpgroup, true, |warpgroup| warpgroup)
+        } else {
+            self.warpgroup
+        }
+    }
 }
 
 /// Sums that one instruction adds to.

@@ -6,12 +6,33 @@ use std::fmt;
 use tile_ir::Loc;
 use tile_ir::tensor_map::MapError;
 
+/// The most blocks of a grid (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+pub(super) const MOST_BLOCKS: u64 = (1 << 31) - 1;
+
 /// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// An argument for which a driver would have no tensor map, so that no block runs.
     #[error(transparent)]
     TensorMap(#[from] MapError),
+    /// Blocks that aren't whole clusters, of which a launch has no others.
+    #[error(
+        "{blocks} blocks aren't whole clusters: {cluster} of the kernel's blocks run together, so run a multiple of that"
+    )]
+    Clusters {
+        /// The blocks that were asked for.
+        blocks: u64,
+        /// Blocks of a cluster.
+        cluster: u32,
+    },
+    /// More blocks than a grid has.
+    #[error(
+        "{blocks} blocks are more than a grid has, which is {MOST_BLOCKS}; run the kernel on parts of its tensors"
+    )]
+    Grid {
+        /// The blocks that were asked for.
+        blocks: u64,
+    },
     /// What a thread did.
     #[error(transparent)]
     Fault(#[from] Fault),

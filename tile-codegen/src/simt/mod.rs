@@ -50,6 +50,7 @@ use crate::llvm::Machine;
 use crate::options::Cpu;
 use block::{Geometry, Start, ThreadEntry};
 use counters::Recorder;
+use fault::MOST_BLOCKS;
 use global::{Global, Region};
 use host_module::{Gpu, Rewritten};
 use inkwell::OptimizationLevel;
@@ -168,7 +169,7 @@ impl Code {
         Ok(Code { entry, _engine: engine, _ir: ir, _context: context, program, geometry, shared_bytes })
     }
 
-    /// Runs blocks `0..blocks`, one cluster after the other, with arguments that lie in these regions.
+    /// Runs blocks `0..blocks`, whole clusters, one of these after the other, with arguments that lie in these regions.
     ///
     /// # Safety
     /// The slots are what the kernel's parameters are loaded from, and the regions are memory.
@@ -182,7 +183,6 @@ impl Code {
         let mut global = Global::new(regions);
         global.recorder = counted.then(Recorder::default);
         let cluster = self.geometry.cluster;
-        assert!(blocks.is_multiple_of(cluster.into()), "{blocks} blocks aren't clusters of {cluster}");
         // What lies behind a block's memory is nobody's.
         let stride = self.shared_bytes.next_multiple_of(SHARED_ALIGNMENT) + SHARED_ALIGNMENT;
         for number in (0..blocks).step_by(cluster as usize) {
@@ -222,10 +222,7 @@ impl SimtKernel {
     /// shapes.
     ///
     /// # Errors
-    /// The first fault, or a tensor map that a driver would refuse.
-    ///
-    /// # Panics
-    /// If the blocks aren't whole clusters.
+    /// The first fault; before anything runs, a tensor map or blocks that a driver would refuse.
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, RunError> {
         // SAFETY: the caller vouches for the slots.
         unsafe { self.run_as(slots, blocks, Mode::default()) }
@@ -238,10 +235,8 @@ impl SimtKernel {
     ///
     /// # Errors
     /// As [`SimtKernel::run`].
-    ///
-    /// # Panics
-    /// As [`SimtKernel::run`].
     pub unsafe fn run_as(&self, slots: &[u64], blocks: u64, mode: Mode) -> Result<Trace, RunError> {
+        self.check_blocks(blocks)?;
         // First, because what no driver takes is no memory to be looked at.
         let maps = self.maps(slots)?;
         let mut regions = global::tensors(&self.abi, slots);
@@ -257,6 +252,16 @@ impl SimtKernel {
         let slots: Vec<u64> = before.iter().copied().chain(addresses).chain(log.iter().copied()).collect();
         // SAFETY: the slots are as the ABI says, and so are the regions.
         Ok(unsafe { self.code.run(&slots, regions, blocks, mode) }?)
+    }
+
+    /// Whether a grid has so many blocks of the kernel.
+    fn check_blocks(&self, blocks: u64) -> Result<(), RunError> {
+        let cluster = self.code.geometry.cluster;
+        match blocks {
+            blocks if blocks > MOST_BLOCKS => Err(RunError::Grid { blocks }),
+            blocks if !blocks.is_multiple_of(cluster.into()) => Err(RunError::Clusters { blocks, cluster }),
+            _ => Ok(()),
+        }
     }
 
     /// The tensor maps of a run, as a launch has a driver make them.

@@ -28,7 +28,7 @@ fn fault(target: &str, change: impl FnOnce(&mut Memory)) -> Option<Problem> {
     let error = unsafe { kernel.run(&memory.slots, memory.blocks) }.err()?;
     match error {
         RunError::Fault(fault) => Some(fault.problem),
-        RunError::TensorMap(error) => panic!("{error}"),
+        other => panic!("{other}"),
     }
 }
 

@@ -114,6 +114,23 @@ impl Product {
     }
 }
 
+/// What no launch has is an error that says what one has.
+#[test]
+fn blocks_are_whole_clusters_of_a_grid() {
+    let error = |blocks| {
+        let right = PLAIN.is_right([128, 192, 64], (blocks, Timing::Late), &mut |_| {});
+        right.expect_err("no launch has so many blocks").to_string()
+    };
+    assert_eq!(
+        error(3),
+        "3 blocks aren't whole clusters: 2 of the kernel's blocks run together, so run a multiple of that"
+    );
+    assert_eq!(
+        error(1 << 32),
+        "4294967296 blocks are more than a grid has, which is 2147483647; run the kernel on parts of its tensors"
+    );
+}
+
 fn whole(product: Product, sizes: [usize; 3], blocks: u64) {
     for timing in BOTH {
         let right = product.is_right(sizes, (blocks, timing), &mut |_| {});
@@ -209,7 +226,7 @@ fn objection(change: &mut dyn FnMut(&Ir<'_>)) -> String {
     let faults = RUNS.iter().filter_map(|&(sizes, timing)| PLAIN.is_right(sizes, (2, timing), change).err());
     let problem = |error| match error {
         RunError::Fault(fault) => fault.problem.to_string(),
-        RunError::TensorMap(error) => error.to_string(),
+        other => other.to_string(),
     };
     faults.map(problem).next().expect("the executor objects")
 }

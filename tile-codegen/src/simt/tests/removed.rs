@@ -90,7 +90,7 @@ fn without_barrier(
     let result = unsafe { kernel.run(&slots, blocks.unwrap_or(bound.blocks() as u64)) };
     let fault = |error| match error {
         RunError::Fault(fault) => fault,
-        RunError::TensorMap(error) => panic!("{error}"),
+        other => panic!("{other}"),
     };
     found.then_some(result.map_err(fault))
 }
