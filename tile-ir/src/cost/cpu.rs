@@ -86,7 +86,7 @@ impl CpuMachine {
         let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
         let slower = |is_held| if is_held { 1.0 } else { BEYOND };
         let left = PACKED_ELEMENT * shape.batch * shape.m * shape.k;
-        let kept = (left * of_block).min(KEPT_LEFT_BYTES);
+        let kept = left.saturating_mul(of_block).min(KEPT_LEFT_BYTES);
         let left = left as f64 * slower(self.holds(shape, kept));
         [multiplied + PRODUCT, (sums * slower(self.holds(shape, 0)) + left) / COPIED]
     }
