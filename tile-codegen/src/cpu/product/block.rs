@@ -305,3 +305,69 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.sum(sum, product)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use inkwell::context::Context;
+    use inkwell::targets::FileType;
+    use tile_ir::target::CpuLevel;
+    use tile_ir::{Binding, specialize, text, verify};
+
+    const PRODUCT: &str = "\
+kernel @k<M>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [M, 256] : partition<m x k x f32, [M, 256]>
+  %vb = partition %b [256, 256] : partition<k x n x f32, [256, 256]>
+  %vc = partition %c [M, 256] : mut partition<m x n x f32, [M, 256]>
+  %i, %j = block_index %vc : index, index
+  %zero = constant 0.0 : f32
+  %start = splat %zero : tile<M x 256 x f32>
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, 256) : index
+  %sum = for %p = %0 to %end carry (%acc = %start) : tile<M x 256 x f32> {
+    %ta = load_masked %va[%i, %p] pad %zero : tile<M x 256 x f32>
+    %tb = load_masked %vb[%p, %j] pad %zero : tile<256 x 256 x f32>
+    %next = mma %ta, %tb, %acc : tile<M x 256 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+    /// Straight pieces of assembly that multiply and end with a jump: loops of register blocks, a line each.
+    fn loops(rows: usize) -> Vec<Vec<String>> {
+        let kernel = verify(text::parse(PRODUCT).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[("M".to_owned(), Binding::Const(rows))]).unwrap();
+        let level = Cpu::Level(CpuLevel::named("x86-64-v4").unwrap());
+        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
+        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
+        let assembly = machine.emit("k", &module, FileType::Assembly).unwrap();
+        let assembly = String::from_utf8(assembly).unwrap();
+        let mut pieces = vec![Vec::new()];
+        for line in assembly.lines().map(str::trim) {
+            pieces.last_mut().unwrap().push(line.to_owned());
+            if line.starts_with('j') || line.starts_with('.') {
+                pieces.push(Vec::new());
+            }
+        }
+        pieces.retain(|piece| piece.iter().filter(|line| line.starts_with("vfmadd")).count() > 40);
+        pieces
+    }
+
+    /// A row, the place in the panel, the step and the last one each have a register of their own: fifteen, of which none is
+    /// a frame pointer.
+    #[test]
+    fn loops_of_register_blocks_read_nothing_of_the_stack() {
+        for (rows, bodies) in [(128, 2), (96, 1)] {
+            let loops = loops(rows);
+            assert_eq!(loops.len(), bodies, "{rows} rows");
+            for piece in loops {
+                let on_stack = |line: &&String| ["(%rsp", "(%rbp)"].iter().any(|place| line.contains(place));
+                let found: Vec<&String> =
+                    piece.iter().filter(|line| line.starts_with("mov")).filter(on_stack).collect();
+                assert!(found.is_empty(), "{rows} rows: {found:?}");
+            }
+        }
+    }
+}

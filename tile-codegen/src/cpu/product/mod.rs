@@ -82,12 +82,6 @@ impl<'c> Memories<'c> {
         (first, goes_on): (PointerValue<'c>, IntValue<'c>),
     ) -> Memories<'c> {
         let all = Words { first };
-        let end = ir.i64((Memories::bytes(products) / 8) as i64);
-        let from = ir.select_int(goes_on, end, ir.i64(0));
-        ir.for_loop((from, end, ir.i64(1)), &[], |number, _| {
-            ir.store(all.at(ir, number), ir.i64(0).into());
-            Vec::new()
-        });
         let (mut memories, mut next) = (Memories::default(), 0);
         for Remembered { product, left, right } in products.remembered() {
             let mut words = |count: usize| {
@@ -102,6 +96,12 @@ impl<'c> Memories<'c> {
                 memories.places.insert(product, Places::of(ir, words(kept.words())));
             }
         }
+        // Behind all that is on the stack: what isn't made in a function's first block takes a register for itself.
+        let (from, end) = (ir.select_int(goes_on, ir.i64(next), ir.i64(0)), ir.i64(next));
+        ir.for_loop((from, end, ir.i64(1)), &[], |number, _| {
+            ir.store(all.at(ir, number), ir.i64(0).into());
+            Vec::new()
+        });
         memories
     }
 }
