@@ -275,7 +275,7 @@ pub enum Op {
     /// instruction for it do nothing.
     Prefetch = "prefetch",
     /// `mut partition, initial data… → data…`. The tiles of the kernel's outputs, which its blocks share in this
-    /// order: see [`mod@crate::schedule`]. One region, whose parameters are the carried values, runs for each of the
+    /// order: see [`mod@crate::tile_order`]. One region, whose parameters are the carried values, runs for each of the
     /// block's tiles and yields the next carried values. In it, and nowhere else in the kernel, the block owns a
     /// tile. A kernel has at most one, at the top level.
     ///

@@ -177,7 +177,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         "write `x.extract([starts], [shape])` of a tile, or `x.take(index, axis)` at an index that is computed; of a tensor `x.shrink([(begin, end), …])`",
     ),
     ("softmax", Anywhere, "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
-    ("softplus", Anywhere, "write `ln_1p(exp(x))`"),
+    ("softplus", Anywhere, "write `max(x, 0.0) + ln_1p(exp(-abs(x)))`"),
     ("split", Anywhere, "write `let [a, b] = x.split_even::<2>(axis);`"),
     ("sqr", Anywhere, "write `x * x`"),
     ("square", Anywhere, "write `x * x`"),
