@@ -180,7 +180,7 @@ pub fn rule(kind: &Kind) -> String {
         .replace("See [`infer::mma_accumulators`] for the formats.", "")
         .replace(": see [`mod@crate::analysis`]", "")
         .replace("; see [`mod@crate::log`]", "")
-        .replace(": see [`mod@crate::schedule`]", "")
+        .replace(": see [`mod@crate::tile_order`]", "")
         .replace("[`AtomicKind::values`] values", "the operation's values");
     text.trim().to_owned()
 }
