@@ -33,13 +33,14 @@ fn arguments([m, n, k]: [usize; 3], instance: &Instance) -> ([Array; 3], Vec<Arr
     (arguments, expected)
 }
 
+/// Rows of 4096 bytes are read in their tensor where no other block shares them, and else packed.
 #[test]
 fn ranges_of_a_launch_go_on_where_others_have_ended() {
     if is_emulated() {
         return;
     }
     let instance = instance(PRODUCT, &[]);
-    for sizes in [[128, 96, 64], [97, 70, 300], [128, 32, 512], [40, 160, 1000]] {
+    for sizes in [[128, 96, 64], [97, 70, 300], [128, 32, 512], [40, 160, 1000], [96, 64, 1024]] {
         let (arguments, expected) = arguments(sizes, &instance);
         for (cpu, length) in all_cpus().into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu, n))) {
             let memory = Memory::of(&instance, &arguments);

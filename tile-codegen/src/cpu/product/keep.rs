@@ -136,19 +136,13 @@ pub(super) struct Keeping<'c> {
     is_kept: IntValue<'c>,
     /// Whether the next block would pack the same.
     stays: IntValue<'c>,
-    /// Whether there is a next block.
-    comes: IntValue<'c>,
 }
 
 impl<'c> Keeping<'c> {
-    /// Whether what is packed is, or will be, of use to another block.
-    fn is_wanted(&self, ir: &Ir<'c>) -> IntValue<'c> {
+    /// Whether what is packed is, or will be, of use to another block. Whoever reads `a` elsewhere must go by this as well:
+    /// what is wanted counts as packed for the next block, and for the launch's next range.
+    pub(super) fn is_wanted(&self, ir: &Ir<'c>) -> IntValue<'c> {
         ir.or(self.is_kept, self.stays)
-    }
-
-    /// Whether blocks that follow each other multiply by the same `a`.
-    pub(super) fn is_shared(&self, ir: &Ir<'c>) -> IntValue<'c> {
-        ir.or(self.is_kept, ir.and(self.stays, self.comes))
     }
 
     /// Whether `a` of the multiplication that comes next, the one of this number, is packed by then.
@@ -196,7 +190,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value())
         };
         let stays = ir.all(given.map(same));
-        let keeping = Keeping { is_kept, stays, comes: self.differs(next) };
+        let keeping = Keeping { is_kept, stays };
         ir.store(*is_there, ir.resize(keeping.is_wanted(ir), 64, false).into());
         Some(keeping)
     }

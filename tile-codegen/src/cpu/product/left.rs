@@ -157,7 +157,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let (begin, end) = (at(first)?, at(last)?);
         let all_exist = ir.and(begin.is_whole, end.is_whole);
-        let is_shared = keeping.map_or(ir.bool(false), |keeping| keeping.is_shared(ir));
+        let is_shared = keeping.map_or(ir.bool(false), |keeping| keeping.is_wanted(ir));
         let is_better = match plan.contraction {
             // A line that a tile has read isn't needed again soon, so that none needs to stay near.
             Contraction::Tiles(tiles) => {
