@@ -1,6 +1,8 @@
 //! Products whose packed factors the CPU target keeps for the blocks that come next, also those of a launch's next range.
 
-use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_range, sample, scratch_of};
+use crate::support::{
+    Memory, all_cpus, close, instance, is_emulated, run_native, run_range, sample, scratch_of,
+};
 use tile_codegen::{Options, jit};
 use tile_ir::{Array, DType, Instance, interp};
 
@@ -56,6 +58,25 @@ fn ranges_of_a_launch_go_on_where_others_have_ended() {
                 unsafe { run_range(&kernel, &memory.slots, blocks, (&mut scratch, number > 0)) };
             }
             close(&memory.arrays(&arguments)[2], &expected[2], 0.0, &what);
+        }
+    }
+}
+
+/// Blocks of a persistent kernel, whose tiles nobody foresees, multiply by the same rows one after the other.
+#[test]
+fn tiles_of_one_block_share_what_is_packed() {
+    let loop_at = PRODUCT.find("  %i, %j").unwrap();
+    let (before, body) = PRODUCT.split_at(loop_at);
+    let (index, constants) = body.split_at(body.find("  %pad").unwrap());
+    let (constants, sum) = constants.split_at(constants.find("  %sum").unwrap());
+    let sum = sum.strip_suffix("}\n").unwrap();
+    let source = format!("{before}{constants}  tiles %vc row_major {{\n{index}{sum}  }}\n}}\n");
+    let instance = instance(&source, &[]);
+    for sizes in [[96, 64, 1024], [96, 160, 1024], [70, 96, 2048]] {
+        let (arguments, expected) = arguments(sizes, &instance);
+        for cpu in all_cpus() {
+            let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+            close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, {sizes:?}"));
         }
     }
 }
