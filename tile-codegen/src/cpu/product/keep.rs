@@ -189,7 +189,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let same = |&(scalar, then): &(ValueId, Value<'c>)| {
             ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value())
         };
-        let stays = ir.all(given.map(same));
+        let same = ir.all(given.map(same));
+        // The last block of a range has none behind it; of a persistent kernel's tiles nobody knows.
+        let stays = if next.is_empty() { same } else { ir.and(same, self.differs(next)) };
         let keeping = Keeping { is_kept, stays };
         ir.store(*is_there, ir.resize(keeping.is_wanted(ir), 64, false).into());
         Some(keeping)
