@@ -11,7 +11,7 @@ use crate::view::TensorMovement;
 use std::fmt::Write;
 
 /// A kernel that the page on the IR shows; a test parses and verifies it.
-const EXAMPLE: &str = "\
+pub(crate) const EXAMPLE: &str = "\
 kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
   %a_1 = partition %a [BM, BK] : partition<m x k x bf16, [BM, BK]>
   %b_1 = partition %b [BK, BN] : partition<k x n x bf16, [BK, BN]>

@@ -33,27 +33,7 @@ impl fmt::Display for Kernel {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) const MATMUL: &str = "\
-kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
-  %a_1 = partition %a [BM, BK] : partition<m x k x bf16, [BM, BK]>
-  %b_1 = partition %b [BK, BN] : partition<k x n x bf16, [BK, BN]>
-  %c_1 = partition %c [BM, BN] : mut partition<m x n x f32, [BM, BN]>
-  %i, %j = block_index %c_1 : index, index
-  %0 = constant 0.0 : f32
-  %acc = splat %0 : tile<BM x BN x f32>
-  %1 = constant 0 : index
-  %2 = extent ceil_div(k, BK) : index
-  %acc_2 = for %p = %1 to %2 carry (%acc_1 = %acc) : tile<BM x BN x f32> {
-    %3 = constant 0.0 : bf16
-    %4 = load_masked %a_1[%i, %p] pad %3 : tile<BM x BK x bf16>
-    %5 = constant 0.0 : bf16
-    %6 = load_masked %b_1[%p, %j] pad %5 : tile<BK x BN x bf16>
-    %7 = mma %4, %6, %acc_1 : tile<BM x BN x f32>
-    yield %7
-  }
-  store_masked %c_1, %acc_2
-}
-";
+    pub(crate) use crate::pages::EXAMPLE as MATMUL;
 
     const EVERYTHING: &str = "\
 kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut tensor<n x 8 x T>) where \"n % B == 0\": rem(n, B) eq 0, \"B <= 8\": B le 8 {

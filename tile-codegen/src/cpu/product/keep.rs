@@ -20,7 +20,7 @@ use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::cpu::KEPT_LEFT_BYTES;
-use tile_ir::kernel::OpData;
+use tile_ir::kernel::{LoadOperands, OpData};
 use tile_ir::view::Source;
 use tile_ir::{Instance, RegionId, ValueId};
 
@@ -70,6 +70,13 @@ impl Kept {
     }
 }
 
+/// Whether a load at the same place gives another block the same: not of what the kernel writes, nor where elements that
+/// don't exist are computed.
+pub(super) fn gives_the_same_again(instance: &Instance, fusion: &Fusion<'_>, load: LoadOperands<'_>) -> bool {
+    let is_written = instance.ty(load.view).as_partition().is_none_or(|view| view.tensor.mutable);
+    !is_written && load.pad.is_none_or(|pad| fusion.is_constant(pad))
+}
+
 /// Scalars that loads of a loop's body are given.
 struct Given<'f, 'a> {
     fusion: &'f Fusion<'a>,
@@ -82,8 +89,6 @@ impl Given<'_, '_> {
     /// Adds what decides which elements a load gives; of its index at one axis of its matrix alone if that is all that matters.
     fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
         let load = load.load()?;
-        // What the kernel writes isn't the same the next time.
-        let is_written = instance.ty(load.view).as_partition().is_none_or(|view| view.tensor.mutable);
         let tensor = self.fusion.definition(load.view)?.operands[0];
         let selected = Source::of(instance, tensor).selections.into_iter().map(|selection| selection.index);
         let index = match axis {
@@ -93,7 +98,7 @@ impl Given<'_, '_> {
             }
             None => load.index,
         };
-        if is_written || !load.pad.is_none_or(|pad| self.fusion.is_constant(pad)) {
+        if !gives_the_same_again(instance, self.fusion, load) {
             return None;
         }
         selected.chain(index.iter().copied()).try_for_each(|value| self.add(value))

@@ -190,19 +190,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let keeping = self.keeping(product, plan, ([begin, end, needed.rows], &next_block));
         let this = std::cell::RefCell::new(&mut *self);
         ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
-            let turns = ir.lesser(ir.sub(end, first), ir.i64(plan.turns));
-            let number = |turn| ir.udiv(ir.sub(turn, begin), ir.i64(plan.turns));
-            let last = ir.sub(ir.add(first, turns), ir.i64(1));
+            let present = Turns::of_loop(ir, plan, (counter, data.regions[0], [begin, end]), first);
             let in_tensor = this.borrow_mut().tensor_a(
                 product,
                 plan,
                 (counter, data.regions[0]),
-                ([first, last], keeping),
+                ([first, present.last], keeping),
             );
-            let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
-            let present = Turns { counter, body: data.regions[0], range: [begin, end], first, last };
+            let number = present.number(ir, plan);
+            let a = this.borrow().packed_a(product, plan, (keeping, number), in_tensor.as_ref());
             let b = this.borrow_mut().packed_b(product, plan, (present, needed));
-            let range = (first, ir.add(first, turns), ir.i64(1));
+            let range = (first, ir.add(present.last, ir.i64(1)), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
                 emitter.bind_scalars(&[counter], &[turn.into()]);

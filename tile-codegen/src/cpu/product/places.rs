@@ -15,6 +15,7 @@ use super::super::scratch::element_bytes;
 use super::ahead::Next;
 use super::beside::Progress;
 use super::factor::{behind_transposition, streamed_load};
+use super::keep::gives_the_same_again;
 use super::plan::Plan;
 use super::right::InPlace;
 use super::rows::{Name, Rows, Turns};
@@ -59,11 +60,9 @@ impl KeptRight {
     ) -> Option<KeptRight> {
         let (tile, is_transposed) = behind_transposition(fusion, product.operands[1]);
         let load = streamed_load(fusion, tile)?.load()?;
-        let is_written =
-            instance.ty(load.view).as_partition().is_none_or(|partition| partition.tensor.mutable);
         let is_tiles = plan.contraction.tiles().is_some();
         let has_few_rows = plan.blocks_of_rows() == 1 && !is_tiles;
-        if is_written || has_few_rows || !load.pad.is_none_or(|pad| fusion.is_constant(pad)) {
+        if has_few_rows || !gives_the_same_again(instance, fusion, load) {
             return None;
         }
         let axis = load.index.len().checked_sub(if is_transposed { 2 } else { 1 });

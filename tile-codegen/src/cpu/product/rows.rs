@@ -22,10 +22,20 @@ pub(super) struct Turns<'c> {
 }
 
 impl<'c> Turns<'c> {
-    /// Those of the multiplication that begins with this turn.
+    /// Those of a loop's multiplication that begins with this turn.
+    pub(super) fn of_loop(
+        ir: &Ir<'c>,
+        plan: &Plan,
+        (counter, body, range): (ValueId, RegionId, [IntValue<'c>; 2]),
+        first: IntValue<'c>,
+    ) -> Turns<'c> {
+        let turns = ir.lesser(ir.sub(range[1], first), ir.i64(plan.turns));
+        Turns { counter, body, range, first, last: ir.sub(ir.add(first, turns), ir.i64(1)) }
+    }
+
+    /// Those of the same loop's multiplication that begins with this turn.
     pub(super) fn from(&self, ir: &Ir<'c>, plan: &Plan, first: IntValue<'c>) -> Turns<'c> {
-        let turns = ir.lesser(ir.sub(self.range[1], first), ir.i64(plan.turns));
-        Turns { first, last: ir.sub(ir.add(first, turns), ir.i64(1)), ..*self }
+        Turns::of_loop(ir, plan, (self.counter, self.body, self.range), first)
     }
 
     /// The multiplication's number in the loop.
