@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 use tile_codegen::jit::{CpuKernel, compile_cpu};
 use tile_codegen::{Error, Options};
+use tile_ir::Instance;
 use tile_ir::abi::KernelAbi;
-use tile_ir::{Binding, Instance, specialize, text, verify};
 
 const MATMUL: &str = "\
 kernel @matmul<BM, BN, BK>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
@@ -165,11 +165,8 @@ fn rows() -> Vec<Row> {
 }
 
 fn instance(row: &Row) -> Instance {
-    let bindings: Vec<_> =
-        row.constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
     let source = row.source.replacen(" {", &format!("{} {{", row.conditions), 1);
-    let kernel = verify(text::parse(&source).expect("the texts above parse"));
-    specialize(&kernel.expect("the texts above are valid"), &bindings).expect("every parameter is bound")
+    Instance::parse(&source, &row.constants).expect("the texts above are kernels")
 }
 
 /// The shortest of several launches of at least 20 ms.

@@ -8,8 +8,8 @@
 use std::time::Instant;
 use tile_codegen::Options;
 use tile_codegen::jit::{CpuKernel, compile_cpu};
+use tile_ir::Instance;
 use tile_ir::abi::KernelAbi;
-use tile_ir::{Instance, specialize, text, verify};
 
 /// Turns of each contestant.
 const ROUNDS: usize = 41;
@@ -112,9 +112,7 @@ struct Compiled {
 
 impl Compiled {
     fn of(source: &str) -> Compiled {
-        let kernel = verify(text::parse(source).expect("the texts above parse"));
-        let instance =
-            specialize(&kernel.expect("the texts above are valid"), &[]).expect("nothing is bound");
+        let instance = Instance::parse(source, &[]).expect("the texts above are kernels");
         let kernel = compile_cpu(&instance, &Options::default()).expect("the texts above compile");
         Compiled { instance, kernel }
     }

@@ -151,11 +151,10 @@ fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::{specialize, verify};
 
     fn instance() -> Instance {
         let source = "kernel @k(%y: mut tensor<n x f32>) {\n%v = partition %y [4] : mut partition<n x f32, [4]>\n%0 = constant 1.0 : f32\n%t = splat %0 : tile<4 x f32>\nstore_masked %v, %t\n}";
-        specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap()
+        Instance::parse(source, &[]).unwrap()
     }
 
     /// A cache, and its folder, which goes when the test ends.

@@ -65,7 +65,6 @@ pub unsafe fn load(artifact: &Artifact) -> Result<CpuKernel, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::{specialize, text, verify};
 
     /// Fills a tensor with a number.
     fn fill(number: f32) -> Artifact {
@@ -73,7 +72,7 @@ mod tests {
             "kernel @fill(%y: mut tensor<n x f32>) {{\n%v = partition %y [4] : mut partition<n x f32, [4]>\n%0 = \
              constant {number:?} : f32\n%t = splat %0 : tile<4 x f32>\nstore_masked %v, %t\n}}"
         );
-        let instance = specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap();
+        let instance = Instance::parse(&source, &[]).unwrap();
         crate::compile(&instance, TargetDesc::cpu(), &Options::default()).unwrap()
     }
 

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use tile_codegen::{Artifact, Options, compile, jit};
-use tile_ir::{TargetDesc, specialize, text, verify};
+use tile_ir::{Instance, TargetDesc};
 
 /// How many are loaded.
 const KERNELS: usize = 400;
@@ -17,7 +17,7 @@ fn double(tile: usize) -> Artifact {
          constant 0.0 : f32\n%t = load_masked %vx[%i] pad %0 : tile<{tile} x f32>\n%d = add %t, %t : tile<{tile} x \
          f32>\nstore_masked %vy, %d\n}}"
     );
-    let instance = specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap();
+    let instance = Instance::parse(&source, &[]).unwrap();
     compile(&instance, TargetDesc::cpu(), &Options::default()).unwrap()
 }
 

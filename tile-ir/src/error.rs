@@ -12,12 +12,8 @@ use crate::verify::VerifyError;
 /// Why a kernel can't be read, made or launched, with everything that is known of it.
 ///
 /// ```
-/// use tile_ir::{Error, Instance, specialize, text, verify};
-/// fn instance(text: &str) -> Result<Instance, Error> {
-///     let kernel = verify(text::parse(text)?)?;
-///     Ok(specialize(&kernel, &[])?)
-/// }
-/// assert!(matches!(instance("kernel"), Err(Error::Parse(error)) if error.line == 1));
+/// use tile_ir::{Error, Instance};
+/// assert!(matches!(Instance::parse("kernel", &[]), Err(Error::Parse(error)) if error.line == 1));
 /// let fills = "\
 /// kernel @fill<B>(%y: mut tensor<n x f32>) {
 ///   %vy = partition %y [B] : mut partition<n x f32, [B]>
@@ -26,7 +22,7 @@ use crate::verify::VerifyError;
 ///   store_masked %vy, %t
 /// }
 /// ";
-/// let error = instance(fills).unwrap_err();
+/// let error = Instance::parse(fills, &[]).unwrap_err();
 /// assert_eq!(error.to_string(), "kernel `fill`: parameter `B` has no value");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +69,7 @@ fn first_of(errors: &[VerifyError]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{text, verify};
+    use crate::VerifiedKernel;
 
     #[test]
     fn of_several_violations_the_first_is_told_and_all_are_there() {
@@ -85,8 +81,7 @@ kernel @twice(%x: tensor<n x f32>) {
   %d = mul %a, %b : f32
 }
 ";
-        let read = |text: &str| -> Result<_, Error> { Ok(verify(text::parse(text)?)?) };
-        let error = read(twice).unwrap_err();
+        let error = VerifiedKernel::parse(twice).unwrap_err();
         let Error::Verify(errors) = &error else { panic!("{error}") };
         assert!(errors.len() > 1, "{errors:?}");
         assert_eq!(error.to_string(), format!("{} (and {} more)", errors[0], errors.len() - 1));

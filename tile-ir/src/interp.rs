@@ -149,13 +149,9 @@ mod tests {
     use crate::array::Elements;
     use crate::dtype::DType;
     use crate::ops::Literal;
-    use crate::specialize::{Binding, specialize};
-    use crate::text::parse;
-    use crate::verify::verify;
 
     fn instance(text: &str, constants: &[(&str, usize)]) -> Instance {
-        let bindings: Vec<_> = constants.iter().map(|&(n, v)| (n.to_owned(), Binding::Const(v))).collect();
-        specialize(&verify(parse(text).unwrap()).unwrap(), &bindings).unwrap()
+        Instance::parse(text, constants).unwrap()
     }
 
     const MATMUL: &str = "\

@@ -190,7 +190,7 @@ fn site_of(sites: &[Site], word: u64) -> Option<&Site> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{specialize, text, verify};
+    use crate::VerifiedKernel;
 
     const SAYS: &str = "\
 kernel @says(%y: mut tensor<n x f32>, %s: f16) {
@@ -206,7 +206,7 @@ kernel @says(%y: mut tensor<n x f32>, %s: f16) {
 ";
 
     fn instance() -> Instance {
-        specialize(&verify(text::parse(SAYS).unwrap()).unwrap(), &[]).unwrap()
+        Instance::parse(SAYS, &[]).unwrap()
     }
 
     #[test]
@@ -242,10 +242,7 @@ kernel @says(%y: mut tensor<n x f32>, %s: f16) {
         let problem = |from: &str, to: &str| {
             let text = SAYS.replacen(from, to, 1);
             assert_ne!(text, SAYS);
-            match text::parse(&text) {
-                Ok(kernel) => verify(kernel).unwrap_err()[0].to_string(),
-                Err(error) => error.to_string(),
-            }
+            VerifiedKernel::parse(&text).unwrap_err().to_string()
         };
         assert_eq!(problem("assert 7", "assert 0"), "two messages have the site 0");
         assert_eq!(problem("{1:.1}", "{2:.1}"), "the message of `print` names argument 2, but there are 2");

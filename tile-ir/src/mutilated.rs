@@ -6,7 +6,7 @@ use crate::counts::Counts;
 use crate::kernel::GenericKind;
 use crate::specialize::Binding;
 use crate::text::tests::{GRID, MATMUL, TILES, VIEWS};
-use crate::{DType, Kernel, TargetDesc, gpu, passes, specialize, text, verify};
+use crate::{DType, Kernel, TargetDesc, VerifiedKernel, gpu, passes, specialize};
 use proptest::prelude::*;
 
 const KERNELS: [&str; 4] = [MATMUL, VIEWS, GRID, TILES];
@@ -66,7 +66,7 @@ fn bindings(kernel: &Kernel, number: usize) -> Vec<(String, Binding)> {
 
 /// Whether a text is a kernel that has such an instance, which then has run through everything.
 fn runs_through(text: &str, number: usize) -> bool {
-    let Some(kernel) = text::parse(text).ok().and_then(|kernel| verify(kernel).ok()) else { return false };
+    let Ok(kernel) = VerifiedKernel::parse(text) else { return false };
     let Ok(instance) = specialize(&kernel, &bindings(&kernel, number)) else { return false };
     KernelAbi::of(&instance);
     Counts::of(&instance);

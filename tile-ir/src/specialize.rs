@@ -8,6 +8,7 @@ pub use binding::{Binding, NoBinding};
 use crate::abi::{self, Check};
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
+use crate::error::Error;
 use crate::kernel::{Generic, GenericKind, Kernel};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
@@ -30,6 +31,29 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Reads a kernel's [text](crate::text), verifies it and binds its parameters, which are numbers. [`specialize`] binds
+    /// those of other kinds, too.
+    ///
+    /// ```
+    /// let instance = tile_ir::Instance::parse("\
+    /// kernel @fill<B>(%y: mut tensor<n x f32>) {
+    ///   %vy = partition %y [B] : mut partition<n x f32, [B]>
+    ///   %zero = constant 0.0 : f32
+    ///   %t = splat %zero : tile<B x f32>
+    ///   store_masked %vy, %t
+    /// }", &[("B", 64)])?;
+    /// assert!(instance.to_string().contains("splat %zero : tile<64 x f32>"));
+    /// # Ok::<(), tile_ir::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`VerifiedKernel::parse`] and [`specialize`].
+    pub fn parse(source: &str, numbers: &[(&str, usize)]) -> Result<Instance, Error> {
+        let bindings: Bindings =
+            numbers.iter().map(|&(name, number)| (name.to_owned(), Binding::Const(number))).collect();
+        Ok(specialize(&VerifiedKernel::parse(source)?, &bindings)?)
+    }
+
     /// What the parameters were bound to.
     pub fn bindings(&self) -> &Bindings {
         &self.bindings
@@ -124,12 +148,11 @@ pub fn specialize(
 ///
 /// ```
 /// use tile_ir::view::{ArgumentLayout, GivenTensor};
-/// use tile_ir::{specialize, text, verify};
+/// use tile_ir::{VerifiedKernel, specialize, text};
 ///
-/// let kernel = "kernel @k(%x: tensor<m x n x f32>, %y: mut tensor<n x f32>) {
+/// let kernel = VerifiedKernel::parse("kernel @k(%x: tensor<m x n x f32>, %y: mut tensor<n x f32>) {
 ///   %vy = partition %y [64] : mut partition<n x f32, [64]>
-/// }";
-/// let kernel = verify(text::parse(kernel)?).unwrap();
+/// }")?;
 /// let columns = GivenTensor { extents: &[4, 3], strides: Some(&[1, 4]), offset: 0 };
 /// let layouts = [(0, ArgumentLayout::of(&columns).unwrap())];
 /// let instance = specialize::specialize_for(&kernel, &[], &layouts)?;

@@ -122,12 +122,12 @@ impl Demands {
 /// on nothing. A launch asks them for its sizes, without a look at the kernel.
 ///
 /// ```
-/// use tile_ir::{TargetDesc, Variant, Variants, specialize, text, verify};
+/// use tile_ir::{Instance, TargetDesc, Variant, Variants};
 ///
 /// let kernel = "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
 ///   %vy = partition %y [64] : mut partition<n x f32, [64]>
 /// }";
-/// let instance = specialize(&verify(text::parse(kernel)?).unwrap(), &[])?;
+/// let instance = Instance::parse(kernel, &[])?;
 /// let abi = tile_ir::abi::KernelAbi::of(&instance);
 /// let variants = Variants::of(&instance, &abi, TargetDesc::named("sm_80")?);
 /// let bound = abi.bind(&[&[100], &[100]])?;
@@ -266,7 +266,7 @@ fn aligned_lines<'a>(abi: &'a KernelAbi, number: usize, argument: &'a Argument) 
 mod tests {
     use super::*;
     use crate::abi::Sharing;
-    use crate::{specialize, text, verify};
+    use crate::text;
 
     fn target(name: &str) -> &'static TargetDesc {
         TargetDesc::named(name).unwrap()
@@ -279,7 +279,7 @@ mod tests {
 }}
 "
         );
-        specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap()
+        Instance::parse(&source, &[]).unwrap()
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
   store_masked %vy, %t
 }
 ";
-        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let instance = Instance::parse(source, &[]).unwrap();
         let abi = KernelAbi::of(&instance);
         let taken = |m: usize, n: usize| {
             let bound = abi.bind(&[&[m, n], &[n], &[m, n]]).unwrap();
@@ -353,7 +353,7 @@ mod tests {
   %vy = partition %y [4, 8] : mut partition<n x 8 x f32, [4, 8]>
 }
 ";
-        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let instance = Instance::parse(source, &[]).unwrap();
         assert!(Variant::Aligned.of(&instance).is_none());
         assert!(Variant::AlignedNear.of(&instance).is_none());
         assert!(Variant::Near.of(&instance).is_none());
@@ -382,8 +382,7 @@ mod tests {
 ";
 
     fn matmul(source: &str) -> Instance {
-        specialize(&verify(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).unwrap(), &[])
-            .unwrap()
+        Instance::parse(source, &[]).unwrap()
     }
 
     /// Pairs are of tiles along the first axis: an even number, and more tiles than a wave.

@@ -37,9 +37,11 @@ pub use grid::MAX_GRID_AXES;
 pub use types::MAX_TILE_ELEMENTS;
 
 use crate::analysis::Facts;
+use crate::error::Error;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
+use crate::text;
 use crate::types::Type;
 use std::collections::HashSet;
 use tiles::TileLoops;
@@ -49,6 +51,24 @@ use tiles::TileLoops;
 pub struct VerifiedKernel(Kernel);
 
 impl VerifiedKernel {
+    /// Reads a kernel's [text](crate::text) and verifies it.
+    ///
+    /// ```
+    /// let kernel = tile_ir::VerifiedKernel::parse("\
+    /// kernel @first(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+    ///   %vx = partition %x [4] : partition<n x f32, [4]>
+    ///   %vy = partition %y [4] : mut partition<n x f32, [4]>
+    ///   %t = load %vx[%i] : tile<4 x f32>
+    /// }");
+    /// assert_eq!(kernel.unwrap_err().to_string(), "4:17: `%i` is not defined");
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Parse`] where the text isn't IR, [`Error::Verify`] with every invariant that it breaks.
+    pub fn parse(source: &str) -> Result<VerifiedKernel, Error> {
+        Ok(verify(text::parse(source)?)?)
+    }
+
     /// Gives the kernel up for change; it must be verified again.
     pub fn into_inner(self) -> Kernel {
         self.0

@@ -21,10 +21,10 @@ use given::{Given, GivenValue};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::OnceLock;
+use tile_ir::VerifiedKernel;
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
-use tile_ir::{VerifiedKernel, text, verify};
 
 pub use site::Site;
 
@@ -67,7 +67,7 @@ impl KernelDef {
     /// # Errors
     /// [`Error::Ir`] if the text isn't a valid kernel.
     pub fn kernel(&self) -> Result<&VerifiedKernel> {
-        let parsed = self.parsed.get_or_init(|| Ok(verify(text::parse(self.ir)?)?));
+        let parsed = self.parsed.get_or_init(|| VerifiedKernel::parse(self.ir));
         parsed
             .as_ref()
             .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: Box::new(problem.clone()) })

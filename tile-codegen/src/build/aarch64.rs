@@ -12,7 +12,7 @@ use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::path::Path;
 use tile_ir::target::{Architecture, CpuLevel};
-use tile_ir::{Binding, Instance, passes, specialize, text, verify};
+use tile_ir::{Instance, passes, specialize};
 
 /// The code of an instance on processors of a level, as text and as an object.
 fn code(instance: &Instance, level: &'static CpuLevel) -> (String, Vec<u8>) {
@@ -71,8 +71,7 @@ fn product(factors: [&str; 2], sum: &str) -> Instance {
 }}
 "
     );
-    let bindings = [("M", 48), ("N", 64), ("K", 64)].map(|(name, n)| (name.to_owned(), Binding::Const(n)));
-    specialize(&verify(text::parse(&source).unwrap()).unwrap(), &bindings).unwrap()
+    Instance::parse(&source, &[("M", 48), ("N", 64), ("K", 64)]).unwrap()
 }
 
 /// The lines of the loop that has most lines with an instruction.
@@ -157,7 +156,7 @@ fn large_outputs_are_stored_past_the_caches() {
   %r = add %a, %a : tile<1024 x f32>
   store_masked %vy, %r
 }";
-    let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+    let instance = Instance::parse(source, &[]).unwrap();
     let (text, _) = code(&instance, Architecture::Aarch64.least());
     assert!(text.contains("stnp\tq"), "{text}");
     assert!(!text.contains("dmb") && !text.contains("dsb"), "{text}");

@@ -4,7 +4,7 @@
 use crate::support::{close, instance, run_native, run_simt, sample};
 use tile_codegen::Options;
 use tile_ir::array::Elements;
-use tile_ir::{Array, DType, interp};
+use tile_ir::{Array, DType, VerifiedKernel, interp};
 
 /// Halves a tile until its largest element is below 1, and counts; a second tile changes places with it.
 const HALVE: &str = "\
@@ -122,7 +122,7 @@ kernel @k<B>(%y: mut tensor<n x f32>) {
   store_masked %vy, %u
 }
 ";
-    let kernel = tile_ir::verify(tile_ir::text::parse(source).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(source).unwrap();
     let bound = |b| tile_ir::specialize(&kernel, &[("B".to_owned(), tile_ir::Binding::Const(b))]);
     assert!(bound(1).is_ok());
     assert_eq!(

@@ -8,10 +8,10 @@ use tile_ir::abi::{KernelAbi, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{Literal, ReduceOp};
 use tile_ir::specialize::specialize_for;
-use tile_ir::text::{parse, print};
+use tile_ir::text::print;
 use tile_ir::view::argument::{Strides, canonical};
 use tile_ir::view::{ArgumentLayout, GivenTensor};
-use tile_ir::{Array, DType, Instance, TargetDesc, interp, verify};
+use tile_ir::{Array, DType, Instance, TargetDesc, VerifiedKernel, interp};
 
 /// What lies between a tensor's elements: a number that no kernel here gives, or one near it that the format has.
 fn between(dtype: DType) -> Literal {
@@ -100,14 +100,14 @@ fn whole(literal: Literal) -> i128 {
 
 /// The instance of a kernel for these arguments.
 fn made_for(source: &str, constants: &[(&str, usize)], laid: &[Laid]) -> Instance {
-    let kernel = verify(parse(source).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(source).unwrap();
     let bindings = instance(source, constants).bindings().clone();
     let layout = |(number, laid): (usize, &Laid)| Some((number, ArgumentLayout::of(&laid.given())?));
     let layouts: Vec<_> = laid.iter().enumerate().filter_map(layout).collect();
     let made = specialize_for(&kernel, &bindings, &layouts).unwrap_or_else(|error| panic!("{error}"));
     // The text says everything.
     let text = print(&made);
-    assert_eq!(print(&verify(parse(&text).unwrap()).unwrap()), text);
+    assert_eq!(print(&VerifiedKernel::parse(&text).unwrap()), text);
     made
 }
 

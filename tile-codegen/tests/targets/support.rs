@@ -13,17 +13,11 @@ use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::target::{Architecture, TILE_FEATURES, grants_tiles};
 use tile_ir::view::GivenTensor;
-use tile_ir::{
-    Array, Binding, DType, Instance, TargetDesc, Type, Variant, Variants, interp, specialize, text, verify,
-};
+use tile_ir::{Array, DType, Instance, TargetDesc, Type, Variant, Variants, interp};
 
 /// The instance of a kernel text with const parameters bound.
 pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
-    let bindings: Vec<_> =
-        constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
-    specialize(&kernel, &bindings).unwrap_or_else(|error| panic!("{error}\n{source}"))
+    Instance::parse(source, constants).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
 /// Arguments in memory as the ABI has them, between guard words.

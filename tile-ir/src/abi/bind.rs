@@ -314,7 +314,7 @@ impl KernelAbi {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{specialize, text, verify};
+    use crate::Instance;
 
     /// Also where there is no element at all: a kernel that asks for the extent would get another number.
     #[test]
@@ -328,7 +328,7 @@ kernel @counts(%x: tensor<n x m x f32>, %y: mut tensor<k x i64>) {
   store_masked %vy, %t
 }
 ";
-        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let instance = Instance::parse(source, &[]).unwrap();
         let bind = |n: usize| KernelAbi::of(&instance).bind(&[&[n, 0], &[1]]);
         let longest = i64::MAX as usize;
         assert_eq!(bind(longest).unwrap().sizes[0], longest as u64);

@@ -227,6 +227,7 @@ fn bound(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::VerifiedKernel;
     use crate::text::parse;
 
     /// The bounds of the first load of `x: tensor<m x f32>` in tiles of 4, in a kernel that isn't verified.
@@ -266,7 +267,7 @@ mod tests {
   store_masked %w, %tile
 }
 ";
-        let kernel = crate::verify(parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let kernel = VerifiedKernel::parse(source).unwrap();
         assert_eq!(crate::specialize(&kernel, &[]).unwrap().checks().len(), 1);
     }
 

@@ -333,8 +333,8 @@ pub fn print(kernel: &Kernel) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::parse;
-    use crate::verify::verify;
+    use crate::Instance;
+    use crate::VerifiedKernel;
 
     fn kernel(body: &str) -> Kernel {
         let source = format!(
@@ -345,7 +345,7 @@ mod tests {
 }}
 "
         );
-        verify(parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}")).into_inner()
+        VerifiedKernel::parse(&source).unwrap().into_inner()
     }
 
     /// What an optimised kernel prints is what the kernel prints, although what it computes with has wrapped.
@@ -382,7 +382,7 @@ print 0 \"{0} {1}\" %q, %c",
 }}
 "
             );
-            let kernel = verify(parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
+            let kernel = VerifiedKernel::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
             let instance = crate::specialize(&kernel, &[]).unwrap();
             let printed = |instance: &crate::Instance| {
                 let y = crate::array::Array::full(DType::F32, &[24], Literal::Float(0.0));
@@ -414,7 +414,7 @@ print 0 \"{0} {1}\" %q, %c",
   store_masked %vy, %t
 }
 ";
-        let instance = crate::specialize(&verify(parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let instance = Instance::parse(source, &[]).unwrap();
         let abi = crate::abi::KernelAbi::of(&instance);
         assert!(abi.bind(&[&[16], &[16]]).is_err());
     }

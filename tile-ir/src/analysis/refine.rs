@@ -225,7 +225,7 @@ mod tests {
     use crate::array::Array;
     use crate::dtype::DType;
     use crate::ops::Literal;
-    use crate::{interp, specialize, text, verify};
+    use crate::{Instance, interp, text};
 
     /// A kernel whose line `use %e` reads tile `e` of `x`, or prints it.
     fn kernel(lines: &str, reads: bool) -> String {
@@ -257,9 +257,7 @@ mod tests {
     fn accepted(lines: &str) -> (usize, usize) {
         let instance = |reads| {
             let source = kernel(lines, reads);
-            let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-            let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
-            specialize(&kernel, &[]).unwrap()
+            Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"))
         };
         let (reading, printing) = (instance(true), instance(false));
         let abi = KernelAbi::of(&reading);
@@ -359,7 +357,7 @@ mod tests {
 }}
 "
             );
-            let instance = specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap();
+            let instance = Instance::parse(&source, &[]).unwrap();
             let optimized = text::print(&crate::passes::optimize(instance));
             assert!(!optimized.contains("constant true"), "{optimized}");
         }

@@ -6,7 +6,7 @@ use crate::counts::Counts;
 use crate::specialize::{Instance, specialize_for};
 use crate::target::{Rates, TargetDesc};
 use crate::view::{ArgumentLayout, GivenTensor};
-use crate::{Binding, Variant, specialize, text, verify};
+use crate::{Binding, Variant, VerifiedKernel};
 
 /// A product of 16-bit floats; the right factor lies with its depth along rows, or, transposed, across them.
 const MATMUL: &str = "\
@@ -34,10 +34,7 @@ kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %
 type Tiles = [usize; 3];
 
 fn instance([bm, bn, bk]: Tiles) -> Instance {
-    let kernel = verify(text::parse(MATMUL).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let bindings = [("BM", bm), ("BN", bn), ("BK", bk)];
-    let bindings: Vec<_> = bindings.iter().map(|&(n, v)| (n.to_owned(), Binding::Const(v))).collect();
-    specialize(&kernel, &bindings).unwrap()
+    Instance::parse(MATMUL, &[("BM", bm), ("BN", bn), ("BK", bk)]).unwrap()
 }
 
 /// Instances of the product, each with its plan for a target.
@@ -255,7 +252,7 @@ kernel @doubled<A, B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
   store_masked %vy, %d
 }
 ";
-    let kernel = verify(text::parse(DOUBLED).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(DOUBLED).unwrap();
     let extents = [4096, 4096];
     let predicted = |target: Option<&str>, tile: [usize; 2], strides: Option<[i64; 2]>| {
         // What repeats isn't written.
@@ -318,11 +315,8 @@ kernel @scaled<A, B>(%x: tensor<m x n x f32>, %w: tensor<1 x n x f32>, %y: mut t
   store_masked %vy, %r
 }
 ";
-    let kernel = verify(text::parse(SCALED).unwrap()).unwrap();
     let predicted = |rows: usize, columns: usize| {
-        let bindings =
-            vec![("A".to_owned(), Binding::Const(rows)), ("B".to_owned(), Binding::Const(columns))];
-        let instance = specialize(&kernel, &bindings).unwrap();
+        let instance = Instance::parse(SCALED, &[("A", rows), ("B", columns)]).unwrap();
         let abi = KernelAbi::of(&instance);
         let extents = [[4096, columns], [1, columns], [4096, columns]];
         let given = extents.each_ref().map(|extents| GivenTensor { extents, strides: None, offset: 0 });
@@ -352,8 +346,7 @@ fn elements_that_are_read_once_are_taken_in_large_tiles() {
         )
     };
     let predicted = |body: &str, tile: usize| {
-        let kernel = verify(text::parse(&source(body)).unwrap()).unwrap();
-        let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap();
+        let instance = Instance::parse(&source(body), &[("B", tile)]).unwrap();
         let abi = KernelAbi::of(&instance);
         let totals = Counts::of(&instance).total(&abi, &abi.bind(&[&[1 << 26], &[1 << 26]]).unwrap());
         predict(&totals, None, &Machine::Cpu(CpuMachine::default())).unwrap()

@@ -213,7 +213,7 @@ impl Counts {
     /// Counts what an instance does.
     ///
     /// ```
-    /// use tile_ir::{Binding, abi::KernelAbi, counts::Counts, specialize, text, verify};
+    /// use tile_ir::{Instance, abi::KernelAbi, counts::Counts};
     /// let source = "\
     /// kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
     ///   %vx = partition %x [B] : partition<n x f32, [B]>
@@ -225,8 +225,7 @@ impl Counts {
     ///   store_masked %vy, %d
     /// }
     /// ";
-    /// let kernel = verify(text::parse(source)?).map_err(|errors| errors[0].clone())?;
-    /// let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(64))])?;
+    /// let instance = Instance::parse(source, &[("B", 64)])?;
     /// let abi = KernelAbi::of(&instance);
     /// let totals = Counts::of(&instance).total(&abi, &abi.bind(&[&[100], &[100]])?);
     /// assert_eq!((totals.read(), totals.written()), (400, 400)); // what the tensors have

@@ -1,16 +1,9 @@
 //! Counts against formulas written by hand, and against loops that go through every tile.
 
 use super::*;
-use crate::{Binding, specialize, text, verify};
-
-fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
-    let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let bindings: Vec<_> = constants.iter().map(|&(n, v)| (n.to_owned(), Binding::Const(v))).collect();
-    specialize(&kernel, &bindings).unwrap()
-}
 
 fn totals(source: &str, constants: &[(&str, usize)], shapes: &[&[usize]]) -> Totals {
-    let instance = instance(source, constants);
+    let instance = Instance::parse(source, constants).unwrap();
     let abi = KernelAbi::of(&instance);
     Counts::of(&instance).total(&abi, &abi.bind(shapes).unwrap())
 }

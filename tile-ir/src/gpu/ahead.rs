@@ -217,7 +217,7 @@ mod tests {
     use super::super::tests::MATMUL;
     use super::*;
     use crate::array::Elements;
-    use crate::{Array, Binding, Instance, TargetDesc, interp, specialize, text, verify};
+    use crate::{Array, Instance, TargetDesc, interp, text};
 
     /// The same with a left factor whose rows are named, further down in every turn.
     const GATHERED: &str = "\
@@ -258,8 +258,7 @@ kernel @gathered<B>(%a: tensor<t x k x f32>, %b: tensor<k x n x f32>, %ids: tens
     }
 
     fn rewritten_for(source: &str, tile: usize, threads: u64) -> (Instance, Instance) {
-        let kernel = verify(text::parse(source).unwrap()).unwrap();
-        let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap();
+        let instance = Instance::parse(source, &[("B", tile)]).unwrap();
         let threads = Threads::of(threads, TargetDesc::named("sm_80").unwrap());
         let ahead = instance
             .clone()

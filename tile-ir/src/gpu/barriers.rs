@@ -227,7 +227,7 @@ mod tests {
     use super::super::{Scheduled, schedule};
     use crate::kernel::OpId;
     use crate::ops::Op;
-    use crate::{TargetDesc, specialize, text, verify};
+    use crate::{Instance, TargetDesc};
 
     fn scheduled(body: &str) -> Scheduled {
         let source = format!(
@@ -242,8 +242,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-        schedule(specialize(&kernel, &[]).unwrap(), TargetDesc::named("sm_80").unwrap(), None)
+        schedule(Instance::parse(&source, &[]).unwrap(), TargetDesc::named("sm_80").unwrap(), None)
     }
 
     /// Which of the kernel's reductions threads wait before, in the order in which they stand.

@@ -207,7 +207,7 @@ fn for_alone(kernel: &Kernel, region: RegionId, select: OpId) -> HashSet<OpId> {
 mod tests {
     use super::*;
     use crate::array::Elements;
-    use crate::{Array, Binding, Instance, interp, specialize, text, verify};
+    use crate::{Array, Instance, interp, text};
 
     /// The sum of what lies on and below a diagonal, and before an end; positions begin at a number.
     const LOWER: &str = "\
@@ -256,9 +256,7 @@ kernel @lower(%x: tensor<m x n x f32>, %at: tensor<2 x i32>, %y: mut tensor<m x 
 ";
 
     fn rewritten() -> (Instance, Instance) {
-        let kernel = verify(text::parse(LOWER).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-        let none: &[(String, Binding)] = &[];
-        let plain = specialize(&kernel, none).unwrap();
+        let plain = Instance::parse(LOWER, &[]).unwrap();
         let masked = plain.clone().rewrite("masks", |kernel| {
             let loops: Vec<OpId> =
                 kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).collect();

@@ -138,7 +138,7 @@ mod tests {
     use crate::array::{Array, Elements};
     use crate::dtype::DType;
     use crate::ops::Literal;
-    use crate::{Instance, interp, specialize, text, verify};
+    use crate::{Instance, interp, text};
 
     /// `c = a·m`, where `%m` is what these movements make of `%b`, with `%s` as the index of each that selects.
     fn product_of(movements: &[TensorMovement]) -> Instance {
@@ -176,8 +176,7 @@ mod tests {
 }}
 "
         );
-        let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-        specialize(&verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}")), &[]).unwrap()
+        Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"))
     }
 
     fn array(dtype: DType, shape: &[usize], seed: usize) -> Array {

@@ -1,14 +1,9 @@
 //! Schedules as a person reads them, and what holds of every one.
 
 use super::*;
-use crate::{Binding, specialize, text, verify};
 
-fn scheduled(source: &str, bindings: &[(&str, usize)], target: &str) -> Scheduled {
-    let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}"));
-    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let bindings: Vec<_> =
-        bindings.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let instance = specialize(&kernel, &bindings).unwrap_or_else(|error| panic!("{error}"));
+fn scheduled(source: &str, numbers: &[(&str, usize)], target: &str) -> Scheduled {
+    let instance = Instance::parse(source, numbers).unwrap_or_else(|error| panic!("{error}"));
     let instance = crate::passes::optimize(instance);
     schedule(instance, TargetDesc::named(target).unwrap(), None)
 }

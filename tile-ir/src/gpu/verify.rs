@@ -333,7 +333,7 @@ fn exchanges(scheduled: &Scheduled) -> Result<(), Broken> {
 mod tests {
     use super::super::{Threads, schedule};
     use super::*;
-    use crate::{TargetDesc, specialize, text};
+    use crate::{Instance, TargetDesc};
 
     const SUM: &str = "\
 kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
@@ -350,9 +350,8 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
 
     /// A right schedule, and the tiles that its loads, products of elements and sums are.
     fn scheduled() -> (Scheduled, Vec<ValueId>) {
-        let kernel = crate::verify(text::parse(SUM).unwrap()).unwrap();
         let target = TargetDesc::named("sm_80").unwrap();
-        let scheduled = schedule(specialize(&kernel, &[]).unwrap(), target, None);
+        let scheduled = schedule(Instance::parse(SUM, &[]).unwrap(), target, None);
         let tiles = scheduled.value_ids().filter(|&value| shape_of(&scheduled, value).is_some()).collect();
         (scheduled, tiles)
     }
@@ -377,8 +376,7 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
 
     #[test]
     fn factors_that_lie_over_each_other_are_found() {
-        let kernel = crate::verify(text::parse(super::super::tests::MATMUL).unwrap()).unwrap();
-        let instance = specialize(&kernel, &[("B".to_owned(), crate::Binding::Const(64))]).unwrap();
+        let instance = Instance::parse(super::super::tests::MATMUL, &[("B", 64)]).unwrap();
         let mut scheduled = schedule(instance, TargetDesc::named("gfx942").unwrap(), None);
         assert_eq!(verify(&scheduled), Ok(()));
         scheduled.scratch.begin_all_at(0);
@@ -392,9 +390,8 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
     fn several_additions_at_once_whose_old_elements_are_used_are_found() {
         use super::super::tests::{ADDED, cache};
         let scheduled = |operation: &str| {
-            let kernel = crate::verify(text::parse(&cache(operation)).unwrap()).unwrap();
-            let target = TargetDesc::named("sm_90a").unwrap();
-            let scheduled = schedule(specialize(&kernel, &[]).unwrap(), target, None);
+            let instance = Instance::parse(&cache(operation), &[]).unwrap();
+            let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
             let is_atomic = |&op: &OpId| matches!(scheduled.op(op).op, Op::Atomic(_));
             let atomic = scheduled.walk().into_iter().find(is_atomic).unwrap();
             (scheduled, atomic)

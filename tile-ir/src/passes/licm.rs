@@ -88,7 +88,7 @@ fn is_inside(kernel: &Kernel, ranges: &Ranges, op: OpId) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::passes::{PIPELINE, optimize, run};
-    use crate::{specialize, text, verify};
+    use crate::{Instance, text};
 
     /// The text of a kernel with a load in a loop over `end`, before that loop.
     fn before_loop(condition: &str, end: &str, pass: Option<&str>) -> String {
@@ -113,8 +113,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source, &[]).unwrap();
         let instance = match pass {
             Some(name) => run(instance, PIPELINE.iter().find(|pass| pass.name == name).unwrap()),
             None => optimize(instance),

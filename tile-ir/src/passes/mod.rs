@@ -112,7 +112,6 @@ pub(crate) fn replace_uses(kernel: &mut Kernel, replacement: &HashMap<ValueId, V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{specialize, verify};
 
     /// A kernel's text after the named passes.
     fn after(passes: &[&str], body: &str) -> String {
@@ -126,8 +125,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let mut instance = specialize(&kernel, &[]).unwrap();
+        let mut instance = Instance::parse(&source, &[]).unwrap();
         for name in passes {
             let pass = PIPELINE.iter().find(|pass| pass.name == *name).unwrap();
             instance = run(instance, pass);
@@ -166,11 +164,10 @@ kernel @k(%x: tensor<64 x f32>, %y: mut tensor<n x f32>) {
   }
 }
 ";
-        let kernel = verify(text::parse(source).unwrap()).unwrap();
         let run_pass = |name: &str, instance| {
             run(instance, PIPELINE.iter().find(|pass| pass.name == name).expect("a pass"))
         };
-        let hoisted = run_pass("licm", specialize(&kernel, &[]).unwrap());
+        let hoisted = run_pass("licm", Instance::parse(source, &[]).unwrap());
         let printed = text::print(&hoisted);
         let (before, inside) = printed.split_once("tiles").expect("the loop stays");
         assert!(before.contains("load %vx[%0]") && !before.contains("block_index"), "{printed}");
@@ -234,9 +231,8 @@ kernel @k(%x: tensor<64 x f32>, %y: mut tensor<n x f32>) {
   store_masked %vy, %rows
 }
 ";
-        let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
         let pass = PIPELINE.iter().find(|pass| pass.name == "unmask").unwrap();
-        let instance = run(specialize(&kernel, &[]).unwrap(), pass);
+        let instance = run(Instance::parse(source, &[]).unwrap(), pass);
         insta::assert_snapshot!(text::print(&instance));
     }
 
@@ -338,8 +334,7 @@ kernel @k(%x: tensor<64 x f32>, %y: mut tensor<n x f32>) {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        specialize(&kernel, &[]).unwrap()
+        Instance::parse(&source, &[]).unwrap()
     }
 
     #[test]

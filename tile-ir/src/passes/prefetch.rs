@@ -142,7 +142,7 @@ fn latency(kernel: &Kernel, view: ValueId) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use crate::passes::{PIPELINE, optimize, run};
-    use crate::{specialize, text, verify};
+    use crate::{Instance, text};
 
     fn after(latency: &str, body: &str) -> String {
         let source = format!(
@@ -158,9 +158,8 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
         let pass = PIPELINE.iter().find(|pass| pass.name == "prefetch").unwrap();
-        let printed = text::print(&run(specialize(&kernel, &[]).unwrap(), pass));
+        let printed = text::print(&run(Instance::parse(&source, &[]).unwrap(), pass));
         let lines: Vec<&str> = printed.lines().collect();
         lines[1..lines.len() - 1].join("\n")
     }
@@ -194,8 +193,7 @@ mod tests {
   store_masked %vy, %t
 }
 ";
-        let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let optimized = text::print(&optimize(specialize(&kernel, &[]).unwrap()));
+        let optimized = text::print(&optimize(Instance::parse(source, &[]).unwrap()));
         assert!(!optimized.contains("prefetch") && !optimized.contains("for"), "{optimized}");
     }
 
@@ -234,8 +232,7 @@ mod tests {
         let whole = format!(
             "kernel @k(%x: tensor<n x m x f32>, %s: tensor<1 x i64>, %y: mut tensor<n x f32>) {{\n{source}\n}}\n"
         );
-        let kernel = verify(text::parse(&whole).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let optimized = crate::passes::optimize(specialize(&kernel, &[]).unwrap()).to_string();
+        let optimized = crate::passes::optimize(Instance::parse(&whole, &[]).unwrap()).to_string();
         let lines: Vec<&str> = optimized.lines().map(str::trim).collect();
         let first = lines.iter().position(|line| line.starts_with("for ")).unwrap();
         let inside = "prefetch %vx[%i, %zero]";

@@ -43,7 +43,7 @@ fn move_up(kernel: &mut Kernel, region: RegionId, uses: &HashMap<ValueId, usize>
 #[cfg(test)]
 mod tests {
     use crate::passes::{REDUCTIONS, run};
-    use crate::{specialize, text, verify};
+    use crate::{Instance, text};
 
     /// A tile that is reduced twice, one that is only reduced, and one that is loaded.
     #[test]
@@ -71,8 +71,7 @@ kernel @k(%x: tensor<n x m x f32>, %y: mut tensor<n x m x f32>) {
   store_masked %vy, %b
 }
 ";
-        let kernel = verify(text::parse(source).unwrap()).unwrap();
-        let instance = run(specialize(&kernel, &[]).unwrap(), &REDUCTIONS);
+        let instance = run(Instance::parse(source, &[]).unwrap(), &REDUCTIONS);
         insta::assert_snapshot!(text::print(&instance));
     }
 }

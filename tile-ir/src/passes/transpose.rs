@@ -270,7 +270,7 @@ impl Transposed<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::PIPELINE;
-    use crate::{specialize, text, verify};
+    use crate::{Instance, text};
 
     /// The derivative of a row of queries' scores: `STEP` is what a turn computes of `%q` and of the block's keys.
     const KERNEL: &str = "\
@@ -310,9 +310,7 @@ STEP
 
     /// The kernel with this step after the passes up to this one, and after it too.
     fn before_and_after(step: &str) -> [String; 2] {
-        let source = KERNEL.replace("STEP", step);
-        let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}")));
-        let mut instance = specialize(&kernel.unwrap_or_else(|errors| panic!("{errors:?}")), &[]).unwrap();
+        let mut instance = Instance::parse(&KERNEL.replace("STEP", step), &[]).unwrap();
         let at = PIPELINE.iter().position(|pass| pass.name == "transpose").unwrap();
         for pass in &PIPELINE[..at] {
             instance = super::super::run(instance, pass);

@@ -15,7 +15,7 @@ kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
 ";
 
 fn axpy() -> VerifiedKernel {
-    verify(parse(AXPY).unwrap()).unwrap()
+    VerifiedKernel::parse(AXPY).unwrap()
 }
 
 fn message(bindings: &[(&str, Binding)]) -> String {
@@ -79,7 +79,7 @@ kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) 
 
 #[test]
 fn branches_of_parameters_are_taken_before_anything_is_asked() {
-    let kernel = verify(parse(PARTS).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(PARTS).unwrap();
     assert_eq!(print(&kernel), PARTS);
     let made = |whole, dtype| {
         let bindings = [("WHOLE", Binding::Bool(whole)), ("T", Binding::Elem(dtype))];
@@ -122,7 +122,7 @@ kernel @bias<BIASED: bool>(%bias: tensor<m x f32> if BIASED, %x: tensor<n x f32>
 
 #[test]
 fn an_optional_argument_is_one_where_it_is_given() {
-    let kernel = verify(parse(BIAS).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(BIAS).unwrap();
     assert_eq!(print(&kernel), BIAS);
     let made =
         |kernel: &VerifiedKernel, given| specialize(kernel, &[("BIASED".to_owned(), Binding::Bool(given))]);
@@ -133,7 +133,7 @@ fn an_optional_argument_is_one_where_it_is_given() {
     assert!(!print(&without).contains("%vb"), "{}", print(&without));
 
     let always = BIAS.replace("%4 = load_masked %vx[%i]", "%4 = load_masked %vb[%i]");
-    let always = verify(parse(&always).unwrap()).unwrap();
+    let always = VerifiedKernel::parse(&always).unwrap();
     let message = made(&always, false).unwrap_err().to_string();
     assert!(message.contains("`bias` is used where `BIASED` doesn't hold"), "{message}");
     let errors = verify(parse(&BIAS.replace(" if BIASED", " if WHOLE")).unwrap()).unwrap_err();
@@ -162,7 +162,7 @@ kernel @copies<K>(%x: tensor<n x f32>, %y[0]: mut tensor<n x f32>, %y[1]: mut te
 
 #[test]
 fn an_output_declares_the_grid_of_the_instances_that_have_it() {
-    let kernel = verify(parse(COPIES).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(COPIES).unwrap();
     assert_eq!(print(&kernel), COPIES);
     let made = |length| specialize(&kernel, &[("K".to_owned(), Binding::Const(length))]).unwrap();
     assert!(
@@ -183,7 +183,7 @@ fn an_output_declares_the_grid_of_the_instances_that_have_it() {
 
 #[test]
 fn arguments_of_an_array_have_layouts() {
-    let kernel = verify(parse(COPIES).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(COPIES).unwrap();
     let strided = GivenTensor { extents: &[4], strides: Some(&[3]), offset: 0 };
     let layouts = [(1, ArgumentLayout::of(&strided).unwrap())];
     let instance = specialize_for(&kernel, &[("K".to_owned(), Binding::Const(1))], &layouts).unwrap();
@@ -198,7 +198,7 @@ fn conditions_of_parameters_are_decided_and_dropped() {
         ") {",
         ") where \"B % 16 == 0\": rem(B, 16) eq 0, \"n % B == 0\": rem(n, B) eq 0, \"2 > 1\": 2 gt 1 {",
     );
-    let kernel = verify(parse(&source).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(&source).unwrap();
     assert_eq!(print(&kernel), source);
     let made = |b| {
         specialize(
@@ -210,5 +210,5 @@ fn conditions_of_parameters_are_decided_and_dropped() {
     assert!(print(&instance).contains(") where \"n % B == 0\": rem(n, 32) eq 0 {"), "{}", print(&instance));
     assert_eq!(made(24).unwrap_err().to_string(), "kernel `axpy` needs `B % 16 == 0`, but B = 24");
     let unbound = source.replace("rem(n, B) eq", "rem(q, B) eq");
-    assert!(verify(parse(&unbound).unwrap()).is_err());
+    assert!(VerifiedKernel::parse(&unbound).is_err());
 }

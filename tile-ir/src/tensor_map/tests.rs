@@ -1,7 +1,7 @@
 //! Numbers by hand, what drivers refuse, and the text form.
 
 use super::*;
-use crate::{specialize, text, verify};
+use crate::{Instance, text};
 
 const KERNEL: &str = "\
 kernel @product(%scale: f32, %a: tensor<k x m x bf16>, %c: mut tensor<m x n x f32>) {
@@ -10,7 +10,7 @@ kernel @product(%scale: f32, %a: tensor<k x m x bf16>, %c: mut tensor<m x n x f3
 ";
 
 fn abi() -> KernelAbi {
-    KernelAbi::of(&specialize(&verify(text::parse(KERNEL).unwrap()).unwrap(), &[]).unwrap())
+    KernelAbi::of(&Instance::parse(KERNEL, &[]).unwrap())
 }
 
 fn axis(extent: Dim, stride: Dim, tile: u32) -> MapAxis {

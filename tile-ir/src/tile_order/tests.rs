@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::{KernelAbi, Sharing};
-use crate::{Array, DType, Instance, interp, ops::Literal, specialize, text, verify};
+use crate::{Array, DType, Instance, VerifiedKernel, interp, ops::Literal, specialize};
 use std::collections::HashSet;
 
 const ORDERS: [TileOrder; 7] = [
@@ -147,7 +147,7 @@ kernel @turns(%y: mut tensor<m x n x i64>) {
 ";
 
 fn turns(order: &str) -> Instance {
-    let kernel = verify(text::parse(&TURNS.replace("ORDER", order)).unwrap());
+    let kernel = VerifiedKernel::parse(&TURNS.replace("ORDER", order));
     specialize(&kernel.unwrap_or_else(|errors| panic!("{errors:?}")), &[]).unwrap()
 }
 
@@ -197,7 +197,7 @@ fn launches_say_how_tiles_are_shared() {
   %v = partition %y [4] : mut partition<n x f32, [4]>
 }
 ";
-    let plain = KernelAbi::of(&specialize(&verify(text::parse(plain).unwrap()).unwrap(), &[]).unwrap());
+    let plain = KernelAbi::of(&Instance::parse(plain, &[]).unwrap());
     let bound = plain.bind(&[&[9]]).unwrap();
     assert_eq!((bound.blocks(), bound.slots().collect::<Vec<_>>()), (3, vec![9]));
     let wrong = |sharing| plain.share(bound.clone(), sharing, 4).unwrap_err().to_string();

@@ -10,7 +10,7 @@ use tile_codegen::{Cpu, Error, Options, simt};
 use tile_ir::abi::Sharing;
 use tile_ir::specialize::specialize_for;
 use tile_ir::view::{ArgumentLayout, GivenTensor};
-use tile_ir::{Array, Instance, TargetDesc, interp, passes, text, verify};
+use tile_ir::{Array, Instance, TargetDesc, VerifiedKernel, interp, passes};
 
 /// Where and how a kernel is compiled.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +43,7 @@ struct Placed {
 impl Placed {
     /// The kernel's instance for what it is given; for dense tensors where views in it can't be made of others.
     fn of(written: &Instance, source: &str, given: &Given) -> Placed {
-        let kernel =
-            verify(text::parse(source).expect("it was read before")).expect("it was verified before");
+        let kernel = VerifiedKernel::parse(source).expect("it was read before");
         let dense = vec![Placement::Dense; given.placements.len()];
         for placements in [&given.placements, &dense] {
             let tensors = given.arguments.iter().filter(|array| !array.shape().is_empty());
@@ -147,6 +146,6 @@ fn on_threads(placed: &Placed, written: &Instance, way: Way, same: &dyn Fn(&[Arr
 
 /// Whether a text is a kernel that fails.
 pub(super) fn fails(source: &str, given: &Given, way: Way) -> bool {
-    let valid = text::parse(source).is_ok_and(|kernel| verify(kernel).is_ok());
-    valid && catch_unwind(AssertUnwindSafe(|| check(source, given, way))).is_err()
+    VerifiedKernel::parse(source).is_ok()
+        && catch_unwind(AssertUnwindSafe(|| check(source, given, way))).is_err()
 }

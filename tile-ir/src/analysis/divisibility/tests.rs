@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::array::Array;
-use crate::{interp, specialize, text, verify};
+use crate::{VerifiedKernel, interp, specialize, verify};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -15,8 +15,7 @@ fn kernel(conditions: &str, lines: &str) -> Kernel {
 }}
 "
     );
-    let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}")).into_inner()
+    VerifiedKernel::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}")).into_inner()
 }
 
 #[test]

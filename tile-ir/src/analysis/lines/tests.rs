@@ -3,7 +3,7 @@
 use super::*;
 use crate::array::Array;
 use crate::ops::Literal;
-use crate::{interp, passes, specialize, text, verify};
+use crate::{Instance, interp, passes};
 
 const ROWS: usize = 8;
 const COLUMNS: usize = 512;
@@ -26,9 +26,7 @@ fn source(lines: &str, dtype: &str) -> String {
 /// What is said of `%t` along both axes, having been compared with its elements.
 fn lines_of(lines: &str, dtype: DType) -> [Line; 2] {
     let source = source(lines, dtype.name());
-    let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
-    let instance = specialize(&kernel, &[]).unwrap();
+    let instance = Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let ids = (0..ROWS).map(|i| (i * 37 + 5) as i128).collect();
     let shape = [ROWS, COLUMNS];
     let mut arguments = [

@@ -4,12 +4,10 @@ use super::super::room::Room;
 use super::super::{print, schedule};
 use super::*;
 use crate::abi::{KernelAbi, Sharing};
-use crate::{Array, Instance, interp, passes, specialize, text, verify};
+use crate::{Array, Instance, interp, passes, text};
 
 fn instance(source: &str) -> Instance {
-    let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
-    passes::optimize(specialize(&kernel, &[]).unwrap_or_else(|error| panic!("{error}")))
+    passes::optimize(Instance::parse(source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}")))
 }
 
 fn order_for(source: &str, target: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use super::super::{Scheduled, pair_axis, print, schedule, verify as verify_sched
 use super::{Pipelines, Slice};
 use crate::kernel::OpId;
 use crate::ops::Op;
-use crate::{Binding, TargetDesc, specialize, text, verify};
+use crate::{Instance, TargetDesc, VerifiedKernel};
 
 pub(in super::super) const MATMUL: &str = "\
 kernel @matmul<M, N, K>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 64 == 0\": rem(k, 64) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
@@ -28,10 +28,7 @@ kernel @matmul<M, N, K>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: 
 ";
 
 fn scheduled(source: &str, bindings: &[(&str, usize)]) -> String {
-    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-    let bindings: Vec<_> =
-        bindings.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let instance = crate::passes::optimize(Instance::parse(source, bindings).unwrap());
     print(&schedule(instance, TargetDesc::named("sm_90a").unwrap(), None))
 }
 
@@ -58,9 +55,8 @@ fn matmul_of(dtype: &str, sum: &str, b: [&str; 3]) -> super::super::Scheduled {
         .replace("0.0 : bf16", &format!("{} : bf16", if sum == "i32" { "0" } else { "0.0" }))
         .replace("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
         .replace("bf16", dtype);
-    let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
-    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let numbers = ["M", "N", "K"].map(|name| (name, 64));
+    let instance = crate::passes::optimize(Instance::parse(&source, &numbers).unwrap());
     schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
 }
 
@@ -102,10 +98,8 @@ fn matrices_of_store(dtype: &str) -> Option<(u64, bool)> {
         "  store_masked %vc, %sum\n",
         &format!("  %stored = cast %sum : tile<M x N x {dtype}>\n  store_masked %vc, %stored\n"),
     );
-    let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-    let bindings = [("M", 128), ("N", 128), ("K", 64)];
-    let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
-    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let numbers = [("M", 128), ("N", 128), ("K", 64)];
+    let instance = crate::passes::optimize(Instance::parse(&source, &numbers).unwrap());
     let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
     let store = scheduled.walk().into_iter().find_map(|op| scheduled.pipelines().store(op));
     let matrices = &store.expect("a copy stores the sums").matrices;
@@ -197,10 +191,8 @@ fn a_tile_that_two_products_read_is_copied_once() {
 fn what_is_loaded_before_a_loop_takes_the_room_that_is_left() {
     let before = MATMUL.replace("%va[%i, %p]", "%va[%i, %1]");
     let rings = |columns: usize, depth: usize| {
-        let kernel = verify(text::parse(&before).unwrap()).unwrap();
-        let bindings = [("M", 128), ("N", columns), ("K", depth)];
-        let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
-        let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+        let numbers = [("M", 128), ("N", columns), ("K", depth)];
+        let instance = crate::passes::optimize(Instance::parse(&before, &numbers).unwrap());
         let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
         assert!(scheduled.remarks().is_empty(), "{:?}", scheduled.remarks());
         let rings = scheduled.pipelines().all().map(|(_, ring)| (ring.stages, ring.stage_bytes));
@@ -266,14 +258,8 @@ fn readers_that_a_fill_does_not_wait_for_are_found() {
 
 /// The axis along which pairs of blocks of a kernel's tiles share factors, for tiles of so many rows and columns.
 fn axis_of_pairs(source: &str, [rows, columns]: [usize; 2]) -> Option<usize> {
-    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
-    let bindings = [("M", rows), ("N", columns), ("K", 64)];
-    let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
-    let given: Vec<_> = bindings
-        .into_iter()
-        .filter(|(name, _)| kernel.generics.iter().any(|own| own.name == *name))
-        .collect();
-    pair_axis(&specialize(&kernel, &given).unwrap(), TargetDesc::named("sm_90a").unwrap())
+    let numbers = own_of(source, [("M", rows), ("N", columns), ("K", 64)]);
+    pair_axis(&Instance::parse(source, &numbers).unwrap(), TargetDesc::named("sm_90a").unwrap())
 }
 
 /// Pairs along rows share the right factor, and pairs along columns the left one: the larger of both is taken.
@@ -282,10 +268,7 @@ fn pairs_share_the_larger_factor() {
     assert_eq!(axis_of_pairs(MATMUL, [128, 256]), Some(0));
     assert_eq!(axis_of_pairs(MATMUL, [128, 128]), Some(0));
     assert_eq!(axis_of_pairs(MATMUL, [256, 128]), Some(1));
-    let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();
-    let bindings =
-        [("M", 128), ("N", 256), ("K", 64)].map(|(name, value)| (name.to_owned(), Binding::Const(value)));
-    let instance = specialize(&kernel, &bindings).unwrap();
+    let instance = Instance::parse(MATMUL, &[("M", 128), ("N", 256), ("K", 64)]).unwrap();
     assert_eq!(pair_axis(&instance, TargetDesc::named("sm_80").unwrap()), None);
 }
 
@@ -462,11 +445,16 @@ fn pairs_take_branches_together() {
 
 /// The schedule of a product of tiles of 64×64, 64 deep.
 pub(in super::super) fn in_tiles_of_64(source: &str) -> Scheduled {
-    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
-    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
-    let own = bindings.into_iter().filter(|(name, _)| kernel.generics.iter().any(|own| own.name == *name));
-    let instance = crate::passes::optimize(specialize(&kernel, &own.collect::<Vec<_>>()).unwrap());
+    let numbers = own_of(source, ["M", "N", "K"].map(|name| (name, 64)));
+    let instance = crate::passes::optimize(Instance::parse(source, &numbers).unwrap());
     schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
+}
+
+/// Those of the numbers that a kernel has parameters for.
+fn own_of<'n>(source: &str, numbers: [(&'n str, usize); 3]) -> Vec<(&'n str, usize)> {
+    let kernel = VerifiedKernel::parse(source).unwrap();
+    let is_own = |(name, _): &(&str, usize)| kernel.generics.iter().any(|own| own.name == *name);
+    numbers.into_iter().filter(is_own).collect()
 }
 
 /// What the verifier says of a schedule whose pipelines are changed.

@@ -4,7 +4,7 @@ use super::super::pipeline::tests::{MATMUL, in_tiles_of_64};
 use super::super::{Remark, print, schedule};
 use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
-use crate::{Binding, DType, Dim, TargetDesc, specialize, text, verify};
+use crate::{DType, Dim, Instance, TargetDesc};
 
 /// What is said of a product that a change of its text takes from warpgroups, behind what became of it.
 fn reason(change: impl Fn(String) -> String) -> String {
@@ -185,10 +185,8 @@ fn every_product_that_is_slower_is_remarked_upon() {
 #[test]
 fn blocks_that_have_no_room_for_rings_are_remarked_upon() {
     let said = |threads: Option<u32>, [rows, columns, depth]: [usize; 3]| {
-        let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();
-        let bindings = [("M", rows), ("N", columns), ("K", depth)];
-        let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
-        let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+        let numbers = [("M", rows), ("N", columns), ("K", depth)];
+        let instance = crate::passes::optimize(Instance::parse(MATMUL, &numbers).unwrap());
         let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), threads);
         let [remark] = scheduled.remarks() else { panic!("{:?}", scheduled.remarks()) };
         remark.message.split_once(": ").unwrap().1.to_owned()

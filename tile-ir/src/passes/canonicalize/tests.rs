@@ -6,9 +6,8 @@ use crate::dtype::DType;
 use crate::interp;
 use crate::ops::{BinaryOp, Literal, UnaryOp};
 use crate::passes::{Pass, dce, run as run_pass};
-use crate::specialize::{Instance, specialize};
-use crate::text::{parse, print};
-use crate::verify::verify;
+use crate::specialize::Instance;
+use crate::text::print;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -30,8 +29,7 @@ fn instance(lines: &str) -> Instance {
 }}
 "
     );
-    let kernel = verify(parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}")));
-    specialize(&kernel.unwrap_or_else(|errors| panic!("{errors:?}\n{source}")), &[]).unwrap()
+    Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
 /// What the rules leave of the lines, and the rules that were applied.

@@ -7,7 +7,7 @@ use super::super::tests::MATMUL;
 use super::Obstacle;
 use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
-use crate::{DType, Dim, Instance, TargetDesc, passes, specialize, text, verify};
+use crate::{DType, Dim, Instance, TargetDesc, passes};
 use std::collections::BTreeSet;
 
 /// A product of 64×64, 64 deep, with extents in place of parameters.
@@ -257,15 +257,10 @@ fn names() -> BTreeSet<String> {
     rows.map(|row| row.trim().chars().take_while(|c| c.is_alphanumeric()).collect()).collect()
 }
 
-fn instance(source: &str) -> Result<Instance, String> {
-    let kernel = text::parse(source).map_err(|error| error.to_string())?;
-    let kernel = verify(kernel).map_err(|errors| format!("{errors:?}"))?;
-    Ok(passes::optimize(specialize(&kernel, &[]).map_err(|error| error.to_string())?))
-}
-
 /// What is told of a kernel, each time with the name of the reason that is in it.
 fn told(source: &str, threads: Option<u32>) -> Result<Vec<(String, String)>, String> {
-    let (instance, target) = (instance(source)?, TargetDesc::named("sm_90a").unwrap());
+    let instance = passes::optimize(Instance::parse(source, &[]).map_err(|error| error.to_string())?);
+    let target = TargetDesc::named("sm_90a").unwrap();
     let scheduled = schedule(instance.clone(), target, threads);
     let given = threads.map(|_| scheduled.threads());
     let of_stacks = Pipelines::of(&stacks::all(&instance, target), target, given, Room::ALL);
