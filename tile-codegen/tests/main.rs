@@ -4,6 +4,11 @@
 
 #[path = "targets/emulated/mod.rs"]
 mod emulated;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[path = "targets/faulting.rs"]
+mod faulting;
+#[path = "targets/fenced.rs"]
+mod fenced;
 #[path = "targets/support.rs"]
 mod support;
 

@@ -67,10 +67,15 @@ impl<'c> Ir<'c> {
         let [low, low_error] = self.two_sum(c, product_error);
         let [high, high_error] = self.two_sum(product, low);
         let fused = self.fadd(high, self.add_to_odd(low_error, high_error));
-        // Infinities and NaNs have no error terms: the plain result is right.
-        let plain = self.fadd(product, c);
+        // Infinities and NaNs have no error terms, and the sign of a zero is lost among them: the plain result is right.
+        let (zero, infinity) = (self.f64().const_zero(), self.f64().const_float(f64::INFINITY));
         let magnitude = self.float_intrinsic("llvm.fabs", &[fused]);
-        let finite = self.fcmp(FloatPredicate::OLT, magnitude, self.f64().const_float(f64::INFINITY));
-        self.select_float(finite, fused, plain)
+        let positive = self.fcmp(FloatPredicate::OGT, magnitude, zero);
+        let finite = self.fcmp(FloatPredicate::OLT, magnitude, infinity);
+        let fused = self.select_float(self.and(positive, finite), fused, self.fadd(product, c));
+        // To nothing nothing is added: a product that is rounded to zero keeps its sign, which a zero's own would change.
+        let is_other = |x| self.fcmp(FloatPredicate::UNE, x, zero);
+        let alone = self.and(self.fcmp(FloatPredicate::OEQ, c, zero), self.and(is_other(a), is_other(b)));
+        self.select_float(alone, product, fused)
     }
 }

@@ -69,28 +69,25 @@ fn compiled(body: &str, dtype: DType, cpu: Cpu) -> Compiled {
 struct Operands {
     memory: Memory,
     dtype: DType,
-    count: usize,
 }
 
 impl Operands {
     fn of(like: &Compiled, dtype: DType, a: &[f64], b: &[f64]) -> Operands {
         let result = Array::full(dtype, &[a.len()], Literal::Int(0));
         let memory = Memory::of(&like.1, &[vector(dtype, a.to_vec()), vector(dtype, b.to_vec()), result]);
-        Operands { memory, dtype, count: a.len() }
+        Operands { memory, dtype }
     }
 
     /// What a kernel makes of the operands.
     fn results(&mut self, kernel: &Compiled) -> Vec<f64> {
         self.memory.clear(2);
         kernel.0.run(&self.memory);
-        let words = self.memory.words(2).iter();
-        let half = |bits: u64| f64::from(f32::from_bits(bits as u32));
-        let mut found: Vec<f64> = match self.dtype {
-            DType::F32 => words.flat_map(|&word| [half(word), half(word >> 32)]).collect(),
-            _ => words.map(|&word| f64::from_bits(word)).collect(),
-        };
-        found.truncate(self.count);
-        found
+        let bytes = self.memory.bytes(2);
+        let singles = bytes.as_chunks().0.iter().map(|&bytes| f64::from(f32::from_le_bytes(bytes)));
+        match self.dtype {
+            DType::F32 => singles.collect(),
+            _ => bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect(),
+        }
     }
 }
 

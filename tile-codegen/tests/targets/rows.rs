@@ -2,9 +2,9 @@
 //! written past the caches, and rows that end within a vector.
 
 use crate::emulated::Region;
+use crate::fenced::{Fence, Fenced};
 use crate::kernels::SOFTMAX;
 use crate::support::{Native, agree, agree_on, cpus, instance, run_native, sample};
-use std::ffi::c_void;
 use tile_codegen::{Cpu, Options};
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
@@ -220,47 +220,6 @@ fn what_a_reduction_makes_is_what_later_ops_read() {
     }
 }
 
-/// Memory that ends, or begins, where no more may be accessed.
-struct Fenced {
-    pages: *mut u8,
-    bytes: usize,
-}
-
-const PAGE: usize = 4096;
-
-unsafe extern "C" {
-    fn mmap(at: *mut c_void, bytes: usize, access: i32, flags: i32, file: i32, offset: i64) -> *mut c_void;
-    fn mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32;
-    fn munmap(at: *mut c_void, bytes: usize) -> i32;
-}
-
-impl Fenced {
-    fn new(bytes: usize) -> Fenced {
-        let bytes = bytes.next_multiple_of(PAGE) + 2 * PAGE;
-        // SAFETY: private pages of our own, the first and last of which are closed.
-        unsafe {
-            let pages = mmap(std::ptr::null_mut(), bytes, 3, 0x22, -1, 0).cast::<u8>();
-            assert_ne!(pages as isize, -1);
-            assert_eq!(mprotect(pages.cast(), PAGE, 0), 0);
-            assert_eq!(mprotect(pages.add(bytes - PAGE).cast(), PAGE, 0), 0);
-            Fenced { pages, bytes }
-        }
-    }
-
-    /// Where so many f32 begin that fill the pages to the end, or from the begin.
-    fn place(&self, elements: usize, at_end: bool) -> *mut f32 {
-        let first = if at_end { self.bytes - PAGE - 4 * elements } else { PAGE };
-        self.pages.wrapping_add(first).cast()
-    }
-}
-
-impl Drop for Fenced {
-    fn drop(&mut self) {
-        // SAFETY: they are this one's pages.
-        unsafe { munmap(self.pages.cast(), self.bytes) };
-    }
-}
-
 /// Runs a kernel of f32 tensors at these places.
 pub(crate) fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
     run_at_on(Cpu::Host, source, constants, tensors);
@@ -303,9 +262,10 @@ fn vectors_at_the_end_of_memory_stay_in_it() {
     for (source, constants, [from, to]) in cases {
         let (inputs, outputs) = (from[0] * from[1], to[0] * to[1]);
         let mut results = Vec::new();
-        for at_end in [false, true] {
+        for fence in Fence::BOTH {
             let [x, y] = [inputs, outputs].map(|elements| Fenced::new(4 * elements));
-            let [a, b] = [x.place(inputs, at_end), y.place(outputs, at_end)];
+            let [a, b] =
+                [x.place(4 * inputs, fence), y.place(4 * outputs, fence)].map(<*mut u8>::cast::<f32>);
             // SAFETY: the elements lie in the pages that are open.
             unsafe {
                 (0..inputs).for_each(|i| *a.add(i) = number(i));

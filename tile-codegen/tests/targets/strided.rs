@@ -1,6 +1,7 @@
 //! Arguments that aren't dense: native code and code of both vendors' GPUs on the host, on memory in which other elements
 //! lie between a tensor's, against the evaluator on dense arrays. What lies between stays as it is.
 
+use crate::fenced::Fence;
 use crate::kernels::{elementwise, matmul, reduction};
 use crate::support::{Memory, Native, close, compile_simt, instance, sample, taken};
 use tile_codegen::{Options, compile};
@@ -47,7 +48,7 @@ impl Laid {
         let strides = strides.map(|strides| canonical(&extents, strides));
         let mut laid = Laid { extents, strides, offset, memory: array.clone() };
         let positions = laid.positions();
-        let count = positions.iter().max().map_or(0, |most| most + 1) + 3;
+        let count = positions.iter().max().map_or(0, |most| most + 1);
         laid.memory = Array::full(array.dtype(), &[count], between(array.dtype()));
         laid.memory.write(array, |index| Some(positions[tile_layout::linear_index(index, array.shape())]));
         laid
@@ -127,12 +128,14 @@ fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], lies: &
     let mut evaluated = memories.clone();
     interp::run_tensors(&instance, &mut evaluated, &given, Sharing::default()).unwrap();
     check("the evaluator", &evaluated);
-    let memory = || Memory::laid_out(&instance, &memories, &given, Sharing::default());
-    let native = memory();
-    Native::of(&instance, &Options::default()).run(&native);
-    check("cpu", &native.arrays(&memories));
+    let memory = |fence| Memory::laid_out(&instance, &memories, &given, Sharing::default(), fence);
+    let native = Native::of(&instance, &Options::default());
+    for memory in Fence::BOTH.map(memory) {
+        native.run(&memory);
+        check("cpu", &memory.arrays(&memories));
+    }
     for (name, threads) in [("sm_90a", None), ("sm_80", Some(32)), ("gfx942", None), ("gfx942", Some(64))] {
-        let (memory, target) = (memory(), TargetDesc::named(name).unwrap());
+        let (memory, target) = (memory(Fence::Before), TargetDesc::named(name).unwrap());
         // Of the variant that a launch takes, and of the one that relies on nothing.
         for variant in [taken(&instance, target, &memory.bound), instance.clone()] {
             let kernel = compile_simt(&variant, target, threads);

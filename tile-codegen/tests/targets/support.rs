@@ -4,6 +4,9 @@
 //! that takes its code from here then shows the same of that one.
 
 use crate::emulated::{Emulated, Region, emulates_tiles};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use crate::faulting;
+use crate::fenced::{Fence, Fenced};
 use inkwell::targets::TargetMachine;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -20,16 +23,64 @@ pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
     Instance::parse(source, constants).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
-/// Arguments in memory as the ABI has them, between guard words.
+/// Arguments in memory as the ABI has them, each in pages of its own.
 pub(crate) struct Memory {
-    arguments: Vec<Vec<u64>>,
+    arguments: Vec<Argument>,
     pub(crate) slots: Vec<u64>,
     pub(crate) blocks: u64,
     pub(crate) bound: Bound,
 }
 
-/// Words before and after every argument that a kernel must not touch: NaN as f64, as f32 and as bf16.
-const GUARD: [u64; 16] = [0x7ff8_7fc1_7fc1_7fc1; 16];
+/// An argument's bytes, the pages in which they lie, and what is in these before and behind.
+struct Argument {
+    pages: Fenced,
+    address: *mut u8,
+    bytes: usize,
+}
+
+/// What lies in pages beside an argument, which a kernel must not touch: NaN as f64, as f32 and as bf16.
+const BESIDE: [u8; 8] = 0x7ff8_7fc1_7fc1_7fc1u64.to_le_bytes();
+
+impl Argument {
+    fn of(array: &Array, fence: Fence) -> Argument {
+        let bytes = array.to_bytes();
+        let mut pages = Fenced::new(bytes.len());
+        let open = pages.open_mut();
+        open.chunks_mut(BESIDE.len()).for_each(|word| word.copy_from_slice(&BESIDE[..word.len()]));
+        let address = pages.place(bytes.len(), fence);
+        let mut argument = Argument { pages, address, bytes: bytes.len() };
+        argument.elements_mut().copy_from_slice(&bytes);
+        argument
+    }
+
+    fn first(&self) -> usize {
+        self.address.addr() - self.pages.open().as_ptr().addr()
+    }
+
+    /// The bytes, beside which nothing has changed.
+    fn elements(&self) -> &[u8] {
+        let (open, inside) = (self.pages.open(), self.first()..self.first() + self.bytes);
+        let beside = |&(place, _): &(usize, &u8)| !inside.contains(&place);
+        let is_kept = |(place, byte): (usize, &u8)| *byte == BESIDE[place % BESIDE.len()];
+        assert!(
+            open.iter().enumerate().filter(beside).all(is_kept),
+            "the kernel wrote outside its arguments"
+        );
+        &open[inside]
+    }
+
+    fn elements_mut(&mut self) -> &mut [u8] {
+        let inside = self.first()..self.first() + self.bytes;
+        &mut self.pages.open_mut()[inside]
+    }
+
+    /// A scalar's slot.
+    fn word(&self) -> u64 {
+        let mut word = [0; 8];
+        word[..self.bytes].copy_from_slice(self.elements());
+        u64::from_le_bytes(word)
+    }
+}
 
 impl Memory {
     pub(crate) fn of(instance: &Instance, arguments: &[Array]) -> Memory {
@@ -38,10 +89,12 @@ impl Memory {
 
     /// For a launch that says how blocks share tiles.
     pub(crate) fn shared(instance: &Instance, arguments: &[Array], sharing: Sharing) -> Memory {
-        let tensors = arguments.iter().zip(instance.params());
-        let tensors = tensors.filter(|&(_, &param)| matches!(instance.ty(param), Type::Tensor(_)));
-        let dense: Vec<_> = tensors.map(|(array, _)| GivenTensor::dense(array.shape())).collect();
-        Memory::laid_out(instance, arguments, &dense, sharing)
+        Memory::laid_out(instance, arguments, &dense(instance, arguments), sharing, Fence::Before)
+    }
+
+    /// With tensors that have this fence.
+    fn fenced(instance: &Instance, arguments: &[Array], fence: Fence) -> Memory {
+        Memory::laid_out(instance, arguments, &dense(instance, arguments), Sharing::default(), fence)
     }
 
     /// Of tensors that lie so in the arrays, which are their memory.
@@ -50,48 +103,44 @@ impl Memory {
         arguments: &[Array],
         tensors: &[GivenTensor<'_>],
         sharing: Sharing,
+        fence: Fence,
     ) -> Memory {
-        let words = |array: &Array| -> Vec<u64> {
-            let mut bytes = array.to_bytes();
-            bytes.resize(bytes.len().next_multiple_of(8).max(8), 0xff);
-            let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
-            GUARD.into_iter().chain(words).chain(GUARD).collect()
-        };
-        let mut memory: Vec<Vec<u64>> = arguments.iter().map(words).collect();
+        let arguments: Vec<Argument> = arguments.iter().map(|array| Argument::of(array, fence)).collect();
         let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
         let abi = KernelAbi::of(instance);
         let bound = abi.share(abi.bind_tensors(tensors).unwrap(), sharing, REFERENCE_BLOCKS).unwrap();
-        let first = GUARD.len();
-        let slot = |i: usize| {
-            if is_tensor(i) { memory[i][first..].as_mut_ptr() as u64 } else { memory[i][first] }
+        let slot = |(i, argument): (usize, &Argument)| {
+            if is_tensor(i) { argument.address as u64 } else { argument.word() }
         };
-        let mut slots: Vec<u64> = (0..arguments.len()).map(slot).collect();
+        let mut slots: Vec<u64> = arguments.iter().enumerate().map(slot).collect();
         slots.extend(bound.slots());
-        Memory { arguments: memory, slots, blocks: bound.blocks() as u64, bound }
+        Memory { arguments, slots, blocks: bound.blocks() as u64, bound }
     }
 
     /// What the kernel left of an argument.
-    pub(crate) fn words(&self, argument: usize) -> &[u64] {
-        let (before, rest) = self.arguments[argument].split_at(GUARD.len());
-        let (words, after) = rest.split_at(rest.len() - GUARD.len());
-        assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
-        words
+    pub(crate) fn bytes(&self, argument: usize) -> &[u8] {
+        self.arguments[argument].elements()
     }
 
     /// Forgets what a kernel left of an argument.
     pub(crate) fn clear(&mut self, argument: usize) {
-        let last = self.arguments[argument].len() - GUARD.len();
-        self.arguments[argument][GUARD.len()..last].fill(u64::MAX);
+        self.arguments[argument].elements_mut().fill(u8::MAX);
     }
 
     /// What the kernel left, as arrays like these.
     pub(crate) fn arrays(&self, like: &[Array]) -> Vec<Array> {
         let read = |(argument, array): (usize, &Array)| {
-            let bytes: Vec<u8> = self.words(argument).iter().flat_map(|word| word.to_le_bytes()).collect();
-            Array::from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
+            Array::from_bytes(array.dtype(), array.shape(), self.bytes(argument))
         };
         like.iter().enumerate().map(read).collect()
     }
+}
+
+/// The tensors among a kernel's arguments, row-major.
+fn dense<'a>(instance: &Instance, arguments: &'a [Array]) -> Vec<GivenTensor<'a>> {
+    let tensors = arguments.iter().zip(instance.params());
+    let tensors = tensors.filter(|&(_, &param)| matches!(instance.ty(param), Type::Tensor(_)));
+    tensors.map(|(array, _)| GivenTensor::dense(array.shape())).collect()
 }
 
 /// The environment variable that names the architecture whose code is run, as Rust names it; this machine's without.
@@ -173,9 +222,9 @@ impl Native {
 
     /// Runs every block, with slots that point to further memory.
     pub(crate) fn run_beside(&self, memory: &Memory, further: &[Region]) {
-        let own = memory.arguments.iter().map(|words| Region {
-            address: words.as_ptr().cast_mut().cast(),
-            bytes: size_of_val(words.as_slice()),
+        let own = memory.arguments.iter().map(|argument| Region {
+            address: argument.pages.open().as_ptr().cast_mut(),
+            bytes: argument.pages.open().len(),
         });
         let regions: Vec<Region> = own.chain(further.iter().copied()).collect();
         // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes; the arguments and what
@@ -189,8 +238,14 @@ impl Native {
     /// The slots are as the instance's ABI says, and what they point to lies in the regions, which nobody else uses.
     pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64) {
         match self {
-            // SAFETY: the caller vouches for the slots.
-            Native::Here(kernel) => drop(unsafe { run_here(kernel, slots, 0..blocks, 0) }),
+            Native::Here(kernel) => {
+                let bytes = kernel.launch().scratch_bytes as usize;
+                let scratch = Fenced::new(bytes.next_multiple_of(64));
+                let aligned = scratch.place(bytes.next_multiple_of(64), Fence::Behind);
+                // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel
+                // asks for.
+                unsafe { enter(kernel, slots, 0..blocks, (aligned, false)) };
+            }
             // SAFETY: the caller vouches for the regions.
             Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks) },
         }
@@ -231,14 +286,41 @@ pub(crate) unsafe fn run_range(
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel asks for.
-    unsafe { (kernel.entry())(slots.as_ptr(), blocks.start, blocks.end, aligned, goes_on) };
+    unsafe { enter(kernel, slots, blocks, (aligned, goes_on)) };
 }
 
-/// The arguments after running every block natively.
+/// Runs blocks with scratch memory at an address.
+///
+/// # Safety
+/// As for [`run_here`], and the scratch memory has the size and alignment that the kernel asks for.
+unsafe fn enter(
+    kernel: &jit::CpuKernel,
+    slots: &[u64],
+    blocks: Range<u64>,
+    (scratch, goes_on): (*mut u8, bool),
+) {
+    let (entry, first) = (kernel.entry(), slots.as_ptr());
+    // SAFETY: the caller vouches for what the code is given.
+    let code = move || unsafe { entry(first, blocks.start, blocks.end, scratch, goes_on) };
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    // SAFETY: kernels call nothing, and write where their slots point to.
+    unsafe { faulting::run(code) }.unwrap_or_else(|fault| panic!("{}", fault.message(slots)));
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    code();
+}
+
+/// The arguments after running every block natively, the same whichever way they lie in their pages.
 pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
-    let memory = Memory::of(instance, arguments);
-    Native::of(instance, options).run(&memory);
-    memory.arrays(arguments)
+    let native = Native::of(instance, options);
+    let [before, behind] = Fence::BOTH.map(|fence| {
+        let memory = Memory::fenced(instance, arguments, fence);
+        native.run(&memory);
+        memory.arrays(arguments)
+    });
+    for (number, (before, behind)) in before.iter().zip(&behind).enumerate() {
+        identical(behind, before, &format!("argument {number} of {}, which begins elsewhere", instance.name));
+    }
+    before
 }
 
 /// The arguments after running every block as a GPU would: one of NVIDIA's with the usual number of threads, or

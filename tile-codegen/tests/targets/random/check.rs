@@ -2,6 +2,7 @@
 
 use super::placement::Placement;
 use super::reached::{note, note_refused};
+use crate::fenced::Fence;
 use crate::strided::Laid;
 use crate::support::{Memory, Native, identical, instance, is_emulated, taken};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,8 +66,8 @@ impl Placed {
         self.laid.iter().map(Laid::given).collect()
     }
 
-    fn memory(&self) -> Memory {
-        Memory::laid_out(&self.instance, &self.memories, &self.given(), Sharing::default())
+    fn memory(&self, fence: Fence) -> Memory {
+        Memory::laid_out(&self.instance, &self.memories, &self.given(), Sharing::default(), fence)
     }
 
     /// Asserts that the tensors hold these numbers, and that what lies between is as it was.
@@ -102,9 +103,11 @@ pub(super) fn check(source: &str, given: &Given, way: Way) {
     let same = |found: &[Array], what: &str| placed.same(found, &expected, &format!("{what}: {source}"));
 
     let options = Options { cpu: way.cpu, skip_passes: way.skip_passes, ..Options::default() };
-    let memory = placed.memory();
-    Native::of(&placed.instance, &options).run(&memory);
-    same(&memory.arrays(&placed.memories), "natively");
+    let native = Native::of(&placed.instance, &options);
+    for memory in Fence::BOTH.map(|fence| placed.memory(fence)) {
+        native.run(&memory);
+        same(&memory.arrays(&placed.memories), "natively");
+    }
     note(&written, way.cpu.name());
     if is_emulated() {
         // The rest is the same for every architecture.
@@ -130,7 +133,7 @@ fn after_passes(placed: &Placed, every: bool, same: &dyn Fn(&[Array], &str)) {
 
 /// Simulated threads of a GPU, with the variant that a launch takes.
 fn on_threads(placed: &Placed, written: &Instance, way: Way, same: &dyn Fn(&[Array], &str)) {
-    let memory = placed.memory();
+    let memory = placed.memory(Fence::Before);
     let target = TargetDesc::named(way.gpu).expect("a target of the table");
     let taken = taken(&placed.instance, target, &memory.bound);
     let Some(kernel) = compiled(&taken, target, way.threads) else {
