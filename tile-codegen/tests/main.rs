@@ -18,6 +18,8 @@ mod accuracy;
 mod amd;
 #[path = "targets/atomics.rs"]
 mod atomics;
+#[path = "targets/beside_tensors.rs"]
+mod beside_tensors;
 #[path = "targets/budgets.rs"]
 mod budgets;
 #[path = "targets/cases.rs"]

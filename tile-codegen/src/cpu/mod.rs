@@ -27,6 +27,7 @@ mod product;
 mod reduce;
 mod region;
 mod scratch;
+mod single_lanes;
 mod sort;
 mod stores;
 mod streaming;
@@ -113,6 +114,7 @@ pub(crate) fn emit<'c>(
     } else {
         machine.optimize(&instance.name, &ir.module)?;
     }
+    single_lanes::store_elements(&ir);
     Ok((
         ir.module,
         Launch {
