@@ -51,7 +51,7 @@ use tiles::TileLoops;
 pub struct VerifiedKernel(Kernel);
 
 impl VerifiedKernel {
-    /// Reads a kernel's [text](crate::text) and verifies it.
+    /// Reads a kernel's [`text`] and verifies it.
     ///
     /// ```
     /// let kernel = tile_ir::VerifiedKernel::parse("\
