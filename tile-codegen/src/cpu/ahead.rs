@@ -6,15 +6,17 @@
 //! and their like), these alone ask: they take longer than the lines do, and loops that wait for the second cache or for
 //! memory have no time to spare. The rows go to the second cache: the first one has this block's.
 //!
-//! Where the first cache has room for rows to come ([`super::processor`]), they go there, and the last loop over a row alone
-//! asks for them: it waits for its stores. A loop that reads a row while it stores the one before
-//! ([`super::behind`]) asks for what it reads itself, some KiB ahead.
+//! Which loops ask, and where the rows go, differs among processors ([`super::processor`]): where the first cache has room for
+//! rows to come, they go there, and the last loop over a row alone asks for them, as it waits for its stores. A loop that
+//! reads a row while it stores the one before ([`super::behind`]) asks for what it reads itself, some KiB ahead.
 //!
-//! A block that goes over its rows once leaves looking ahead to the processor, and one that turns its tile, whose rows are too
-//! short for that, looks ahead by itself ([`super::pieces`]).
+//! A block that goes over its rows once leaves looking ahead to the processor, or asks some KiB ahead of itself where
+//! processors gain by that, if it stores past the caches. One that turns its tile, whose rows are too short for the processor,
+//! looks ahead by itself ([`super::pieces`]).
 
 use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows};
+use super::processor::RowsAhead;
 use super::region::{Emitter, extents};
 use super::views::Window;
 use inkwell::values::IntValue;
@@ -24,9 +26,6 @@ use tile_ir::{Instance, Op, RegionId, ValueId};
 
 /// How far ahead at least, in bytes of what blocks read: what is asked for takes as long to come as some KiB to go through.
 const BYTES_AHEAD: u64 = 8 << 10;
-
-/// How far ahead of itself a loop asks that reads from memory and stores what another block left: as much as comes while it does.
-const BYTES_BEYOND: i64 = 4 << 10;
 
 /// How many blocks ahead the rows are that a block asks for. Products ask for the next block's factors.
 pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
@@ -51,7 +50,14 @@ pub(super) fn reduces_rows(instance: &Instance) -> bool {
         && ops.iter().all(|data| data.op != Op::Mma)
 }
 
-/// What a later block reads, and which loops ask for it.
+/// Whether a kernel stores what it loads, and has no products: whether there may be anything to ask memory for.
+pub(super) fn moves_rows(instance: &Instance) -> bool {
+    let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
+    let has = |is: fn(&Op) -> bool| ops.iter().any(|data| is(&data.op));
+    has(Op::is_load) && has(Op::is_store) && !has(|op| *op == Op::Mma)
+}
+
+/// What a later block reads, or the same loop later, and which loops ask for it.
 #[derive(Clone)]
 pub(super) struct Ahead<'a, 'c> {
     windows: Vec<Window<'c>>,
@@ -61,24 +67,34 @@ pub(super) struct Ahead<'a, 'c> {
     asking: Vec<&'a OpData>,
     /// The number of the loop that is emitted now, if it asks.
     now: Option<usize>,
+    /// Whether they ask only where they store past the caches.
+    only_where_streamed: bool,
+}
+
+impl<'a, 'c> Ahead<'a, 'c> {
+    /// What a loop itself reads, so many bytes further on.
+    fn of_itself(data: &'a OpData, windows: Vec<Window<'c>>, beyond: i64) -> Self {
+        Ahead { windows, beyond, asking: vec![data], now: None, only_where_streamed: false }
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Finds what the loops from this op of a region on may bring near, if it is the first that reads a tile which others
-    /// read again, or that it computes functions of and others go on with.
+    /// Finds what the loops from this op of a region on may bring near.
     pub(super) fn look_ahead(&mut self, data: &'a OpData, region: RegionId) {
         if self.ahead.is_none() && self.goes_over_rows(data) {
-            self.ahead = self.found_ahead(data, region);
+            self.ahead = self.rows_ahead(data, region).or_else(|| self.read_once(data, region));
         }
         if let Some(ahead) = &mut self.ahead {
             ahead.now = ahead.asking.iter().position(|asking| std::ptr::eq(*asking, data));
         }
     }
 
-    fn found_ahead(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
-        if let Some(host) = self.host_that_asks() {
-            let windows = self.fusion.streams_of(host).into_iter().map(|load| self.window_of(load)).collect();
-            return Some(Ahead { windows, beyond: BYTES_BEYOND, asking: vec![host], now: None });
+    /// What the loops from this op on bring near for a later block, if it is the first that reads a tile which others read
+    /// again, or that it computes functions of and others go on with.
+    fn rows_ahead(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
+        if let Some((host, bytes)) = self.host_that_asks() {
+            let windows = self.fusion.streams_of(host).into_iter().map(|load| self.window_of(load));
+            return Some(Ahead::of_itself(host, windows.collect(), bytes));
         }
         let computes = self.fusion.computes_functions(data);
         let is_wanted = |load: &&OpData| computes || self.fusion.use_count(load.results[0]) > 1;
@@ -91,14 +107,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
             loops.iter().copied().filter(|op| self.fusion.computes_functions(op)).collect();
         let pays = !windows.is_empty() && loops.len() > 1;
         let rows = |op: &OpData| self.shape(op.operands[usize::from(op.op.is_store())]);
-        let asking = match computing.as_slice() {
-            [] if self.asks_near => {
-                loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect()
-            }
-            [] => loops,
-            _ => computing,
+        let last = || loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect();
+        let asking = match self.processor.prefetching.rows {
+            RowsAhead::SharesOfFunctions | RowsAhead::Last if !computing.is_empty() => computing,
+            RowsAhead::SharesOfFunctions | RowsAhead::Shares => loops,
+            RowsAhead::Last => last(),
         };
-        pays.then_some(Ahead { windows, beyond: 0, asking, now: None })
+        pays.then_some(Ahead { windows, beyond: 0, asking, now: None, only_where_streamed: false })
+    }
+
+    /// What a store's loop is the first to read, of places that differ from block to block.
+    fn read_once(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
+        let bytes = self.processor.prefetching.once.filter(|_| data.op.is_store())?;
+        let ops = self.instance.region(region).ops.iter().map(|&op| self.instance.op(op));
+        let before = ops.take_while(|op| !std::ptr::eq(*op, data)).filter(|op| self.goes_over_rows(op));
+        let known: Vec<&OpData> = before.flat_map(|op| self.fusion.streams_of(op)).collect();
+        let is_new = |load: &&OpData| !known.iter().any(|other| std::ptr::eq(*other, *load));
+        let loads = self.fusion.streams_of(data).into_iter();
+        let loads = loads.filter(is_new).filter(|load| !self.is_same_in_all_blocks(load));
+        let windows: Vec<Window<'c>> = loads.map(|load| self.window_of(load)).collect();
+        let ahead = Ahead { only_where_streamed: true, ..Ahead::of_itself(data, windows, bytes) };
+        Some(ahead).filter(|ahead| !ahead.windows.is_empty())
+    }
+
+    /// Whether a load's place is made of constants.
+    fn is_same_in_all_blocks(&self, load: &OpData) -> bool {
+        let is_constant = |&value: &ValueId| {
+            self.definition(value).is_some_and(|data| matches!(data.op, Op::Constant { .. }))
+        };
+        load.load().is_some_and(|load| load.index.iter().all(is_constant))
     }
 
     /// Ends the search behind the last loop that asks.
@@ -130,17 +167,33 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Asks for this loop's share of what the next block reads: in the turn from element `first` on of a row of a tile of
-    /// this shape, which handles so many elements.
+    /// this shape, which handles so many elements. `streams` is whether they are stored past the caches.
     pub(super) fn prefetch_ahead(
         &self,
-        shape: &[i64],
-        row: &[IntValue<'c>],
-        first: IntValue<'c>,
-        count: i64,
+        (shape, row): (&[i64], &[IntValue<'c>]),
+        (first, count): (IntValue<'c>, i64),
+        streams: Option<IntValue<'c>>,
+    ) {
+        let Some((ahead, number)) = self.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.now?))) else {
+            return;
+        };
+        let ask = || self.ask_for_share((ahead, number), (shape, row), (first, count));
+        match streams {
+            Some(streams) if ahead.only_where_streamed => self.ir.if_then(streams, ask),
+            None if ahead.only_where_streamed => {}
+            _ => ask(),
+        }
+    }
+
+    fn ask_for_share(
+        &self,
+        (Ahead { windows, beyond, asking, .. }, number): (&Ahead<'a, 'c>, usize),
+        (shape, row): (&[i64], &[IntValue<'c>]),
+        (first, count): (IntValue<'c>, i64),
     ) {
         let ir = self.ir;
-        let Some(Ahead { windows, beyond, asking, now: Some(number) }) = &self.ahead else { return };
-        let (number, loops) = (*number as i64, asking.len() as i64);
+        let (number, loops) = (number as i64, asking.len() as i64);
+        let is_near = self.processor.prefetching.rows == RowsAhead::Last;
         for window in windows.iter().filter(|window| window.shape() == shape) {
             let before = ir.i64(number * window.width());
             let start = ir.udiv(ir.add(first, before), ir.i64(loops));
@@ -148,7 +201,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let bytes = count * window.dtype().bytes() as i64 / loops;
             for line in (0..bytes.max(1)).step_by(LINE_BYTES as usize) {
                 let at = ir.bytes_further(start, ir.i64(beyond + line));
-                if self.asks_near { ir.prefetch(at) } else { ir.prefetch_for_later(at) }
+                if is_near { ir.prefetch(at) } else { ir.prefetch_for_later(at) }
             }
         }
     }
@@ -176,12 +229,12 @@ mod tests {
     use crate::options::Cpu;
     use inkwell::context::Context;
     use inkwell::targets::FileType;
+    use tile_ir::Instance;
     use tile_ir::target::CpuLevel;
-    use tile_ir::{specialize, text, verify};
 
-    /// How many prefetches the code of a kernel has that reads tiles `x` and `w` of 4 rows, whole ones.
-    fn prefetches(body: &str) -> usize {
-        let source = format!(
+    /// A kernel that reads tiles `x` and `w` of 4 rows, whole ones, and stores `result`.
+    fn kernel(body: &str) -> String {
+        format!(
             "kernel @k(%x: tensor<64 x 256 x f32>, %w: tensor<64 x 256 x f32>, %y: mut tensor<64 x 256 x f32>) {{
   %vx = partition %x [4, 256] : partition<64 x 256 x f32, [4, 256]>
   %vw = partition %w [4, 256] : partition<64 x 256 x f32, [4, 256]>
@@ -192,14 +245,25 @@ mod tests {
 {body}  store %vy, %result
 }}
 "
-        );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
-        let level = Cpu::Level(CpuLevel::named("x86-64-v3").unwrap());
+        )
+    }
+
+    /// How many prefetches the code of a kernel for a level has.
+    fn prefetches_in(level: &str, source: &str) -> usize {
+        let instance = Instance::parse(source, &[]).unwrap();
+        let level = Cpu::Level(CpuLevel::named(level).unwrap());
         let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
         let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
         let assembly = machine.emit("k", &module, FileType::Assembly).unwrap();
         String::from_utf8(assembly).unwrap().matches("prefetcht1").count()
+    }
+
+    fn prefetches_at(level: &str, body: &str) -> usize {
+        prefetches_in(level, &kernel(body))
+    }
+
+    fn prefetches(body: &str) -> usize {
+        prefetches_at("x86-64-v3", body)
     }
 
     /// A turn of a loop handles a line, and asks for its share of one.
@@ -224,5 +288,25 @@ mod tests {
         for op in ["gelu", "neg", "sqrt"] {
             assert_eq!(prefetches(&format!("{sum}  %result = {op} %s : tile<4 x 256 x f32>\n")), 0, "{op}");
         }
+    }
+
+    /// For each line that it stores past the caches one of both tensors, and of nothing that it stores into them.
+    #[test]
+    fn processors_that_gain_by_it_are_asked_for_what_is_read_once() {
+        let sum = "  %result = add %x1, %w1 : tile<4 x 256 x f32>\n";
+        let large = |source: &str| source.replace("64 x 256", "65536 x 256");
+        assert_eq!(prefetches_at("x86-64-v4-tiles", sum), 0, "an output that caches hold");
+        assert_eq!(prefetches_in("x86-64-v4-tiles", &large(&kernel(sum))), 2);
+        assert_eq!(prefetches_in("x86-64-v4-rows", &large(&kernel(sum))), 0);
+    }
+
+    /// The weights that all blocks read are in a cache.
+    #[test]
+    fn what_all_blocks_read_is_not_asked_for() {
+        let product = "  %result = mul %x1, %w1 : tile<4 x 256 x f32>\n";
+        let source = kernel(product).replace("64 x 256", "65536 x 256");
+        let source =
+            source.replace("%w1 = load %vw[%i, %j]", "%0 = constant 0 : index\n  %w1 = load %vw[%0, %0]");
+        assert_eq!(prefetches_in("x86-64-v4-tiles", &source), 1);
     }
 }

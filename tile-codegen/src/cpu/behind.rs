@@ -15,8 +15,8 @@
 //!
 //! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
 //! whose sums stored the row before, had three quarters of the rate it has when one comes after the other. Processors with
-//! room in their first caches ([`super::processor`]) are an exception, where the loop asks for what it reads itself and the
-//! store reads little.
+//! room in their first caches, or much on its way to them ([`super::processor`]), are an exception, where the loop asks for what
+//! it reads itself and the store reads little.
 
 use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};
@@ -43,16 +43,13 @@ const APART: u64 = 2048;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// The most rows that a store may read beside a loop that waits for memory.
-const MOST_STREAMS: usize = 2;
-
 /// A store that the next block does, and the reduction in whose loop it does.
 #[derive(Clone, Copy)]
 pub(super) struct Behind<'a> {
     store: &'a OpData,
     host: &'a OpData,
-    /// Whether the host waits for memory, and asks for what it reads itself.
-    asks_itself: bool,
+    /// How many bytes ahead of itself the host asks, where it waits for memory.
+    asks_ahead: Option<i64>,
     /// The row that the store reads and the host's loop writes, which both blocks have in one place: what is read in a turn of
     /// that loop lies where the turn writes, or further on.
     in_place: Option<Place>,
@@ -114,16 +111,17 @@ pub(super) fn decide<'a>(
     let computes = |host: &&OpData| {
         std::iter::once(*host).chain(fusion.hosted_by(host)).any(|data| fusion.computes_functions(data))
     };
-    let reads = || match loops.as_slice() {
-        [only] => {
-            Some(*only).filter(|_| processor.asks_near && fusion.streams_of(store).len() <= MOST_STREAMS)
+    let reads = || match (loops.as_slice(), processor.prefetching.beside_store) {
+        ([only], Some(beside)) if fusion.streams_of(store).len() <= beside.rows => {
+            Some((*only, beside.ahead))
         }
         _ => None,
     };
-    let computing = loops.iter().copied().rfind(computes);
-    let host = computing.or_else(reads)?;
-    let asks_itself = computing.is_none();
-    Some(Behind { store, host, asks_itself, in_place: place_of_row(fusion, scratch, [host, store]) })
+    let (host, asks_ahead) = match loops.iter().copied().rfind(computes) {
+        Some(computing) => (computing, None),
+        None => reads().map(|(host, ahead)| (host, Some(ahead)))?,
+    };
+    Some(Behind { store, host, asks_ahead, in_place: place_of_row(fusion, scratch, [host, store]) })
 }
 
 /// The place of the row that a host's loop writes and a store reads, if nothing else is ever written there, and each element
@@ -225,10 +223,11 @@ fn row_index<'c>(ir: &Ir<'c>, shape: &[i64]) -> Vec<IntValue<'c>> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// The reduction whose loop reads from memory, stores what the block before left, and asks for what it reads itself.
-    pub(super) fn host_that_asks(&self) -> Option<&'a OpData> {
+    /// The reduction whose loop reads from memory, stores what the block before left, and asks for what it reads itself; and how
+    /// many bytes ahead it does.
+    pub(super) fn host_that_asks(&self) -> Option<(&'a OpData, i64)> {
         let behind = self.previous.as_ref()?.behind;
-        Some(behind.host).filter(|_| behind.asks_itself)
+        Some((behind.host, behind.asks_ahead?))
     }
 
     /// Emits the loops of an op over rows of a shape; where these are the ones for it, they also store the lines that the block
@@ -426,6 +425,7 @@ mod tests {
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(1)), 4096 + 2048 + own);
         assert_eq!(scratch_bytes_at("x86-64-v4-pairs", &scaled(1)), own, "a small first cache");
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(2)), own, "three rows to read");
+        assert_eq!(scratch_bytes_at("x86-64-v4-tiles", &scaled(2)), 4096 + 2048 + own, "much on its way");
     }
 
     /// The row of exponentials is read where it is overwritten; one that takes over the place of a row which is made before

@@ -32,7 +32,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) {
         let ir = self.ir;
         // Of a number that is known LLVM makes what is best.
-        if self.masks && !end.is_const() {
+        if self.processor.masks && !end.is_const() {
             return self.each_lane(lanes, |emitter, lane| {
                 ir.if_then(ir.icmp(IntPredicate::ULT, lane, end), || body(emitter, lane));
             });

@@ -83,12 +83,13 @@ pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact
 }
 
 /// Whether a level makes another code of an instance than those below it: of any with other vectors, and of those whose
-/// products or atomics it has instructions for, or whose rows it brings near.
+/// products or atomics it has instructions for, or which ask for what they read as it pays there.
 pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
     let has_atomics = || instance.walk().into_iter().any(|op| matches!(instance.op(op).op, Op::Atomic(_)));
     let gains_atomics = level.features.contains(&"lse") && has_atomics();
     let brings_near = level.features.contains(&processor::BRINGS_NEAR) && ahead::reduces_rows(instance);
-    level.is_general || gains_atomics || brings_near || product::gain(instance, level)
+    let asks_for_all = level.features.contains(&processor::ASKS_FOR_ALL) && ahead::moves_rows(instance);
+    level.is_general || gains_atomics || brings_near || asks_for_all || product::gain(instance, level)
 }
 
 /// Emits and optimises the module of an instance.
@@ -145,11 +146,8 @@ impl<'a, 'c> Entered<'a, 'c> {
     where
         'a: 'b,
     {
-        let mut emitter = Emitter::new(self.instance, self.plans, buffers, self.arguments, self.sizes, block);
-        emitter.masks = self.processor.masks;
-        emitter.asks_near = self.processor.asks_near;
-        emitter.held_bytes = self.processor.block.bytes();
-        emitter.vector_bytes = self.processor.vector_bytes();
+        let machine = (buffers, self.processor);
+        let mut emitter = Emitter::new(self.instance, self.plans, machine, self.arguments, self.sizes, block);
         emitter.streamed = self.streamed.clone();
         emitter.memories = self.memories.clone();
         emitter.shared = self.shared;
@@ -181,7 +179,7 @@ fn entry(
     let shared = load_shared(ir, &abi, slots);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
-    let piece = pieces::tiles_of_piece(instance).filter(|_| !abi.logs);
+    let piece = pieces::tiles_of_piece(instance, processor).filter(|_| !abi.logs);
     let goes_down = products.go_down() && space.len() >= 2 && !abi.logs;
     let rows_of_band = piece.or_else(|| goes_down.then_some(ALL_ROWS));
     let order = rows_of_band.map(|rows| TileOrder::Grouped(Dim::from(rows)));

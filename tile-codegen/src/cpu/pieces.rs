@@ -4,10 +4,12 @@
 //! own, and each as short as a tile is wide. So the tiles of a range go in **bands**: those that lie next to each other along
 //! the source's rows come one after the other, until they have read a **piece** of each row; then those below, as far as the
 //! source goes. Rows of a piece are too short for the processor to look ahead along them, so each tile asks for its share of
-//! the pieces that the band reads next, and for one piece after the other: memory gives 1 KiB that lies together in less than
-//! half the time of as much in 16 places. In the result, **strips** of two lines are written from row to row.
+//! the pieces that the band reads next, and mostly for one piece after the other: memory gives 1 KiB that lies together in less
+//! than half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), pieces are longer,
+//! and each block asks for what lies below it. In the result, **strips** of a line or two are written from row to row.
 
 use super::LINE_BYTES;
+use super::processor::Processor;
 use super::region::{Emitter, extents};
 use super::transpose::turned_axis;
 use super::views::Window;
@@ -18,28 +20,29 @@ use tile_ir::kernel::OpData;
 /// Bytes of a cache line.
 const LINE: i64 = LINE_BYTES as i64;
 
-/// Bytes that blocks which follow each other read of a row, where tiles are turned: enough that memory opens a page of its own
-/// seldom.
-const PIECE_BYTES: i64 = 1 << 10;
-
-/// Lines of the result's rows that are written one after the other before the next rows' are.
-pub(super) const STRIP_LINES: i64 = 2;
-
 /// Tiles of a piece, where that isn't one after the other in row order: a range of blocks goes through the grid in bands of
 /// so many rows of tiles, column by column. A block that turns its tile reads across the rows that its neighbour reads from,
 /// so those of a band read pieces of the same rows.
-pub(super) fn tiles_of_piece(instance: &Instance) -> Option<i64> {
+pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Option<i64> {
     let ops = &instance.region(instance.body()).ops;
     let turns = ops.iter().any(|&op| turned_axis(instance, instance.op(op)).is_some());
     let store = ops.iter().map(|&op| instance.op(op)).find(|data| data.op.is_store()).filter(|_| turns)?;
     let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
     let rows = *extents(&view.tile).iter().rev().nth(1)?;
     let bytes = view.tensor.elem.known()?.bytes() as i64;
-    Some((PIECE_BYTES / (rows * bytes).max(1)).max(1))
+    Some((processor.prefetching.pieces.bytes / (rows * bytes).max(1)).max(1))
 }
 
-/// The pieces that the band's tiles read next, as many rows further as a tile has columns. Each block of a tile asks for as
-/// many lines as it reads, one after the other along the pieces: so memory gives them fastest.
+/// What the blocks of a tile ask for.
+pub(super) enum Ahead<'c> {
+    /// As many lines as it reads, one after the other along the pieces that the band's tiles read next.
+    Pieces(PiecesAhead<'c>),
+    /// What lies a strip's rows below it.
+    Below,
+}
+
+/// The pieces that the band's tiles read next, as many rows further as a tile has columns, and which lines of them the tile's
+/// blocks ask for.
 pub(super) struct PiecesAhead<'c> {
     /// Where the pieces begin.
     address: PointerValue<'c>,
@@ -54,15 +57,22 @@ pub(super) struct PiecesAhead<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Where the pieces lie that the band's tiles read next, and which lines of them this tile's blocks ask for.
-    pub(super) fn pieces_ahead(
+    /// What the blocks of this tile ask for, where that is known.
+    pub(super) fn ahead_of_turned(
         &self,
         load: &'a OpData,
         to: &Window<'c>,
         axis: usize,
-    ) -> Option<PiecesAhead<'c>> {
+    ) -> Option<Ahead<'c>> {
+        match self.processor.prefetching.pieces.one_by_one {
+            true => self.pieces_ahead(load, to, axis).map(Ahead::Pieces),
+            false => Some(Ahead::Below),
+        }
+    }
+
+    fn pieces_ahead(&self, load: &'a OpData, to: &Window<'c>, axis: usize) -> Option<PiecesAhead<'c>> {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
-        let (next, tiles) = (self.window_ahead(load)?, tiles_of_piece(self.instance)?);
+        let (next, tiles) = (self.window_ahead(load)?, tiles_of_piece(self.instance, self.processor)?);
         let [rows, columns] = [to.shape()[axis], to.shape()[to.shape().len() - 1]];
         let side = self.side(to.dtype(), bytes);
         let [blocks, across] = [rows / side, columns * bytes / LINE];
@@ -103,9 +113,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use tile_ir::target::CpuLevel;
     use tile_ir::{specialize, text, verify};
 
-    fn tiles(rows: usize, dtype: &str, op: &str) -> Option<i64> {
+    fn tiles_at(level: &str, rows: usize, dtype: &str, op: &str) -> Option<i64> {
         let source = format!(
             "kernel @k(%x: tensor<m x n x {dtype}>, %y: mut tensor<n x m x {dtype}>) {{
   %vx = partition %x [64, {rows}] : partition<m x n x {dtype}, [64, {rows}]>
@@ -119,7 +132,12 @@ mod tests {
 "
         );
         let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        tiles_of_piece(&specialize(&kernel, &[]).unwrap())
+        let machine = Machine::cpu(Cpu::Level(CpuLevel::named(level).unwrap())).unwrap();
+        tiles_of_piece(&specialize(&kernel, &[]).unwrap(), &Processor::of(&machine))
+    }
+
+    fn tiles(rows: usize, dtype: &str, op: &str) -> Option<i64> {
+        tiles_at("x86-64-v3", rows, dtype, op)
     }
 
     #[test]
@@ -129,5 +147,6 @@ mod tests {
         assert_eq!(tiles(64, "bf16", turned), Some(8));
         assert_eq!(tiles(512, "f32", turned), Some(1));
         assert_eq!(tiles(64, "f32", "neg %t"), None, "nothing is turned");
+        assert_eq!(tiles_at("x86-64-v4-tiles", 64, "f32", turned), Some(32), "eight");
     }
 }

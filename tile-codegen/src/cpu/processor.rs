@@ -6,11 +6,83 @@
 use super::product::RegisterBlock;
 use crate::emit::Features;
 use crate::llvm::Machine;
-use tile_ir::target::Architecture;
+use tile_ir::target::{Architecture, TILE_FEATURES};
 
 /// The instructions by which those processors are known, beside AVX-512, whose first caches have room for rows to come: 48 KiB
-/// (Sapphire Rapids and later ones, Zen 5).
+/// (Zen 5).
 pub(super) const BRINGS_NEAR: &str = "avxvnni";
+
+/// The instructions by which those are known that gain by asking for everything that comes from memory, as they have more of
+/// it on the way than they ask for themselves, and wait long for it (Sapphire Rapids and later ones).
+pub(super) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
+
+/// How what comes from memory is asked for before it is read. What was measured for each processor is in `docs/decisions.md`,
+/// "The CPU brings the next block's rows near".
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prefetching {
+    /// Which loops over a row ask for a later block's row.
+    pub(super) rows: RowsAhead,
+    /// What a loop does that reads from memory while it stores the row of another block; `None` where no loop does both.
+    pub(super) beside_store: Option<BesideStore>,
+    /// How many bytes ahead of itself a loop asks that reads what is read once and stores past the caches, if it does.
+    pub(super) once: Option<i64>,
+    /// What blocks ask for that turn their tiles.
+    pub(super) pieces: Pieces,
+}
+
+/// Which loops over a row ask for a later block's row, and to which cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowsAhead {
+    /// Each for its share, to the second cache; where some compute functions, these alone.
+    SharesOfFunctions,
+    /// Each for its share, to the second cache.
+    Shares,
+    /// The last one, to the first cache; where some compute functions, these.
+    Last,
+}
+
+/// What a loop does that reads from memory while it stores the row of another block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BesideStore {
+    /// How many bytes ahead of itself it asks: as much as comes while it goes through them.
+    pub(super) ahead: i64,
+    /// The most rows that its store may read.
+    pub(super) rows: usize,
+}
+
+/// What blocks ask for that turn their tiles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pieces {
+    /// Bytes that blocks which follow each other read of a row.
+    pub(super) bytes: i64,
+    /// Lines of the result's rows that are written one after the other before the next rows' are: a strip.
+    pub(super) strip_lines: i64,
+    /// Whether one piece after the other is asked for, rather than by each block what lies below it.
+    pub(super) one_by_one: bool,
+}
+
+impl Prefetching {
+    /// What pays where nothing else is known.
+    const GENERAL: Prefetching = Prefetching {
+        rows: RowsAhead::SharesOfFunctions,
+        beside_store: None,
+        once: None,
+        pieces: Pieces { bytes: 1 << 10, strip_lines: 2, one_by_one: true },
+    };
+
+    const NEAR: Prefetching = Prefetching {
+        rows: RowsAhead::Last,
+        beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2 }),
+        ..Prefetching::GENERAL
+    };
+
+    const FOR_ALL: Prefetching = Prefetching {
+        rows: RowsAhead::Shares,
+        beside_store: Some(BesideStore { ahead: 5 << 9, rows: 3 }),
+        once: Some(5 << 9),
+        pieces: Pieces { bytes: 8 << 10, strip_lines: 1, one_by_one: false },
+    };
+}
 
 /// What emitters of CPU code choose by.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +93,8 @@ pub(super) struct Processor {
     pub(super) masks: bool,
     /// The sums of 32 bits that registers hold in a product.
     pub(super) block: RegisterBlock,
-    /// Whether what the next block reads is brought to the first cache, by loops that store.
-    pub(super) asks_near: bool,
+    /// How what comes from memory is asked for.
+    pub(super) prefetching: Prefetching,
     /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
     /// of them as of all stores.
     pub(super) streaming_fence: Option<&'static str>,
@@ -62,7 +134,11 @@ fn x86_64(machine: &Machine) -> Processor {
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps: 2 },
-        asks_near: machine.has(BRINGS_NEAR) && machine.has("avx512f"),
+        prefetching: match () {
+            () if machine.has(ASKS_FOR_ALL) => Prefetching::FOR_ALL,
+            () if machine.has(BRINGS_NEAR) && machine.has("avx512f") => Prefetching::NEAR,
+            () => Prefetching::GENERAL,
+        },
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }
 }
@@ -83,7 +159,7 @@ fn aarch64() -> Processor {
         ..Features::NONE
     };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4, steps: 1 };
-    Processor { features, masks: false, block, asks_near: false, streaming_fence: None }
+    Processor { features, masks: false, block, prefetching: Prefetching::GENERAL, streaming_fence: None }
 }
 
 #[cfg(test)]

@@ -252,7 +252,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         });
                     }
                     emitter.store_behind(behind);
-                    emitter.prefetch_ahead(&first.shape, row, first_lane, lanes);
+                    emitter.prefetch_ahead((&first.shape, row), (first_lane, lanes), None);
                     Vec::new()
                 });
             });

@@ -7,6 +7,7 @@ use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::gathered::OpenRow;
 use super::held::Arrays;
+use super::processor::Processor;
 use super::product::{Memories, Products, Written};
 use super::streaming::Streamed;
 use super::views::Stream;
@@ -24,6 +25,7 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) fusion: &'a Fusion<'a>,
     pub(super) products: &'a Products<'a>,
     pub(super) buffers: &'a Buffers<'a, 'c>,
+    pub(super) processor: &'a Processor,
     /// Tensor addresses and scalar arguments.
     pub(super) arguments: &'a HashMap<ValueId, Value<'c>>,
     pub(super) sizes: &'a HashMap<String, IntValue<'c>>,
@@ -35,8 +37,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile_ahead: Vec<IntValue<'c>>,
     /// Whether the range of blocks has another one below this one in the grid; `None` where nobody knows.
     pub(super) row_comes: Option<IntValue<'c>>,
-    /// Whether what the next block reads is brought to the first cache, by loops that store.
-    pub(super) asks_near: bool,
     /// What the next block reads, where the next loops may bring it near.
     pub(super) ahead: Option<Ahead<'a, 'c>>,
     /// The block before, where it may leave its store to this one.
@@ -45,14 +45,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) shared: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
-    /// Whether loads and stores of some lanes are instructions, for every width of lane.
-    pub(super) masks: bool,
     /// The outputs that may be stored past the caches, each with whether it is.
     pub(super) streamed: Streamed<'c>,
-    /// Bytes of registers that a loop may carry tiles in.
-    pub(super) held_bytes: i64,
-    /// Bytes of one register.
-    pub(super) vector_bytes: i64,
     /// The tiles that the loops around hold in registers.
     pub(super) held: Arrays<'c>,
     /// Of some tiles the element that the loop reads of them: the only one, or the one that it computed just now.
@@ -75,7 +69,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn new(
         instance: &'a Instance,
         (fusion, products): (&'a Fusion<'a>, &'a Products<'a>),
-        buffers: &'a Buffers<'a, 'c>,
+        (buffers, processor): (&'a Buffers<'a, 'c>, &'a Processor),
         arguments: &'a HashMap<ValueId, Value<'c>>,
         sizes: &'a HashMap<String, IntValue<'c>>,
         block: Vec<IntValue<'c>>,
@@ -87,21 +81,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
             fusion,
             products,
             buffers,
+            processor,
             arguments,
             sizes,
             tile: block.clone(),
             block,
             tile_ahead: Vec::new(),
             row_comes: None,
-            asks_near: false,
             ahead: None,
             previous: None,
             shared: None,
             log: None,
-            masks: false,
             streamed: Streamed::new(),
-            held_bytes: 0,
-            vector_bytes: 0,
             held: Arrays::new(),
             known: HashMap::new(),
             computed: None,
@@ -266,7 +257,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         mut begin: impl FnMut(&mut Self, IntValue<'c>),
     ) {
         self.copy_tiles(initial, params);
-        let held = self.fusion.held(data, self.held_bytes);
+        let held = self.fusion.held(data, self.processor.block.bytes());
         self.hold(&held);
         let (scalars, ir) = (self.scalars_of(initial), self.ir);
         let finals = ir.for_loop(range, &scalars, |i, carried| {

@@ -189,7 +189,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let start = leaves.map_or(lines.first, |leaves| ir.select_int(leaves, lines.rest, lines.first));
         let range = (start, lines.rest, ir.i64(lines.elements));
         ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
-            self.prefetch_ahead(lines.window.shape(), index, first, lines.elements);
+            self.prefetch_ahead((lines.window.shape(), index), (first, lines.elements), lines.streams);
             let at = (ir.i64(0), first);
             let elements = self.line_elements(rows, index, at);
             rows.iter().zip(elements).for_each(|(row, elements)| self.put_line(&row.lines, elements, at));

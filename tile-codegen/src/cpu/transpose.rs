@@ -6,7 +6,7 @@
 
 use super::LINE_BYTES;
 use super::buffer::Buffer;
-use super::pieces::{PiecesAhead, STRIP_LINES};
+use super::pieces::Ahead;
 use super::region::Emitter;
 use super::scratch::element_bytes;
 use super::vectors::vector_type;
@@ -61,7 +61,7 @@ struct Lines<'c> {
     strides: [IntValue<'c>; 2],
     tensors: [ValueId; 2],
     /// What is brought near meanwhile, where that is known.
-    ahead: Option<PiecesAhead<'c>>,
+    ahead: Option<Ahead<'c>>,
     dtype: DType,
     /// Rows of the result that are turned together, each a cache line.
     side: i64,
@@ -73,12 +73,19 @@ impl<'c> Lines<'c> {
         let position = ir.add(ir.mul(row, self.strides[which]), place);
         ir.element(ir.storage_type(self.dtype), self.from[which], position)
     }
+
+    /// Asks for what the block from this row and column of the result on reads, of so many columns.
+    fn ask_for(&self, ir: &Ir<'c>, [row, column]: [IntValue<'c>; 2], columns: i64) {
+        for i in 0..columns {
+            ir.prefetch_for_later(self.address(ir, 0, [ir.add(column, ir.i64(i)), row]));
+        }
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Elements along a side of a block, whose rows are of elements of so many bytes: the largest that registers hold.
     pub(super) fn side(&self, dtype: DType, bytes: i64) -> i64 {
-        largest_side(dtype).min(self.vector_bytes / bytes)
+        largest_side(dtype).min(self.processor.vector_bytes() / bytes)
     }
 
     /// The same of a tile in scratch memory.
@@ -180,7 +187,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let rows = ir.lesser(there[last], wanted[axis]);
                 let columns = ir.lesser(there[across], wanted[last]);
                 let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
-                let ahead = self.pieces_ahead(load, to, axis);
+                let ahead = self.ahead_of_turned(load, to, axis);
                 self.turn_lines((&from, across), (to, axis), [rows, columns], ahead)
             }
             _ => [zero; 2],
@@ -222,7 +229,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (from, across): (&Window<'c>, usize),
         (to, axis): (&Window<'c>, usize),
         [rows, columns]: [IntValue<'c>; 2],
-        ahead: Option<PiecesAhead<'c>>,
+        ahead: Option<Ahead<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
         let (side, line) = (self.side(to.dtype(), bytes), i64::from(LINE_BYTES) / bytes);
@@ -242,13 +249,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
         });
         let zero = ir.i64(0);
-        let strip = ir.i64(STRIP_LINES * line);
+        let strip = ir.i64(self.processor.prefetching.pieces.strip_lines * line);
         ir.hinted_loop((zero, whole_columns, strip), LoopHint::Rolled, &[], |first, _| {
             let end = ir.lesser(ir.add(first, strip), whole_columns);
             ir.hinted_loop((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, &[], |row, _| {
                 ir.hinted_loop((first, end, ir.i64(line)), LoopHint::Rolled, &[], |column, _| {
-                    if let Some(ahead) = &lines.ahead {
-                        self.ask_for_pieces(ahead, (side, lines.strides[0]), (first, end), [row, column]);
+                    match &lines.ahead {
+                        Some(Ahead::Pieces(pieces)) => {
+                            let shape = (side, lines.strides[0]);
+                            self.ask_for_pieces(pieces, shape, (first, end), [row, column]);
+                        }
+                        Some(Ahead::Below) => lines.ask_for(ir, [row, ir.add(column, strip)], line),
+                        None => {}
                     }
                     self.turn_line(&lines, [row, column], streams);
                     Vec::new()
