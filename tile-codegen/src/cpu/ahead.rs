@@ -63,18 +63,25 @@ pub(super) struct Ahead<'a, 'c> {
     windows: Vec<Window<'c>>,
     /// How many bytes beyond these windows' places.
     beyond: i64,
-    /// The loops that ask, in order.
-    asking: Vec<&'a OpData>,
-    /// The number of the loop that is emitted now, if it asks.
-    now: Option<usize>,
+    /// The loops that ask, in order, and for how many shares each.
+    asking: Vec<(&'a OpData, i64)>,
+    /// The shares of the loop that is emitted now, if it asks: from and to.
+    now: Option<[i64; 2]>,
     /// Whether they ask only where they store past the caches.
     only_where_streamed: bool,
 }
 
 impl<'a, 'c> Ahead<'a, 'c> {
+    /// The shares of a loop, if it asks: from and to.
+    fn shares_of(&self, data: &OpData) -> Option<[i64; 2]> {
+        let number = self.asking.iter().position(|(asking, _)| std::ptr::eq(*asking, data))?;
+        let before = self.asking[..number].iter().map(|(_, shares)| shares).sum();
+        Some([before, before + self.asking[number].1])
+    }
+
     /// What a loop itself reads, so many bytes further on.
     fn of_itself(data: &'a OpData, windows: Vec<Window<'c>>, beyond: i64) -> Self {
-        Ahead { windows, beyond, asking: vec![data], now: None, only_where_streamed: false }
+        Ahead { windows, beyond, asking: vec![(data, 1)], now: None, only_where_streamed: false }
     }
 }
 
@@ -85,7 +92,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.ahead = self.rows_ahead(data, region).or_else(|| self.read_once(data, region));
         }
         if let Some(ahead) = &mut self.ahead {
-            ahead.now = ahead.asking.iter().position(|asking| std::ptr::eq(*asking, data));
+            ahead.now = ahead.shares_of(data);
         }
     }
 
@@ -102,17 +109,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let windows: Vec<Window<'c>> = loads.filter_map(|load| self.window_ahead(load)).collect();
         let ops = self.instance.region(region).ops.iter().map(|&op| self.instance.op(op));
         let rest = ops.skip_while(|op| !std::ptr::eq(*op, data));
-        let loops: Vec<&'a OpData> = rest.filter(|op| self.goes_over_rows(op)).collect();
+        let is_left = |op: &OpData| self.left_store().is_some_and(|left| std::ptr::eq(left, op));
+        let loops: Vec<&'a OpData> = rest.filter(|op| self.goes_over_rows(op) && !is_left(op)).collect();
         let computing: Vec<&'a OpData> =
             loops.iter().copied().filter(|op| self.fusion.computes_functions(op)).collect();
         let pays = !windows.is_empty() && loops.len() > 1;
         let rows = |op: &OpData| self.shape(op.operands[usize::from(op.op.is_store())]);
         let last = || loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect();
-        let asking = match self.processor.prefetching.rows {
-            RowsAhead::SharesOfFunctions | RowsAhead::Last if !computing.is_empty() => computing,
-            RowsAhead::SharesOfFunctions | RowsAhead::Shares => loops,
-            RowsAhead::Last => last(),
+        let (asking, of_stores) = match self.processor.prefetching.rows {
+            RowsAhead::Shares { of_stores } => (loops, of_stores),
+            RowsAhead::SharesOfFunctions | RowsAhead::Last if !computing.is_empty() => (computing, 1),
+            RowsAhead::SharesOfFunctions => (loops, 1),
+            RowsAhead::Last => (last(), 1),
         };
+        let shares = |op: &OpData| if op.op.is_store() { of_stores } else { 1 };
+        let asking = asking.into_iter().map(|op| (op, shares(op))).collect();
         pays.then_some(Ahead { windows, beyond: 0, asking, now: None, only_where_streamed: false })
     }
 
@@ -140,7 +151,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Ends the search behind the last loop that asks.
     pub(super) fn looked_ahead(&mut self, data: &'a OpData) {
-        let is_last = |ahead: &Ahead| ahead.asking.last().is_some_and(|last| std::ptr::eq(*last, data));
+        let is_last = |ahead: &Ahead| ahead.asking.last().is_some_and(|(last, _)| std::ptr::eq(*last, data));
         self.ahead = self.ahead.take().filter(|ahead| !is_last(ahead));
     }
 
@@ -174,10 +185,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (first, count): (IntValue<'c>, i64),
         streams: Option<IntValue<'c>>,
     ) {
-        let Some((ahead, number)) = self.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.now?))) else {
+        let Some((ahead, shares)) = self.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.now?))) else {
             return;
         };
-        let ask = || self.ask_for_share((ahead, number), (shape, row), (first, count));
+        let ask = || self.ask_for_shares((ahead, shares), (shape, row), (first, count));
         match streams {
             Some(streams) if ahead.only_where_streamed => self.ir.if_then(streams, ask),
             None if ahead.only_where_streamed => {}
@@ -185,20 +196,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn ask_for_share(
+    fn ask_for_shares(
         &self,
-        (Ahead { windows, beyond, asking, .. }, number): (&Ahead<'a, 'c>, usize),
+        (Ahead { windows, beyond, asking, .. }, [from, to]): (&Ahead<'a, 'c>, [i64; 2]),
         (shape, row): (&[i64], &[IntValue<'c>]),
         (first, count): (IntValue<'c>, i64),
     ) {
         let ir = self.ir;
-        let (number, loops) = (number as i64, asking.len() as i64);
+        let (own, all) = (to - from, asking.iter().map(|(_, shares)| shares).sum::<i64>());
         let is_near = self.processor.prefetching.rows == RowsAhead::Last;
         for window in windows.iter().filter(|window| window.shape() == shape) {
-            let before = ir.i64(number * window.width());
-            let start = ir.udiv(ir.add(first, before), ir.i64(loops));
+            let before = ir.i64(from * window.width());
+            let start = ir.udiv(ir.add(ir.mul(first, ir.i64(own)), before), ir.i64(all));
             let start = self.row_element_anywhere(window, row, start);
-            let bytes = count * window.dtype().bytes() as i64 / loops;
+            let bytes = count * window.dtype().bytes() as i64 * own / all;
             for line in (0..bytes.max(1)).step_by(LINE_BYTES as usize) {
                 let at = ir.bytes_further(start, ir.i64(beyond + line));
                 if is_near { ir.prefetch(at) } else { ir.prefetch_for_later(at) }
@@ -292,7 +303,7 @@ mod tests {
 
     /// For each line that it stores past the caches one of both tensors, and of nothing that it stores into them.
     #[test]
-    fn processors_that_gain_by_it_are_asked_for_what_is_read_once() {
+    fn what_is_read_once_is_asked_for_where_that_pays() {
         let sum = "  %result = add %x1, %w1 : tile<4 x 256 x f32>\n";
         let large = |source: &str| source.replace("64 x 256", "65536 x 256");
         assert_eq!(prefetches_at("x86-64-v4-tiles", sum), 0, "an output that caches hold");

@@ -230,6 +230,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some((behind.host, behind.asks_ahead?))
     }
 
+    /// The store that this block leaves to the next one, if it does.
+    pub(super) fn left_store(&self) -> Option<&'a OpData> {
+        self.previous.as_ref().map(|previous| previous.behind.store)
+    }
+
     /// Emits the loops of an op over rows of a shape; where these are the ones for it, they also store the lines that the block
     /// before left. Mostly all turns have some, and all that the loops read exists: for that case they are emitted without a
     /// question in them. `emit` is told whether all exists.
@@ -425,7 +430,6 @@ mod tests {
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(1)), 4096 + 2048 + own);
         assert_eq!(scratch_bytes_at("x86-64-v4-pairs", &scaled(1)), own, "a small first cache");
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(2)), own, "three rows to read");
-        assert_eq!(scratch_bytes_at("x86-64-v4-tiles", &scaled(2)), 4096 + 2048 + own, "much on its way");
     }
 
     /// The row of exponentials is read where it is overwritten; one that takes over the place of a row which is made before

@@ -35,8 +35,8 @@ pub(super) struct Prefetching {
 pub(super) enum RowsAhead {
     /// Each for its share, to the second cache; where some compute functions, these alone.
     SharesOfFunctions,
-    /// Each for its share, to the second cache.
-    Shares,
+    /// Each for its share, to the second cache: one that stores for so many times as much as one that only reads.
+    Shares { of_stores: i64 },
     /// The last one, to the first cache; where some compute functions, these.
     Last,
 }
@@ -77,8 +77,8 @@ impl Prefetching {
     };
 
     const FOR_ALL: Prefetching = Prefetching {
-        rows: RowsAhead::Shares,
-        beside_store: Some(BesideStore { ahead: 5 << 9, rows: 3 }),
+        rows: RowsAhead::Shares { of_stores: 7 },
+        beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2 }),
         once: Some(5 << 9),
         pieces: Pieces { bytes: 8 << 10, strip_lines: 1, one_by_one: false },
     };
