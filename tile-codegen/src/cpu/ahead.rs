@@ -15,9 +15,9 @@
 //! looks ahead by itself ([`super::pieces`]).
 
 use super::LINE_BYTES;
-use super::fuse::{Fusion, is_reduction_of_rows};
+use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
 use super::processor::RowsAhead;
-use super::region::{Emitter, extents};
+use super::region::{Emitter, tile_bytes};
 use super::views::Window;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
@@ -34,11 +34,8 @@ pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
         return 1;
     }
     let loads = ops.into_iter().filter(|data| data.op.is_load());
-    let tiles = loads.filter_map(|load| instance.ty(load.results[0]).as_tile());
-    let bytes = tiles.map(|tile| {
-        let elements: i64 = extents(&tile.shape).iter().product();
-        elements as u64 * tile.elem.known().map_or(1, |dtype| dtype.bytes() as u64)
-    });
+    let tiles = loads.map(|load| load.results[0]).filter(|&value| is_tile(instance, value));
+    let bytes = tiles.map(|tile| tile_bytes(instance, tile) as u64);
     BYTES_AHEAD.div_ceil(bytes.max().unwrap_or(BYTES_AHEAD)).max(1)
 }
 

@@ -21,9 +21,9 @@
 use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};
 use super::parts::{Covering, RowOf};
-use super::processor::Processor;
+use super::processor::{BesideStore, Processor};
 use super::reduce::lanes_of;
-use super::region::{Emitter, extents};
+use super::region::{Emitter, extents, tile_bytes};
 use super::scratch::{Place, Scratch};
 use super::streaming::{self, Lines, RowLines};
 use crate::emit::Ir;
@@ -111,10 +111,13 @@ pub(super) fn decide<'a>(
     let computes = |host: &&OpData| {
         std::iter::once(*host).chain(fusion.hosted_by(host)).any(|data| fusion.computes_functions(data))
     };
+    let pays = |beside: &BesideStore| {
+        let rows = fusion.streams_of(store);
+        rows.len() <= beside.rows
+            && rows.iter().all(|load| tile_bytes(instance, load.results[0]) <= beside.bytes)
+    };
     let reads = || match (loops.as_slice(), processor.prefetching.beside_store) {
-        ([only], Some(beside)) if fusion.streams_of(store).len() <= beside.rows => {
-            Some((*only, beside.ahead))
-        }
+        ([only], Some(beside)) if pays(&beside) => Some((*only, beside.ahead)),
         _ => None,
     };
     let (host, asks_ahead) = match loops.iter().copied().rfind(computes) {
@@ -430,6 +433,10 @@ mod tests {
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(1)), 4096 + 2048 + own);
         assert_eq!(scratch_bytes_at("x86-64-v4-pairs", &scaled(1)), own, "a small first cache");
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(2)), own, "three rows to read");
+        let wide = |level| scratch_bytes_at(level, &scaled(1).replace("256", "8192"));
+        assert_eq!(scratch_bytes_at("x86-64-v4-tiles", &scaled(1)), 4096 + 2048 + own);
+        assert_eq!(wide("x86-64-v4-tiles"), own, "more than the first cache has room for");
+        assert_eq!(wide("x86-64-v4-rows"), 4096 + 2048 + own);
     }
 
     /// The row of exponentials is read where it is overwritten; one that takes over the place of a row which is made before

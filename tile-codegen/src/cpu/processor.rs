@@ -46,8 +46,9 @@ pub(super) enum RowsAhead {
 pub(super) struct BesideStore {
     /// How many bytes ahead of itself it asks: as much as comes while it goes through them.
     pub(super) ahead: i64,
-    /// The most rows that its store may read.
+    /// The most rows that its store may read, and the most bytes of one.
     pub(super) rows: usize,
+    pub(super) bytes: i64,
 }
 
 /// What blocks ask for that turn their tiles.
@@ -72,13 +73,13 @@ impl Prefetching {
 
     const NEAR: Prefetching = Prefetching {
         rows: RowsAhead::Last,
-        beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2 }),
+        beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2, bytes: i64::MAX }),
         ..Prefetching::GENERAL
     };
 
     const FOR_ALL: Prefetching = Prefetching {
         rows: RowsAhead::Shares { of_stores: 7 },
-        beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2 }),
+        beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2, bytes: 16 << 10 }),
         once: Some(5 << 9),
         pieces: Pieces { bytes: 8 << 10, strip_lines: 1, one_by_one: false },
     };

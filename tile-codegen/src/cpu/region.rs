@@ -413,6 +413,13 @@ fn flat(shape: &[i64]) -> Vec<i64> {
     flat
 }
 
+/// Bytes of a tile in a tensor.
+pub(super) fn tile_bytes(instance: &Instance, tile: ValueId) -> i64 {
+    let tile = instance.ty(tile).as_tile().expect("its callers ask of tiles");
+    let dtype = tile.elem.known().expect("an instance has no dtype parameters");
+    extents(&tile.shape).iter().product::<i64>() * dtype.bytes() as i64
+}
+
 /// The numbers that an instance's tile extents are.
 pub(super) fn extents(dims: &[Dim]) -> Vec<i64> {
     dims.iter().map(|dim| dim.as_const().expect("an instance's tile extents are numbers")).collect()
