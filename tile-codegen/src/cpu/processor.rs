@@ -71,12 +71,15 @@ impl Prefetching {
         pieces: Pieces { bytes: 1 << 10, strip_lines: 2, one_by_one: true },
     };
 
+    /// Where first caches have room for rows to come.
     const NEAR: Prefetching = Prefetching {
         rows: RowsAhead::Last,
         beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2, bytes: i64::MAX }),
         ..Prefetching::GENERAL
     };
 
+    /// Where processors have more on the way than they ask for themselves: rows that the first cache has room for, with the
+    /// next and with weights, are left to the next block.
     const FOR_ALL: Prefetching = Prefetching {
         rows: RowsAhead::Shares { of_stores: 7 },
         beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2, bytes: 16 << 10 }),

@@ -74,10 +74,13 @@ impl<'c> Lines<'c> {
         ir.element(ir.storage_type(self.dtype), self.from[which], position)
     }
 
-    /// Asks for what the block from this row and column of the result on reads, of so many columns.
-    fn ask_for(&self, ir: &Ir<'c>, [row, column]: [IntValue<'c>; 2], columns: i64) {
+    /// Asks for what lies so many rows of the source below the block from this row and column of the result on, which reads
+    /// so many of them. There may be nothing.
+    fn ask_below(&self, ir: &Ir<'c>, below: IntValue<'c>, [row, column]: [IntValue<'c>; 2], columns: i64) {
+        let bytes = ir.mul(ir.mul(below, self.strides[0]), ir.i64(self.dtype.bytes() as i64));
         for i in 0..columns {
-            ir.prefetch_for_later(self.address(ir, 0, [ir.add(column, ir.i64(i)), row]));
+            let own = self.address(ir, 0, [ir.add(column, ir.i64(i)), row]);
+            ir.prefetch_for_later(ir.bytes_further(own, bytes));
         }
     }
 }
@@ -259,7 +262,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                             let shape = (side, lines.strides[0]);
                             self.ask_for_pieces(pieces, shape, (first, end), [row, column]);
                         }
-                        Some(Ahead::Below) => lines.ask_for(ir, [row, ir.add(column, strip)], line),
+                        Some(Ahead::Below) => lines.ask_below(ir, strip, [row, column], line),
                         None => {}
                     }
                     self.turn_line(&lines, [row, column], streams);

@@ -64,7 +64,7 @@ pub struct CpuLevel {
     pub processor: &'static str,
     /// What it has beyond the next level of its architecture, by names that Rust and LLVM share.
     pub features: &'static [&'static str],
-    /// Whether it makes another code of every kernel, rather than of some: those with products, atomics or reductions of rows.
+    /// Whether it makes another code of every kernel, rather than of some: those with products, atomics or rows that are read from memory.
     pub is_general: bool,
     /// Elements of f32 in a vector.
     pub lanes: u64,
@@ -74,10 +74,11 @@ pub struct CpuLevel {
 ///
 /// x86-64: the levels of its System V ABI (processors since 2009, 2013 and 2017), and AVX-512 with what multiplies pairs of
 /// bf16 and of bytes (`BF16` and `VNNI`, since 2020); then those that also have `AVX-VNNI` (since 2023), whose first caches
-/// hold 48 KiB, for kernels that bring rows there; and AMX, whose tiles multiply bf16 and bytes (Sapphire Rapids, since
-/// 2023). AArch64: Advanced SIMD of the first version, which every processor has; what products and atomics gain with
-/// Armv8.2-A's dot products of bytes and Armv8.1-A's atomics (Neoverse N1, Cortex-A76, Apple M1); and with the products of
-/// bf16 and of bytes of mixed signs that Armv8.6-A asks for, and others have (Neoverse V1 and N2, Apple M2). "Arm
+/// hold 48 KiB, for kernels that bring rows there; and AMX, whose tiles multiply bf16 and bytes, on processors that gain by
+/// asking memory for all that rows are read of (Sapphire Rapids, since 2023). AArch64: Advanced SIMD of the first version,
+/// which every processor has; what products and atomics gain with Armv8.2-A's dot products of bytes and Armv8.1-A's atomics
+/// (Neoverse N1, Cortex-A76, Apple M1); and with the products of bf16 and of bytes of mixed signs that Armv8.6-A asks for,
+/// and others have (Neoverse V1 and N2, Apple M2). "Arm
 /// Architecture Reference Manual for A-profile", chapter A2.
 pub const CPU_LEVELS: &[CpuLevel] = &[
     CpuLevel {
