@@ -4,21 +4,24 @@
 //! own, and each as short as a tile is wide. So the tiles of a range go in **bands**: those that lie next to each other along
 //! the source's rows come one after the other, until they have read a **piece** of each row; then those below, as far as the
 //! source goes. Rows of a piece are too short for the processor to look ahead along them, so each tile asks for its share of
-//! the pieces that the band reads next, and mostly for one piece after the other: memory gives 1 KiB that lies together in less
-//! than half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), pieces are longer,
-//! and each block asks for what lies below it. In the result, **strips** of a line or two are written from row to row.
+//! the pieces that the band reads next, and for one piece after the other: memory gives 1 KiB that lies together in less than
+//! half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), a band is as wide as the
+//! source, and each block asks for what the next tile's will read. In the result, **strips** of two lines are written from row to row.
 
-use super::LINE_BYTES;
-use super::processor::Processor;
+use super::processor::{Processor, Turned};
 use super::region::{Emitter, extents};
 use super::transpose::turned_axis;
 use super::views::Window;
+use super::{ALL_ROWS, LINE_BYTES};
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::Instance;
 use tile_ir::kernel::OpData;
 
 /// Bytes of a cache line.
 const LINE: i64 = LINE_BYTES as i64;
+
+/// Lines of the result's rows that are written one after the other before the next rows' are.
+pub(super) const STRIP_LINES: i64 = 2;
 
 /// Tiles of a piece, where that isn't one after the other in row order: a range of blocks goes through the grid in bands of
 /// so many rows of tiles, column by column. A block that turns its tile reads across the rows that its neighbour reads from,
@@ -30,15 +33,18 @@ pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Opti
     let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
     let rows = *extents(&view.tile).iter().rev().nth(1)?;
     let bytes = view.tensor.elem.known()?.bytes() as i64;
-    Some((processor.prefetching.pieces.bytes / (rows * bytes).max(1)).max(1))
+    Some(match processor.prefetching.turned {
+        Turned::InPieces(piece) => (piece / (rows * bytes).max(1)).max(1),
+        Turned::AlongRows => ALL_ROWS,
+    })
 }
 
 /// What the blocks of a tile ask for.
 pub(super) enum Ahead<'c> {
     /// As many lines as it reads, one after the other along the pieces that the band's tiles read next.
     Pieces(PiecesAhead<'c>),
-    /// What lies a strip's rows below it.
-    Below,
+    /// What the same block of the next tile along the source's rows reads.
+    Beside,
 }
 
 /// The pieces that the band's tiles read next, as many rows further as a tile has columns, and which lines of them the tile's
@@ -64,9 +70,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         to: &Window<'c>,
         axis: usize,
     ) -> Option<Ahead<'c>> {
-        match self.processor.prefetching.pieces.one_by_one {
-            true => self.pieces_ahead(load, to, axis).map(Ahead::Pieces),
-            false => Some(Ahead::Below),
+        match self.processor.prefetching.turned {
+            Turned::InPieces(_) => self.pieces_ahead(load, to, axis).map(Ahead::Pieces),
+            Turned::AlongRows => Some(Ahead::Beside),
         }
     }
 
@@ -147,6 +153,6 @@ mod tests {
         assert_eq!(tiles(64, "bf16", turned), Some(8));
         assert_eq!(tiles(512, "f32", turned), Some(1));
         assert_eq!(tiles(64, "f32", "neg %t"), None, "nothing is turned");
-        assert_eq!(tiles_at("x86-64-v4-tiles", 64, "f32", turned), Some(32), "eight");
+        assert_eq!(tiles_at("x86-64-v4-tiles", 64, "f32", turned), Some(ALL_ROWS), "as far as rows go");
     }
 }

@@ -26,8 +26,8 @@ pub(super) struct Prefetching {
     pub(super) beside_store: Option<BesideStore>,
     /// How many bytes ahead of itself a loop asks that reads what is read once and stores past the caches, if it does.
     pub(super) once: Option<i64>,
-    /// What blocks ask for that turn their tiles.
-    pub(super) pieces: Pieces,
+    /// The order of tiles that are turned, and what their blocks ask for.
+    pub(super) turned: Turned,
 }
 
 /// Which loops over a row ask for a later block's row, and to which cache.
@@ -51,15 +51,13 @@ pub(super) struct BesideStore {
     pub(super) bytes: i64,
 }
 
-/// What blocks ask for that turn their tiles.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pieces {
-    /// Bytes that blocks which follow each other read of a row.
-    pub(super) bytes: i64,
-    /// Lines of the result's rows that are written one after the other before the next rows' are: a strip.
-    pub(super) strip_lines: i64,
-    /// Whether one piece after the other is asked for, rather than by each block what lies below it.
-    pub(super) one_by_one: bool,
+/// The order of tiles that are turned, and what their blocks ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turned {
+    /// Bands that read pieces of so many bytes of each row; the pieces that come next, one after the other.
+    InPieces(i64),
+    /// Along the source's rows as far as these go; what the same block of the next tile reads.
+    AlongRows,
 }
 
 impl Prefetching {
@@ -68,7 +66,7 @@ impl Prefetching {
         rows: RowsAhead::SharesOfFunctions,
         beside_store: None,
         once: None,
-        pieces: Pieces { bytes: 1 << 10, strip_lines: 2, one_by_one: true },
+        turned: Turned::InPieces(1 << 10),
     };
 
     /// Where first caches have room for rows to come.
@@ -84,7 +82,7 @@ impl Prefetching {
         rows: RowsAhead::Shares { of_stores: 7 },
         beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2, bytes: 16 << 10 }),
         once: Some(5 << 9),
-        pieces: Pieces { bytes: 8 << 10, strip_lines: 1, one_by_one: false },
+        turned: Turned::AlongRows,
     };
 }
 

@@ -6,7 +6,7 @@
 
 use super::LINE_BYTES;
 use super::buffer::Buffer;
-use super::pieces::Ahead;
+use super::pieces::{Ahead, STRIP_LINES};
 use super::region::Emitter;
 use super::scratch::element_bytes;
 use super::vectors::vector_type;
@@ -74,10 +74,10 @@ impl<'c> Lines<'c> {
         ir.element(ir.storage_type(self.dtype), self.from[which], position)
     }
 
-    /// Asks for what lies so many rows of the source below the block from this row and column of the result on, which reads
-    /// so many of them. There may be nothing.
-    fn ask_below(&self, ir: &Ir<'c>, below: IntValue<'c>, [row, column]: [IntValue<'c>; 2], columns: i64) {
-        let bytes = ir.mul(ir.mul(below, self.strides[0]), ir.i64(self.dtype.bytes() as i64));
+    /// Asks for what lies so many elements further along the source's rows than the block from this row and column of the
+    /// result on, which reads so many rows. There may be nothing.
+    fn ask_beside(&self, ir: &Ir<'c>, further: i64, [row, column]: [IntValue<'c>; 2], columns: i64) {
+        let bytes = ir.i64(further * self.dtype.bytes() as i64);
         for i in 0..columns {
             let own = self.address(ir, 0, [ir.add(column, ir.i64(i)), row]);
             ir.prefetch_for_later(ir.bytes_further(own, bytes));
@@ -252,7 +252,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
         });
         let zero = ir.i64(0);
-        let strip = ir.i64(self.processor.prefetching.pieces.strip_lines * line);
+        let strip = ir.i64(STRIP_LINES * line);
         ir.hinted_loop((zero, whole_columns, strip), LoopHint::Rolled, &[], |first, _| {
             let end = ir.lesser(ir.add(first, strip), whole_columns);
             ir.hinted_loop((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, &[], |row, _| {
@@ -262,7 +262,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                             let shape = (side, lines.strides[0]);
                             self.ask_for_pieces(pieces, shape, (first, end), [row, column]);
                         }
-                        Some(Ahead::Below) => lines.ask_below(ir, strip, [row, column], line),
+                        Some(Ahead::Beside) => lines.ask_beside(ir, to.shape()[axis], [row, column], line),
                         None => {}
                     }
                     self.turn_line(&lines, [row, column], streams);
