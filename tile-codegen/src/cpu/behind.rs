@@ -15,8 +15,8 @@
 //!
 //! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
 //! whose sums stored the row before, had three quarters of the rate it has when one comes after the other. Processors with
-//! room in their first caches, or much on its way to them ([`super::processor`]), are an exception, where the loop asks for what
-//! it reads itself and the store reads little.
+//! room in their first caches, or much on its way to them ([`super::processor`]), are an exception, where the loop asks for
+//! what it reads itself and the store reads little.
 
 use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};

@@ -5,8 +5,9 @@
 //! the source's rows come one after the other, until they have read a **piece** of each row; then those below, as far as the
 //! source goes. Rows of a piece are too short for the processor to look ahead along them, so each tile asks for its share of
 //! the pieces that the band reads next, and for one piece after the other: memory gives 1 KiB that lies together in less than
-//! half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), a band is as wide as the
-//! source, and each block asks for what the next tile's will read. In the result, **strips** of two lines are written from row to row.
+//! half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), a band is as wide as
+//! the source, and each block asks for what the next tile's will read. In the result, **strips** of two lines are written from
+//! row to row.
 
 use super::processor::{Processor, Turned};
 use super::region::{Emitter, extents};
