@@ -10,9 +10,9 @@ use inkwell::llvm_sys::LLVMAtomicOrdering;
 use inkwell::llvm_sys::core::{LLVMBuildFenceSyncScope, LLVMGetSyncScopeID};
 use inkwell::module::Linkage;
 use inkwell::types::{AnyType, BasicMetadataTypeEnum};
-use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use inkwell::values::{FunctionValue, InstructionValue, IntValue, PointerValue};
 use tile_ir::abi::{Argument, KernelAbi};
-use tile_ir::gpu::TENSOR_ALIGNMENT;
+use tile_ir::gpu::{Orders, TENSOR_ALIGNMENT};
 use tile_ir::ops::Scope;
 use tile_ir::tensor_map::{TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES};
 
@@ -69,6 +69,16 @@ enum SharedMemory {
     Static,
 }
 
+/// The fences around a barrier.
+struct Fences {
+    /// The scope at which they order memory.
+    scope: &'static str,
+    /// What metadata `mmra` says of those that order shared memory alone (LLVM's AMDGPU usage guide, "Memory Model
+    /// Relaxation Annotations"). Of two fences side by side that are alike but for it, LLVM 22 keeps the second, whatever
+    /// that one orders; but one that releases and one that acquires aren't alike, and a barrier has one of each.
+    of_shared_memory: [&'static str; 2],
+}
+
 /// How memory is brought into the L2 cache before it is read: instructions of one address, and of an address and a
 /// number of bytes. They are declarations ([`super::declared`]) because LLVM selects its intrinsics for the newer
 /// targets alone.
@@ -90,8 +100,8 @@ pub(super) struct Device {
     barrier_number: Option<u64>,
     /// The intrinsic by which so many threads of a block wait for each other, at a barrier of a number.
     part_barrier: Option<&'static str>,
-    /// The scope at which memory is ordered around the barrier, where the barrier alone doesn't.
-    fence: Option<&'static str>,
+    /// The fences around the barrier, where the barrier alone orders no memory.
+    fences: Option<Fences>,
     shared: SharedMemory,
     /// The inline assembly constraint of a register for a number that differs between threads (i32), and
     /// for one that doesn't (i64).
@@ -134,7 +144,7 @@ pub(super) const NVPTX: Device = Device {
     barrier: "llvm.nvvm.barrier.cta.sync.aligned.all",
     barrier_number: Some(0),
     part_barrier: Some("llvm.nvvm.barrier.cta.sync.aligned.count"),
-    fence: None,
+    fences: None,
     shared: SharedMemory::Dynamic,
     registers: ["r", "l"],
     shuffle: Shuffle::Butterfly("llvm.nvvm.shfl.sync.bfly.i32"),
@@ -181,7 +191,7 @@ pub(super) const CDNA: Device = Device {
     barrier: "llvm.amdgcn.s.barrier",
     barrier_number: None,
     part_barrier: None,
-    fence: Some("workgroup"),
+    fences: Some(Fences { scope: "workgroup", of_shared_memory: ["amdgpu-synchronize-as", "local"] }),
     shared: SharedMemory::Static,
     registers: ["v", "s"],
     shuffle: Shuffle::Cdna,
@@ -349,14 +359,14 @@ impl Device {
         }
     }
 
-    /// Waits until every thread of the block is here and its writes to shared memory are seen by all.
-    pub(super) fn barrier<'c>(&self, ir: &Ir<'c>) {
+    /// Waits until every thread of the block is here, and all see what each has written to the memory that is ordered.
+    pub(super) fn barrier<'c>(&self, ir: &Ir<'c>, orders: Orders) {
         let number: Vec<Value<'c>> =
             self.barrier_number.iter().map(|&n| ir.context.i32_type().const_int(n, false).into()).collect();
-        self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingRelease);
+        self.fence(ir, LLVMAtomicOrdering::LLVMAtomicOrderingRelease, orders);
         let none = ir.intrinsic(self.barrier, &[], &number);
         debug_assert!(none.is_none(), "a barrier has no result");
-        self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire);
+        self.fence(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire, orders);
     }
 
     /// [`Self::barrier`] of the first so many threads of a block, whole warps, on targets that have that.
@@ -476,13 +486,23 @@ impl Device {
         ir.intrinsic(&name, &[row.get_type().into()], &[&[row.into()], words].concat());
     }
 
-    fn order(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering) {
-        let Some(scope) = self.fence else { return };
+    fn fence(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering, orders: Orders) {
+        let Some(Fences { scope, of_shared_memory }) = &self.fences else { return };
         // SAFETY: the context and the positioned builder are alive, and the scope's name is given with its
         // length. inkwell has no fence with a scope.
-        unsafe {
+        let fence = unsafe {
             let id = LLVMGetSyncScopeID(ir.context.raw(), scope.as_ptr().cast(), scope.len());
-            LLVMBuildFenceSyncScope(ir.builder.as_mut_ptr(), ordering, id, c"".as_ptr());
+            InstructionValue::new(LLVMBuildFenceSyncScope(
+                ir.builder.as_mut_ptr(),
+                ordering,
+                id,
+                c"".as_ptr(),
+            ))
+        };
+        if orders == Orders::SharedMemory {
+            let words = of_shared_memory.map(|word| ir.context.metadata_string(word).into());
+            let (kind, node) = (ir.context.get_kind_id("mmra"), ir.context.metadata_node(&words));
+            fence.set_metadata(node, kind).expect("an instruction takes metadata");
         }
     }
 }

@@ -20,11 +20,11 @@ pub(super) fn row_width(mapping: &Mapping<'_>, dtype: DType) -> u64 {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Waits for the threads that hold tiles.
+    /// Waits for the threads that hold tiles, as the op that is emitted needs it.
     pub(super) fn sync(&self) {
         match self.role {
             Role::Consumer => self.dialect.part_barrier(self.ir, self.thread_count()),
-            Role::All | Role::Producer => self.dialect.barrier(self.ir),
+            Role::All | Role::Producer => self.dialect.barrier(self.ir, self.orders),
         }
     }
 

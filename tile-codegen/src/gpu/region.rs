@@ -17,7 +17,7 @@ use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use tile_ir::gpu::{Pipelines, Scheduled};
+use tile_ir::gpu::{Orders, Pipelines, Scheduled};
 use tile_ir::kernel::OpData;
 use tile_ir::ops::UnaryOp;
 use tile_ir::types::TensorType;
@@ -62,6 +62,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     pub(super) depth: u32,
+    /// What memory the barriers of the op that is emitted order.
+    pub(super) orders: Orders,
     sizes: HashMap<String, IntValue<'c>>,
     /// Tensor addresses and scalars.
     scalars: HashMap<ValueId, Value<'c>>,
@@ -119,6 +121,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             fresh: HashSet::new(),
             places,
             depth: 0,
+            orders: Orders::AllMemory,
             sizes,
             scalars: instance.params().iter().copied().zip(entry.arguments).collect(),
             tiles: HashMap::new(),
@@ -271,6 +274,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if let Some(places) = self.places {
             places.at(self.ir, data.loc);
         }
+        let around = std::mem::replace(&mut self.orders, self.scheduled.orders(op));
         if self.role != Role::Producer && self.scheduled.waits_before(op) {
             self.sync();
         }
@@ -327,6 +331,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if holds_products {
             self.leave_stage(op);
         }
+        self.orders = around;
     }
 
     fn iota(&mut self, data: &OpData, axis: usize) {

@@ -10,6 +10,7 @@ use super::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::values::{IntValue, PointerValue};
+use tile_ir::gpu::Orders;
 use tile_ir::gpu::pipeline::{PAIR, WARPGROUP};
 
 /// What the threads that a program is for do.
@@ -92,7 +93,7 @@ impl<'c> Emitter<'_, 'c> {
         });
         match self.pair {
             Some(_) => pairs::meet(ir),
-            None => self.dialect.barrier(ir),
+            None => self.dialect.barrier(ir, Orders::SharedMemory),
         }
     }
 

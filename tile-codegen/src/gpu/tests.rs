@@ -282,3 +282,47 @@ fn rows_of_the_next_turn_are_not_waited_for() {
         assert_eq!(loads, 2 * 8, "{target}:\n{text}");
     }
 }
+
+/// Whether a barrier stands behind a wait for loads, with nothing between that writes what was loaded to shared memory.
+fn waits_for_loads_at_a_barrier(text: &str) -> bool {
+    let mut waited = false;
+    text.lines().map(str::trim).any(|line| {
+        if line.contains("vmcnt(") || line.starts_with("s_wait_loadcnt") || line.starts_with("s_wait_idle") {
+            waited = true;
+        } else if line.starts_with("ds_write") || line.starts_with("ds_store") {
+            waited = false;
+        }
+        waited && (line == "s_barrier" || line.starts_with("s_barrier_signal"))
+    })
+}
+
+const INVALIDATES: [&str; 3] = ["buffer_gl0_inv", "global_inv", "buffer_inv"];
+
+/// The next turn's tiles are under way while a turn multiplies: barriers order what threads exchange through shared memory.
+#[test]
+fn barriers_wait_for_no_loads() {
+    for target in ["gfx1100", "gfx1201"] {
+        let text = code(&matmul("bf16"), &SQUARE, target);
+        assert!(text.contains("s_barrier") && !waits_for_loads_at_a_barrier(&text), "{target}:\n{text}");
+        assert!(!INVALIDATES.iter().any(|it| text.contains(it)), "{target}:\n{text}");
+    }
+}
+
+/// The sums begin with a tile that is stored in the end. Threads that load and threads that store an element may differ, so
+/// what stands between orders the tensor. Where the tile is added in the end, the loop stands before both.
+#[test]
+fn barriers_between_a_load_and_a_store_of_a_tensor_wait_for_it() {
+    let load = "  %old = load_masked %vc pad %z : tile<BM x BN x f32>\n";
+    let at_first =
+        matmul("bf16").replace("  %1 = constant 0 : index\n", &format!("{load}  %1 = constant 0 : index\n"));
+    let at_first = at_first.replace("(%acc = %zero)", "(%acc = %old)");
+    let at_last = matmul("bf16").replace(
+        "  store_masked %vc, %sum\n",
+        &format!("{load}  %all = add %old, %sum : tile<BM x BN x f32>\n  store_masked %vc, %all\n"),
+    );
+    for target in ["gfx1100", "gfx1201"] {
+        let [at_first, at_last] = [&at_first, &at_last].map(|source| code(source, &SQUARE, target));
+        assert!(INVALIDATES.iter().any(|it| at_first.contains(it)), "{target}:\n{at_first}");
+        assert!(!INVALIDATES.iter().any(|it| at_last.contains(it)), "{target}:\n{at_last}");
+    }
+}

@@ -6,7 +6,7 @@
 use super::block::{Block, State};
 use super::fault::Problem;
 use super::instruction::{Call, Then};
-use super::order::{Joined, Ordering, Scope, Snapshot};
+use super::order::{Joined, Of, Ordering, Scope, Snapshot};
 use std::collections::BTreeMap;
 
 /// What an instruction asks of a barrier.
@@ -52,7 +52,7 @@ pub(super) struct Barriers {
 pub(super) type Reduction = fn(&[Call<'_>]);
 
 /// The order of memory that a barrier itself gives.
-const FULL: Ordering = Ordering { acquires: true, releases: true, scope: Scope::Block };
+const FULL: Ordering = Ordering { acquires: true, releases: true, scope: Scope::Block, of: Of::All };
 
 impl Block<'_> {
     /// The calling thread comes to a barrier.

@@ -8,7 +8,7 @@ use super::cells::Cells;
 use super::counters::Recorder;
 use super::fault::{Memory, Problem};
 use super::flight::Flight;
-use super::order::{Clock, Ordering, Snapshot};
+use super::order::{Clock, Of, Ordering, Snapshot};
 use super::shadow::{Access, Cell};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -160,7 +160,7 @@ impl Global {
             return if access.writes { Err(Problem::WritesInput { argument }) } else { Ok(()) };
         }
         for offset in range {
-            let noted = region.cells.at(offset).note(access, clock, false);
+            let noted = region.cells.at(offset).note(access, clock, Of::All);
             noted.map_err(|conflict| {
                 let memory = Memory::Tensor(region.name.clone());
                 Problem::of_conflict(conflict, memory, offset, access.writes, (flights, clock.block()))

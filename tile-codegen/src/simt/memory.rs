@@ -5,7 +5,7 @@ use super::block::Block;
 use super::counters::Site;
 use super::fault::{Memory, Problem};
 use super::instruction::Call;
-use super::order::{Ordering, Scope};
+use super::order::{Of, Ordering, Scope};
 use super::shadow::{Access, Cell};
 use super::stack;
 use std::ops::Range;
@@ -201,7 +201,7 @@ impl Block<'_> {
         let range = self.shared_range(thread, address, bytes)?;
         let (clock, flights) = (&self.threads[thread as usize].clock, &self.flights);
         for place in range {
-            self.shared.at(place).note(access, clock, true).map_err(|conflict| {
+            self.shared.at(place).note(access, clock, Of::Shared).map_err(|conflict| {
                 let offset = place % self.memory.bytes;
                 Problem::of_conflict(
                     conflict,
@@ -342,7 +342,7 @@ impl Block<'_> {
     ) -> Result<Vec<u8>, Problem> {
         let AtomicGroup { address, bytes, element, scope } = group;
         self.check(call, address, [bytes, bytes], ([reads, true], Some(scope)))?;
-        let relaxed = Ordering { acquires: false, releases: false, scope };
+        let relaxed = Ordering { acquires: false, releases: false, scope, of: Of::All };
         for address in (address..address + bytes as u64).step_by(element) {
             let clock = &mut self.threads[call.thread as usize].clock;
             self.global.synchronize(address, [reads, true], relaxed, clock);

@@ -5,6 +5,9 @@
 //! that one's accesses come before its own next access. What nobody handed on is unordered, whatever the order was
 //! in this run.
 //!
+//! Fences may order shared memory alone. So a thread may know of accesses to shared memory of which, were they accesses to
+//! tensors, it wouldn't know.
+//!
 //! Knows numbers of blocks and threads; nothing of memory or instructions.
 
 use std::collections::BTreeMap;
@@ -46,12 +49,22 @@ pub(super) enum Scope {
     System,
 }
 
+/// Which accesses an order is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Of {
+    /// Those to shared memory.
+    Shared,
+    /// All.
+    All,
+}
+
 /// What an atomic access or a fence does to the order of other accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ordering {
     pub(super) acquires: bool,
     pub(super) releases: bool,
     pub(super) scope: Scope,
+    pub(super) of: Of,
 }
 
 /// The blocks of a cluster, which begins at a multiple of so many, and the threads of each.
@@ -146,18 +159,58 @@ impl Known {
     }
 }
 
+/// What a thread knows.
+#[derive(Clone, Debug)]
+struct Knowledge {
+    /// Of all accesses.
+    all: Rc<Known>,
+    /// Of those to shared memory, where that is more.
+    shared: Option<Rc<Known>>,
+}
+
+impl Knowledge {
+    fn of(&self, of: Of) -> &Rc<Known> {
+        match of {
+            Of::Shared => self.shared.as_ref().unwrap_or(&self.all),
+            Of::All => &self.all,
+        }
+    }
+
+    /// Changes what is known of some accesses.
+    fn change(&mut self, of: Of, mut change: impl FnMut(Of, &mut Rc<Known>)) {
+        let all = &self.all;
+        match of {
+            Of::Shared => change(Of::Shared, self.shared.get_or_insert_with(|| all.clone())),
+            Of::All => {
+                self.shared.iter_mut().for_each(|shared| change(Of::Shared, shared));
+                change(Of::All, &mut self.all);
+            }
+        }
+    }
+}
+
 /// What a thread hands on at a moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     moment: Moment,
     shape: Shape,
-    base: Rc<Known>,
+    base: Knowledge,
     pub(super) scope: Scope,
+    of: Of,
 }
 
 /// What several threads of a cluster handed on.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
+    /// Of all accesses; `None` where nobody handed that on.
+    all: Option<Part>,
+    /// Of those to shared memory, where that is more.
+    shared: Option<Part>,
+}
+
+/// What several threads know of some accesses.
+#[derive(Clone, Debug)]
+struct Part {
     known: Rc<Known>,
     /// Knowledge that is part of it.
     covers: Rc<Known>,
@@ -166,17 +219,40 @@ pub(super) struct Joined {
 impl Joined {
     /// What threads of one cluster handed on; `None` if nobody did.
     pub(super) fn of(snapshots: &[Snapshot]) -> Option<Joined> {
-        let covers = snapshots.first()?.base.clone();
+        let has_more = |snapshot: &Snapshot| snapshot.of == Of::Shared || snapshot.base.shared.is_some();
+        let more = snapshots.iter().any(has_more);
+        let joined = Joined {
+            all: Part::of(snapshots, Of::All),
+            shared: more.then(|| Part::of(snapshots, Of::Shared)).flatten(),
+        };
+        (joined.all.is_some() || joined.shared.is_some()).then_some(joined)
+    }
+}
+
+impl Part {
+    /// What those hand on whose order is of these accesses.
+    fn of(snapshots: &[Snapshot], of: Of) -> Option<Part> {
+        let mut snapshots = snapshots.iter().filter(|snapshot| snapshot.of >= of).peekable();
+        let covers = snapshots.peek()?.base.of(of).clone();
         let mut known = Known::clone(&covers);
         let mut last = &covers;
         for snapshot in snapshots {
-            if !Rc::ptr_eq(&snapshot.base, &covers) && !Rc::ptr_eq(&snapshot.base, last) {
-                known.merge(&snapshot.base);
-                last = &snapshot.base;
+            let base = snapshot.base.of(of);
+            if !Rc::ptr_eq(base, &covers) && !Rc::ptr_eq(base, last) {
+                known.merge(base);
+                last = base;
             }
             known.own.note(snapshot.moment, snapshot.shape);
         }
-        Some(Joined { known: Rc::new(known), covers })
+        Some(Part { known: Rc::new(known), covers })
+    }
+
+    fn add_to(&self, known: &mut Rc<Known>) {
+        if Rc::ptr_eq(known, &self.covers) {
+            *known = self.known.clone();
+        } else if !Rc::ptr_eq(known, &self.known) {
+            Rc::make_mut(known).merge(&self.known);
+        }
     }
 }
 
@@ -195,7 +271,7 @@ impl Ended {
 pub(super) struct Clock {
     moment: Moment,
     shape: Shape,
-    base: Rc<Known>,
+    base: Knowledge,
     /// What a release fence handed to later atomic writes.
     fenced: Option<Snapshot>,
     /// What atomic reads and barriers brought, for an acquire fence to make use of.
@@ -209,6 +285,16 @@ enum Brought {
     Many(Joined, Scope),
 }
 
+impl Brought {
+    fn of(&self) -> Of {
+        let is_of_all = match self {
+            Brought::One(snapshot) => snapshot.of == Of::All,
+            Brought::Many(joined, _) => joined.all.is_some(),
+        };
+        if is_of_all { Of::All } else { Of::Shared }
+    }
+}
+
 impl Clock {
     /// The clocks of a block's threads, which know nothing.
     #[cfg(test)]
@@ -220,7 +306,7 @@ impl Clock {
     pub(super) fn of_cluster(first: u32, shape: Shape) -> Vec<Clock> {
         let all = shape.blocks * shape.threads;
         let own = Times { threads: vec![0; all as usize], agents: Vec::new() };
-        let base = Rc::new(Known { own, ..Known::default() });
+        let base = Knowledge { all: Rc::new(Known { own, ..Known::default() }), shared: None };
         let clock = |number: u32| {
             let (block, thread) = (first + number / shape.threads, number % shape.threads);
             let moment = Moment { block, thread, time: NonZeroU32::MIN };
@@ -243,19 +329,25 @@ impl Clock {
         self.moment
     }
 
-    /// Whether what was done at a moment comes before what this thread does now.
+    /// Whether what was done at a moment comes before what this thread does now, whatever it was done to.
     pub(super) fn knows(&self, moment: Moment) -> bool {
+        self.knows_of(moment, Of::All)
+    }
+
+    /// The same of an access.
+    pub(super) fn knows_of(&self, moment: Moment, of: Of) -> bool {
+        let base = self.base.of(of);
         if self.is_near(moment) {
-            self.is_own(moment) || self.base.own.knows(moment, self.shape)
+            self.is_own(moment) || base.own.knows(moment, self.shape)
         } else {
-            let known = self.base.foreign.get(&self.shape.cluster(moment.block));
+            let known = base.foreign.get(&self.shape.cluster(moment.block));
             known.is_some_and(|times| times.knows(moment, self.shape))
         }
     }
 
     /// Whether a write at a moment was made visible to the asynchronous proxy before now.
     pub(super) fn proxied(&self, moment: Moment) -> bool {
-        !self.is_near(moment) || self.base.proxied.knows(moment, self.shape)
+        !self.is_near(moment) || self.base.all.proxied.knows(moment, self.shape)
     }
 
     /// Later accesses get a time of their own; gives that of the earlier ones.
@@ -267,55 +359,74 @@ impl Clock {
 
     /// Hands on everything that the thread did and knows.
     pub(super) fn release(&mut self, scope: Scope) -> Snapshot {
-        Snapshot { moment: self.tick(), shape: self.shape, base: self.base.clone(), scope }
+        self.release_of(scope, Of::All)
     }
 
-    /// What was handed on comes before what this thread does from now on.
-    pub(super) fn acquire(&mut self, snapshot: &Snapshot) {
+    /// Hands on what it did and knows of some accesses.
+    fn release_of(&mut self, scope: Scope, of: Of) -> Snapshot {
+        Snapshot { moment: self.tick(), shape: self.shape, base: self.base.clone(), scope, of }
+    }
+
+    /// What was handed on of some accesses comes before what this thread does from now on.
+    fn acquire(&mut self, snapshot: &Snapshot, of: Of) {
         let (is_near, shape) = (self.is_near(snapshot.moment), self.shape);
         let own = shape.cluster(self.moment.block);
-        let known = Rc::make_mut(&mut self.base);
-        if is_near {
-            known.merge(&snapshot.base);
-            known.own.note(snapshot.moment, shape);
-        } else {
-            let mut times = snapshot.base.own.clone();
+        let of = of.min(snapshot.of);
+        if snapshot.base.shared.is_some() {
+            self.base.change(Of::Shared, |_, _| {});
+        }
+        self.base.change(of, |of, known| {
+            let (known, base) = (Rc::make_mut(known), snapshot.base.of(of));
+            if is_near {
+                known.merge(base);
+                known.own.note(snapshot.moment, shape);
+                return;
+            }
+            let mut times = base.own.clone();
             times.note(snapshot.moment, shape);
             known.merge_foreign(shape.cluster(snapshot.moment.block), &Rc::new(times));
-            for (&cluster, times) in snapshot.base.foreign.iter().filter(|(cluster, _)| **cluster != own) {
+            for (&cluster, times) in base.foreign.iter().filter(|(cluster, _)| **cluster != own) {
                 known.merge_foreign(cluster, times);
             }
-        }
+        });
     }
 
     /// What was done at a moment of this cluster comes before what this thread does from now on.
     pub(super) fn learn(&mut self, moment: Moment) {
         if !self.knows(moment) {
-            Rc::make_mut(&mut self.base).own.note(moment, self.shape);
+            let shape = self.shape;
+            self.base.change(Of::All, |_, known| Rc::make_mut(known).own.note(moment, shape));
         }
     }
 
     /// The asynchronous operations of this cluster that the thread knows to have ended.
     pub(super) fn ended(&self) -> Ended {
-        Ended(self.base.own.agents.clone())
+        Ended(self.base.all.own.agents.clone())
     }
 
     /// They ended before what this thread does from now on.
     pub(super) fn learn_ended(&mut self, ended: &Ended) {
-        let known = &self.base.own.agents;
+        let known = &self.base.all.own.agents;
         let is_known =
             |(i, &time): (usize, &u32)| known.get(i).is_some_and(|&known| known >= time) || time == 0;
         if !ended.0.iter().enumerate().all(is_known) {
-            maximum(&mut Rc::make_mut(&mut self.base).own.agents, &ended.0);
+            self.base.change(Of::All, |_, known| maximum(&mut Rc::make_mut(known).own.agents, &ended.0));
         }
     }
 
     /// The same of what several threads of this cluster handed on.
     pub(super) fn absorb(&mut self, joined: &Joined) {
-        if Rc::ptr_eq(&self.base, &joined.covers) {
-            self.base = joined.known.clone();
-        } else if !Rc::ptr_eq(&self.base, &joined.known) {
-            Rc::make_mut(&mut self.base).merge(&joined.known);
+        self.absorb_of(joined, Of::All);
+    }
+
+    fn absorb_of(&mut self, joined: &Joined, of: Of) {
+        if let Some(part) = joined.shared.as_ref().or(joined.all.as_ref().filter(|_| of == Of::Shared)) {
+            self.base.change(Of::Shared, |_, known| part.add_to(known));
+        } else if let (Some(part), Some(shared)) = (&joined.all, &mut self.base.shared) {
+            part.add_to(shared);
+        }
+        if let Some(part) = joined.all.as_ref().filter(|_| of == Of::All) {
+            part.add_to(&mut self.base.all);
         }
     }
 
@@ -323,17 +434,22 @@ impl Clock {
     pub(super) fn fence(&mut self, order: Ordering) {
         if order.acquires {
             for (brought, scope) in std::mem::take(&mut self.pending) {
-                match brought {
-                    _ if !self.reaches(&brought, scope.min(order.scope)) => {
-                        self.pending.push((brought, scope))
-                    }
-                    Brought::One(snapshot) => self.acquire(&snapshot),
-                    Brought::Many(joined, _) => self.absorb(&joined),
+                if !self.reaches(&brought, scope.min(order.scope)) {
+                    self.pending.push((brought, scope));
+                    continue;
+                }
+                match &brought {
+                    Brought::One(snapshot) => self.acquire(snapshot, order.of),
+                    Brought::Many(joined, _) => self.absorb_of(joined, order.of),
+                }
+                // A later fence may order more of it.
+                if brought.of() > order.of {
+                    self.pending.push((brought, scope));
                 }
             }
         }
         if order.releases {
-            self.fenced = Some(self.release(order.scope));
+            self.fenced = Some(self.release_of(order.scope, order.of));
         }
     }
 
@@ -357,7 +473,7 @@ impl Clock {
     /// What an atomic write of this order hands on: everything so far, or what the last release fence did.
     pub(super) fn published(&mut self, order: Ordering) -> Option<Snapshot> {
         if order.releases {
-            return Some(self.release(order.scope));
+            return Some(self.release_of(order.scope, order.of));
         }
         let fenced = self.fenced.clone()?;
         Some(Snapshot { scope: fenced.scope.min(order.scope), ..fenced })
@@ -370,7 +486,7 @@ impl Clock {
             return;
         }
         if order.acquires {
-            self.acquire(snapshot);
+            self.acquire(snapshot, order.of);
         } else {
             self.pending.push((Brought::One(snapshot.clone()), scope));
         }
@@ -388,11 +504,13 @@ impl Clock {
 
     /// Everything that comes before now is visible to the asynchronous proxy.
     pub(super) fn fence_proxy(&mut self) {
-        let before = self.tick();
-        let known = Rc::make_mut(&mut self.base);
-        let mut times = known.own.clone();
-        times.note(before, self.shape);
-        Rc::make_mut(&mut known.proxied).merge(&times);
+        let (before, shape) = (self.tick(), self.shape);
+        self.base.change(Of::All, |_, known| {
+            let known = Rc::make_mut(known);
+            let mut times = known.own.clone();
+            times.note(before, shape);
+            Rc::make_mut(&mut known.proxied).merge(&times);
+        });
     }
 
     /// The block of the thread.

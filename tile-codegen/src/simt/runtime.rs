@@ -2,7 +2,7 @@
 
 use super::block::{self, current};
 use super::memory::{AccessKind, Space, Touch};
-use super::order::{Ordering, Scope};
+use super::order::{Of, Ordering, Scope};
 
 /// Judges an access: its address, its kind, its number.
 pub(super) const ACCESS: &str = "tile_simt_access";
@@ -25,20 +25,22 @@ pub(super) fn functions() -> [(&'static str, usize); 4] {
 
 const SCOPES: [Scope; 6] =
     [Scope::Thread, Scope::Warp, Scope::Block, Scope::Cluster, Scope::Device, Scope::System];
+const ORDERED: [Of; 2] = [Of::All, Of::Shared];
 const SPACES: [Space; 3] = [Space::Global, Space::Shared, Space::Generic];
 
 fn position<T: PartialEq>(list: &[T], item: &T) -> u64 {
     list.iter().position(|other| other == item).expect("the list is complete") as u64
 }
 
-/// An order as a word of five bits.
+/// An order as a word of six bits.
 pub(super) fn pack_order(order: Ordering) -> u64 {
-    position(&SCOPES, &order.scope) << 2 | u64::from(order.releases) << 1 | u64::from(order.acquires)
+    let flags = u64::from(order.releases) << 1 | u64::from(order.acquires);
+    position(&SCOPES, &order.scope) << 3 | position(&ORDERED, &order.of) << 2 | flags
 }
 
 fn unpack_order(word: u64) -> Ordering {
-    let scope = SCOPES[(word >> 2 & 7) as usize];
-    Ordering { acquires: word & 1 == 1, releases: word >> 1 & 1 == 1, scope }
+    let (scope, of) = (SCOPES[(word >> 3 & 7) as usize], ORDERED[(word >> 2 & 1) as usize]);
+    Ordering { acquires: word & 1 == 1, releases: word >> 1 & 1 == 1, scope, of }
 }
 
 /// An access but for its address, as one word that instrumentation writes into the code.
@@ -83,7 +85,12 @@ mod tests {
     fn words_hold_what_was_packed() {
         for bits in 0..256usize {
             let flag = |i: usize| bits >> i & 1 == 1;
-            let order = Ordering { acquires: flag(0), releases: flag(1), scope: SCOPES[bits % 6] };
+            let order = Ordering {
+                acquires: flag(0),
+                releases: flag(1),
+                scope: SCOPES[bits % 6],
+                of: ORDERED[bits % 2],
+            };
             let kind = AccessKind {
                 bytes: 1 << (bits % 5),
                 alignment: 1 << (bits % 8),

@@ -7,7 +7,7 @@
 //! Knows moments; nothing of code or schedules.
 
 use super::fault::Earlier;
-use super::order::{Clock, Moment, Scope};
+use super::order::{Clock, Moment, Of, Scope};
 use tile_ir::Loc;
 
 /// One access of some bytes. A read-modify-write both reads and writes.
@@ -39,8 +39,8 @@ impl Entry {
     }
 
     /// Whether whatever conflicts with an earlier access conflicts with this one too.
-    fn stands_for(&self, earlier: &Entry, clock: &Clock) -> bool {
-        clock.knows(earlier.moment) && (self.writes || !earlier.writes) && self.scope <= earlier.scope
+    fn stands_for(&self, earlier: &Entry, (clock, of): (&Clock, Of)) -> bool {
+        clock.knows_of(earlier.moment, of) && (self.writes || !earlier.writes) && self.scope <= earlier.scope
     }
 }
 
@@ -62,21 +62,21 @@ impl Entries {
     }
 
     /// Adds an access; those that it stands for needn't be remembered.
-    fn add(&mut self, entry: Entry, clock: &Clock) {
+    fn add(&mut self, entry: Entry, knows: (&Clock, Of)) {
         let Some(first) = self.first.as_mut().filter(|_| !self.more.is_empty()) else {
             match self.first.replace(entry) {
-                Some(first) if !entry.stands_for(&first, clock) => self.more.push(first),
+                Some(first) if !entry.stands_for(&first, knows) => self.more.push(first),
                 _ => {}
             }
             return;
         };
-        if entry.stands_for(first, clock) {
-            self.more.retain(|other| !entry.stands_for(other, clock));
+        if entry.stands_for(first, knows) {
+            self.more.retain(|other| !entry.stands_for(other, knows));
             *first = entry;
             return;
         }
         let mut own = self.more.iter_mut().filter(|other| other.is_of_thread(entry.moment));
-        match own.find(|other| entry.stands_for(other, clock)) {
+        match own.find(|other| entry.stands_for(other, knows)) {
             Some(other) => *other = entry,
             None => self.more.push(entry),
         }
@@ -128,21 +128,21 @@ fn earlier(entry: &Entry, wrote: bool, block: u32) -> Earlier {
 }
 
 impl Cell {
-    /// Notes an access by the thread of the clock; `checked`: a read of what nobody wrote is wrong.
+    /// Notes an access to this memory by the thread of the clock. A read of shared memory that nobody wrote is wrong.
     ///
     /// # Errors
     /// What it conflicts with.
-    pub(super) fn note(&mut self, access: Access, clock: &Clock, checked: bool) -> Result<(), Conflict> {
+    pub(super) fn note(&mut self, access: Access, clock: &Clock, of: Of) -> Result<(), Conflict> {
         if self.flights.writer != 0 {
             return Err(Conflict::Flight { number: self.flights.writer, writer: true });
         }
         if access.writes && self.flights.readers != 0 {
             return Err(Conflict::Flight { number: self.flights.reader, writer: false });
         }
-        if let Some((entry, wrote)) = self.conflict(access, clock) {
+        if let Some((entry, wrote)) = self.conflict(access, (clock, of)) {
             return Err(Conflict::Race(earlier(&entry, wrote, access.moment.block)));
         }
-        if checked && access.reads && !self.written {
+        if of == Of::Shared && access.reads && !self.written {
             return Err(Conflict::Unwritten);
         }
         if access.begins && !access.writes {
@@ -155,14 +155,14 @@ impl Cell {
             (self.writer, self.generic) = (Some(entry), true);
             self.others.clear();
         } else {
-            self.others.add(entry, clock);
+            self.others.add(entry, (clock, of));
         }
         Ok(())
     }
 
     /// The earlier access that this one conflicts with, and whether it wrote.
-    fn conflict(&self, access: Access, clock: &Clock) -> Option<(Entry, bool)> {
-        let unordered = |entry: &&Entry| !clock.knows(entry.moment);
+    fn conflict(&self, access: Access, (clock, of): (&Clock, Of)) -> Option<(Entry, bool)> {
+        let unordered = |entry: &&Entry| !clock.knows_of(entry.moment, of);
         if let Some(writer) = self.writer.as_ref().filter(unordered) {
             return Some((*writer, true));
         }
@@ -192,7 +192,7 @@ impl Cell {
     /// An asynchronous operation has read, at a moment.
     pub(super) fn end_read(&mut self, moment: Moment, place: Loc, clock: &Clock) {
         self.flights.readers = self.flights.readers.saturating_sub(1);
-        self.others.add(Entry { moment, place, writes: false, scope: None }, clock);
+        self.others.add(Entry { moment, place, writes: false, scope: None }, (clock, Of::All));
     }
 
     /// An asynchronous operation has written, at a moment; `generic`: through the generic proxy.
@@ -247,7 +247,7 @@ mod tests {
             let clock = &self.clocks[thread];
             let access =
                 Access { moment: clock.moment(), reads, writes, atomic, begins: false, place: Loc::UNKNOWN };
-            self.cell.note(access, clock, false).err()
+            self.cell.note(access, clock, Of::All).err()
         }
 
         fn plain(&mut self, thread: usize, kind: [bool; 2]) -> Option<Conflict> {
@@ -349,7 +349,7 @@ mod tests {
             let (reads, writes) = (true, true);
             let access =
                 Access { moment: clock.moment(), reads, writes, atomic, begins: false, place: Loc::UNKNOWN };
-            cell.note(access, clock, false).is_ok()
+            cell.note(access, clock, Of::All).is_ok()
         };
         assert!(note(0, Scope::Device) && note(1, Scope::Device));
         assert!(!note(2, Scope::Block));

@@ -18,6 +18,7 @@ mod followers;
 mod layouts;
 mod masks;
 mod movement;
+mod orders;
 mod parts;
 mod persistent;
 pub mod pipeline;
@@ -41,6 +42,7 @@ pub(crate) use access::reach;
 pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
 pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use movement::{Coverage, Movement, Part};
+pub use orders::Orders;
 pub use pipeline::{Pipeline, Pipelines, pair_axis};
 pub use print::print;
 pub use products::Product;
@@ -260,6 +262,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     };
     let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
     let barriers = Barriers::of(&parts, &scratch);
+    let ordering_tensors = orders::ordering_tensors(&laid_out.instance);
     let remarks = remarks::remarks(&laid_out, target, &copies, &obstacles);
     let scheduled = Scheduled {
         laid_out,
@@ -272,6 +275,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         order_in_parts,
         scratch,
         barriers,
+        ordering_tensors,
         remarks,
     };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));

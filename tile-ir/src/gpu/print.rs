@@ -2,7 +2,7 @@
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
 use super::pipeline::{Fill, TileCopy};
-use super::{Pipeline, Read, Scheduled, Way};
+use super::{Orders, Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
 use std::collections::HashMap;
@@ -99,6 +99,9 @@ fn exchange(scheduled: &Scheduled, op: OpId) -> Option<String> {
         buffers.map(|buffer| format!("in {}..{}", buffer.offset, buffer.offset + buffer.bytes)).collect();
     if scheduled.waits_before(op) {
         words.push("after a barrier".to_owned());
+    }
+    if !words.is_empty() && scheduled.orders(op) == Orders::AllMemory {
+        words.push("ordering tensors".to_owned());
     }
     (!words.is_empty()).then(|| words.join(" "))
 }

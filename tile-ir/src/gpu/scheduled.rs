@@ -5,8 +5,8 @@ use super::movement::Moves;
 use super::pipeline::PAIR;
 use super::scratch::Scratch;
 use super::{
-    Access, Buffer, Copies, LaidOut, Movement, Pipelines, Product, Reduction, Remark, Sorting, Threads, Way,
-    dtype_of,
+    Access, Buffer, Copies, LaidOut, Movement, Orders, Pipelines, Product, Reduction, Remark, Sorting,
+    Threads, Way, dtype_of,
 };
 use crate::abi::KernelAbi;
 use crate::dim::Dim;
@@ -33,6 +33,8 @@ pub struct Scheduled {
     pub(super) order_in_parts: Option<TileOrder<Dim>>,
     pub(super) scratch: Scratch,
     pub(super) barriers: Barriers,
+    /// The ops whose barriers order tensors.
+    pub(super) ordering_tensors: HashSet<OpId>,
     pub(super) remarks: Vec<Remark>,
 }
 
@@ -88,6 +90,11 @@ impl Scheduled {
     /// Whether the threads that hold tiles wait for each other before an op.
     pub fn waits_before(&self, op: OpId) -> bool {
         self.barriers.are_before(op)
+    }
+
+    /// What memory the barriers of an op order: that before it, and those by which its threads exchange elements.
+    pub fn orders(&self, op: OpId) -> Orders {
+        if self.ordering_tensors.contains(&op) { Orders::AllMemory } else { Orders::SharedMemory }
     }
 
     /// Whether all elements of a tile are one value, which each thread has.

@@ -187,7 +187,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
                     let ty = LLVMTypeOf(LLVMGetOperand(instruction, 1));
                     self.watch(instruction, 0, ty, [true, true]);
                 }
-                LLVMOpcode::LLVMFence => self.fence(instruction),
+                LLVMOpcode::LLVMFence => return self.fence(instruction),
                 LLVMOpcode::LLVMCall => return self.call(instruction),
                 LLVMOpcode::LLVMPtrToInt => self.number_of_pointer(instruction),
                 LLVMOpcode::LLVMIntToPtr => self.pointer_of_number(instruction),

@@ -2,7 +2,7 @@
 
 use super::{GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
 use crate::simt::memory::{AccessKind, Space};
-use crate::simt::order::{Ordering, Scope};
+use crate::simt::order::{Of, Ordering, Scope};
 use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order};
 use inkwell::llvm_sys::LLVMAtomicOrdering as Order;
 use inkwell::llvm_sys::LLVMOpcode;
@@ -84,12 +84,34 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    pub(super) unsafe fn fence(&self, fence: LLVMValueRef) {
+    pub(super) unsafe fn fence(&self, fence: LLVMValueRef) -> Result<(), String> {
         // SAFETY: as said above.
         unsafe {
             let order = self.ordering(fence, LLVMGetOrdering(fence));
+            let order = Ordering { of: self.ordered_by(fence)?, ..order };
             self.before(fence);
             self.call_runtime(FENCE, &[self.constant(pack_order(order))], None);
+        }
+        Ok(())
+    }
+
+    /// Which accesses a fence orders, which metadata may say: an address space, or a list of them (LLVM's AMDGPU usage guide,
+    /// "Memory Model Relaxation Annotations").
+    unsafe fn ordered_by(&self, fence: LLVMValueRef) -> Result<Of, String> {
+        // SAFETY: the context is alive, the name is given with its length, and the node is asked before it is read.
+        let tags = unsafe {
+            let kind = LLVMGetMDKindIDInContext(self.ir.context.raw(), c"mmra".as_ptr(), 4);
+            let node = LLVMGetMetadata(fence, kind);
+            if node.is_null() { return Ok(Of::All) } else { tags(node) }
+        };
+        let spaces: Option<Vec<&str>> = tags
+            .iter()
+            .map(|[prefix, suffix]| (prefix == "amdgpu-synchronize-as").then_some(suffix.as_str()))
+            .collect();
+        match spaces.as_deref() {
+            Some(["local"]) => Ok(Of::Shared),
+            Some(["local", "global"] | ["global", "local"]) => Ok(Of::All),
+            _ => Err(format!("the executor of GPU code has no fences that order {tags:?}")),
         }
     }
 
@@ -103,7 +125,36 @@ impl Rewriter<'_, '_> {
             });
             named.map_or(Scope::Thread, |&(_, scope)| scope)
         };
-        Ordering { acquires, releases, scope }
+        Ordering { acquires, releases, scope, of: Of::All }
+    }
+}
+
+/// The pairs of words of a node that is one or has several.
+unsafe fn tags(node: LLVMValueRef) -> Vec<[String; 2]> {
+    // SAFETY: the caller gives a node, and its operands are asked before they are read as words or nodes.
+    unsafe {
+        let mut operands = vec![std::ptr::null_mut(); LLVMGetMDNodeNumOperands(node) as usize];
+        LLVMGetMDNodeOperands(node, operands.as_mut_ptr());
+        let words: Option<Vec<String>> = operands.iter().map(|&operand| word(operand)).collect();
+        match words.map(<[String; 2]>::try_from) {
+            Some(Ok(pair)) => vec![pair],
+            _ => operands
+                .into_iter()
+                .filter(|&operand| word(operand).is_none())
+                .flat_map(|node| tags(node))
+                .collect(),
+        }
+    }
+}
+
+/// The word that metadata is.
+unsafe fn word(metadata: LLVMValueRef) -> Option<String> {
+    let mut length = 0;
+    // SAFETY: the value is metadata; what it gives is as long as it says.
+    unsafe {
+        let word = LLVMGetMDString(metadata, &raw mut length);
+        let bytes = (!word.is_null()).then(|| std::slice::from_raw_parts(word.cast::<u8>(), length as usize));
+        bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::simt::barrier::{Reduction, Request};
 use crate::simt::fault::Problem;
 use crate::simt::instruction::{Call, Operation, Party, Then};
-use crate::simt::order::{Joined, Ordering, Scope};
+use crate::simt::order::{Joined, Of, Ordering, Scope};
 
 fn give_all(calls: &[Call<'_>], word: u64) {
     calls.iter().for_each(|call| call.give_word(0, word));
@@ -141,7 +141,7 @@ fn warp() -> Option<Operation> {
 
 fn fence(scope: Scope) -> Option<Operation> {
     Operation::alone(move |block, call| {
-        let order = Ordering { acquires: true, releases: true, scope };
+        let order = Ordering { acquires: true, releases: true, scope, of: Of::All };
         block.threads[call.thread as usize].clock.fence(order);
         Ok(Then::GoOn)
     })

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const RELAXED: Ordering = Ordering { acquires: false, releases: false, scope: Scope::Device };
+const RELAXED: Ordering = Ordering { acquires: false, releases: false, scope: Scope::Device, of: Of::All };
 const ACQUIRE: Ordering = Ordering { acquires: true, ..RELAXED };
 const RELEASE: Ordering = Ordering { releases: true, ..RELAXED };
 
@@ -19,7 +19,7 @@ fn only_what_was_handed_on_is_known() {
     assert!(!b.knows(before));
     let snapshot = a.release(Scope::Block);
     let after = a.moment();
-    b.acquire(&snapshot);
+    b.acquire(&snapshot, Of::All);
     assert!(b.knows(before) && !b.knows(after) && !a.knows(b.moment()));
 }
 
@@ -28,9 +28,9 @@ fn knowledge_is_passed_along() {
     let mut clocks = Clock::of_block(0, 3);
     let first = clocks[0].moment();
     let snapshot = clocks[0].release(Scope::Block);
-    clocks[1].acquire(&snapshot);
+    clocks[1].acquire(&snapshot, Of::All);
     let snapshot = clocks[1].release(Scope::Block);
-    clocks[2].acquire(&snapshot);
+    clocks[2].acquire(&snapshot, Of::All);
     assert!(clocks[2].knows(first));
 }
 
@@ -140,6 +140,48 @@ fn a_proxy_fence_covers_what_came_before_it() {
     a.fence_proxy();
     assert!(a.proxied(written) && !a.proxied(a.moment()) && !b.proxied(written));
     let snapshot = a.release(Scope::Block);
-    b.acquire(&snapshot);
+    b.acquire(&snapshot, Of::All);
     assert!(b.proxied(written));
+}
+
+const SHARED: Ordering = Ordering { of: Of::Shared, ..RELAXED };
+
+/// Whether accesses at a moment are known of to shared memory, and to tensors.
+fn known(clock: &Clock, moment: Moment) -> [bool; 2] {
+    [Of::Shared, Of::All].map(|of| clock.knows_of(moment, of))
+}
+
+#[test]
+fn a_fence_of_shared_memory_hands_on_no_more() {
+    let mut clocks = Clock::of_block(0, 3);
+    let before = clocks[0].moment();
+    clocks[0].fence(Ordering { releases: true, ..SHARED });
+    let snapshot = clocks[0].published(RELAXED).unwrap();
+    clocks[1].observe(&snapshot, RELAXED);
+    clocks[1].fence(ACQUIRE);
+    assert_eq!(known(&clocks[1], before), [true, false]);
+    // Nor does who knows no more, though it orders all that it knows.
+    let own = clocks[1].moment();
+    let snapshot = clocks[1].release(Scope::Block);
+    clocks[2].acquire(&snapshot, Of::All);
+    assert_eq!((known(&clocks[2], before), known(&clocks[2], own)), ([true, false], [true; 2]));
+    // What is handed on of all memory later adds to both.
+    let snapshot = clocks[0].release(Scope::Block);
+    clocks[2].acquire(&snapshot, Of::All);
+    assert_eq!(known(&clocks[2], before), [true; 2]);
+}
+
+#[test]
+fn threads_at_one_barrier_may_hand_on_different_memory() {
+    let mut clocks = Clock::of_block(0, 3);
+    let before: Vec<Moment> = clocks.iter().map(Clock::moment).collect();
+    clocks[0].fence(RELEASE);
+    clocks[1].fence(Ordering { releases: true, ..SHARED });
+    let snapshots: Vec<_> = clocks.iter().filter_map(|clock| clock.last_fence(Scope::Block)).collect();
+    let joined = Joined::of(&snapshots).unwrap();
+    clocks.iter_mut().for_each(|clock| clock.bring(&joined, Scope::Block));
+    clocks[2].fence(Ordering { acquires: true, ..SHARED });
+    assert_eq!([0, 1].map(|i| known(&clocks[2], before[i])), [[true, false]; 2]);
+    clocks[2].fence(ACQUIRE);
+    assert_eq!([0, 1].map(|i| known(&clocks[2], before[i])), [[true; 2], [true, false]]);
 }

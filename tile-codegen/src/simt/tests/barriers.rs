@@ -1,7 +1,7 @@
 //! Barriers of a block, of a part of one, and of a warp.
 
-use super::harness::{fault, is_right, problem, results, store_result};
-use crate::simt::{Memory, Problem};
+use super::harness::{Kernel, fault, is_right, problem, results, store_result};
+use crate::simt::{Fault, Memory, Problem};
 
 /// Each thread writes its number to shared memory, then reads its neighbour's.
 fn neighbours(between: &str) -> String {
@@ -46,6 +46,51 @@ fn the_barrier_of_amd_needs_its_fences() {
     {
         assert!(is_race(&problem("gfx942", 128, &with(wrong))), "{wrong:?}");
     }
+}
+
+/// What fences say that order shared memory, tensors, and both; and one that says nothing.
+const TAGS: &str = "!0 = !{!\"amdgpu-synchronize-as\", !\"local\"}\n\
+                    !1 = !{!\"amdgpu-synchronize-as\", !\"global\"}\n!2 = !{!0, !1}\n";
+const LOCAL: &str = ", !mmra !0";
+const GLOBAL: &str = ", !mmra !1";
+const BOTH: &str = ", !mmra !2";
+const PLAIN: &str = "";
+
+/// Neighbours read what each other wrote to this memory, between fences of such tags.
+fn fenced(memory: &str, [release, acquire]: [&str; 2], more: &str) -> Result<Result<(), Fault>, String> {
+    let between = format!(
+        "  fence syncscope(\"workgroup\") release{release}\n  call void @llvm.amdgcn.s.barrier()\n  \
+         fence syncscope(\"workgroup\") acquire{acquire}\n{more}"
+    );
+    let body = neighbours(&between).replace("ptr addrspace(3) @shared", memory);
+    let space = &memory[.."ptr addrspace(3)".len()];
+    let body = body.replace("ptr addrspace(3)", space);
+    let parameters = "ptr addrspace(1) %a, ptr addrspace(1) %b, ptr addrspace(1) %c";
+    let kernel = Kernel::compile_with(TAGS, "gfx1201", 64, parameters, &body)?;
+    Ok(kernel.run(&mut [vec![0; 64], vec![0; 64], vec![0; 64]]).map(|_| ()))
+}
+
+#[test]
+fn fences_of_shared_memory_order_no_tensors() {
+    let in_shared = |tags| fenced("ptr addrspace(3) @shared", tags, "").expect("a kernel");
+    let in_tensor = |tags| fenced("ptr addrspace(1) %c", tags, "").expect("a kernel");
+    for tags in [[LOCAL; 2], [LOCAL, PLAIN], [PLAIN, LOCAL], [PLAIN; 2], [BOTH; 2]] {
+        assert!(in_shared(tags).is_ok(), "{tags:?}");
+    }
+    for tags in [[LOCAL; 2], [LOCAL, PLAIN], [PLAIN, LOCAL], [LOCAL, BOTH]] {
+        let fault = in_tensor(tags).expect_err("nothing orders the tensor");
+        let is_missed =
+            matches!(&fault.problem, Problem::Race { memory: Memory::Tensor(name), .. } if name == "c");
+        assert!(is_missed, "{tags:?}: {fault}");
+    }
+    for tags in [[PLAIN; 2], [BOTH; 2]] {
+        assert!(in_tensor(tags).is_ok(), "{tags:?}");
+    }
+    let later = "  fence syncscope(\"workgroup\") acquire\n";
+    assert!(fenced("ptr addrspace(1) %c", [PLAIN, LOCAL], later).expect("a kernel").is_ok());
+    assert!(fenced("ptr addrspace(1) %c", [LOCAL; 2], later).expect("a kernel").is_err());
+    let refused = fenced("ptr addrspace(1) %c", [GLOBAL; 2], "").expect_err("not modelled");
+    assert!(refused.contains("\"amdgpu-synchronize-as\", \"global\""), "{refused}");
 }
 
 #[test]

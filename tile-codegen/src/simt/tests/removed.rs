@@ -1,7 +1,7 @@
 //! What is taken away from right code makes a fault that names the place.
 
 use crate::simt::*;
-use inkwell::values::{CallSiteValue, FunctionValue, InstructionValue};
+use inkwell::values::{CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue};
 use tile_ir::{Binding, Loc, specialize, text, verify};
 
 const SOFTMAX: &str = "\
@@ -63,24 +63,16 @@ fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
     instructions.filter(|instruction| calls(instruction).is_some()).collect()
 }
 
-/// Runs the kernel on tensors of these shapes, in so many blocks if that is given, without its barrier of this number; `None`
-/// where it has no such barrier.
-fn without_barrier(
+/// Runs the kernel on tensors of these shapes, in so many blocks if that is given, after a change.
+fn changed(
     target: &str,
     instance: &Instance,
     (shapes, blocks): (&[[usize; 2]], Option<u64>),
-    number: usize,
-) -> Option<Result<Trace, Fault>> {
+    change: &mut dyn FnMut(&Ir<'_>),
+) -> Result<Trace, Fault> {
     let target = TargetDesc::named(target).expect("a target");
-    let mut found = false;
-    let mut change = |ir: &Ir<'_>| {
-        if let Some(barrier) = calls(ir, "barrier").get(number) {
-            barrier.erase_from_basic_block();
-            found = true;
-        }
-    };
     let kernel =
-        compile_changed(instance, target, Some(128), &mut change).unwrap_or_else(|error| panic!("{error}"));
+        compile_changed(instance, target, Some(128), change).unwrap_or_else(|error| panic!("{error}"));
     let shapes: Vec<&[usize]> = shapes.iter().map(|shape| shape.as_slice()).collect();
     let mut tensors: Vec<Vec<f32>> = shapes.iter().map(|shape| vec![1.0; shape.iter().product()]).collect();
     let bound = KernelAbi::of(instance).bind(&shapes).expect("shapes that fit");
@@ -88,11 +80,27 @@ fn without_barrier(
     slots.extend(&bound.sizes);
     // SAFETY: the slots are as the ABI says, and the tensors as large as their shapes.
     let result = unsafe { kernel.run(&slots, blocks.unwrap_or(bound.blocks() as u64)) };
-    let fault = |error| match error {
+    result.map_err(|error| match error {
         RunError::Fault(fault) => fault,
         other => panic!("{other}"),
-    };
-    found.then_some(result.map_err(fault))
+    })
+}
+
+/// Runs it without its barrier of this number; `None` where it has no such barrier.
+fn without_barrier(
+    target: &str,
+    instance: &Instance,
+    run: (&[[usize; 2]], Option<u64>),
+    number: usize,
+) -> Option<Result<Trace, Fault>> {
+    let mut found = false;
+    let result = changed(target, instance, run, &mut |ir| {
+        if let Some(barrier) = calls(ir, "barrier").get(number) {
+            barrier.erase_from_basic_block();
+            found = true;
+        }
+    });
+    found.then_some(result)
 }
 
 /// Every barrier of the kernel in turn is taken away; gives their number.
@@ -129,6 +137,61 @@ fn every_barrier_of_blocks_is_missed(
 fn every_barrier_of_a_softmax_is_missed() {
     let places = [Loc::new(5, 13), Loc::new(6, 17), Loc::new(8, 15), Loc::new(9, 17)];
     every_barrier_is_missed(SOFTMAX, 300, &[[5, 280]; 2], &places);
+}
+
+/// A thread stores the sum of a row, and all of them load it.
+const STORED: &str = "\
+file \"kernel.rs\"
+kernel @stored<B>(%x: tensor<m x B x f32>, %s: mut tensor<m x 1 x f32>, %y: mut tensor<m x B x f32>) {
+  %vx = partition %x [1, B] : partition<m x B x f32, [1, B]>
+  %vs = partition %s [1, 1] : mut partition<m x 1 x f32, [1, 1]>
+  %vy = partition %y [1, B] : mut partition<m x B x f32, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x B x f32>
+  %sum = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  store %vs, %sum @6:3
+  %again = load %vs : tile<1 x 1 x f32> @7:13
+  %all = broadcast %again : tile<1 x B x f32>
+  %r = div %t, %all : tile<1 x B x f32>
+  store %vy, %r
+}
+";
+
+fn fences<'c>(ir: &Ir<'c>) -> Vec<InstructionValue<'c>> {
+    let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
+    let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
+    instructions.filter(|instruction| instruction.get_opcode() == InstructionOpcode::Fence).collect()
+}
+
+/// The barrier of the reduction orders shared memory alone; those before the store and before the load the tensor, too. Were
+/// one of the last one's fences like those of the first, nothing would order the load behind the store.
+#[test]
+fn a_barrier_that_orders_a_tensor_is_missed_where_it_orders_shared_memory_alone() {
+    for target in ["gfx942", "gfx1100", "gfx1201"] {
+        let instance = instance(STORED, 256);
+        let run: (&[[usize; 2]], _) = (&[[2, 256], [2, 1], [2, 256]], None);
+        let mut complete = Vec::new();
+        let found = changed(target, &instance, run, &mut |ir| {
+            let kind = ir.context.get_kind_id("mmra");
+            let orders_all = |fence: &InstructionValue<'_>| fence.get_metadata(kind).is_none();
+            complete = fences(ir).iter().map(orders_all).collect();
+        });
+        found.unwrap_or_else(|fault| panic!("{target}: {fault}"));
+        assert_eq!(complete, [false, false, true, true, true, true], "{target}");
+        for number in [4, 5] {
+            let result = changed(target, &instance, run, &mut |ir| {
+                let kind = ir.context.get_kind_id("mmra");
+                let of_shared = fences(ir)[0].get_metadata(kind).expect("it orders shared memory");
+                fences(ir)[number].set_metadata(of_shared, kind).expect("an instruction takes metadata");
+            });
+            let fault =
+                result.expect_err(&format!("{target} is right though fence {number} orders no tensor"));
+            let Problem::Race { memory: Memory::Tensor(name), earlier, .. } = &fault.problem else {
+                panic!("{target}: {fault}")
+            };
+            assert_eq!((name.as_str(), earlier.place, fault.place), ("s", Loc::new(6, 3), Loc::new(7, 13)));
+        }
+    }
 }
 
 /// Two tiles of one block go through the same shared memory, one after the other.
