@@ -80,7 +80,11 @@ impl Placed {
 
 /// The kernel for threads of a block, or for more where its tiles need their registers. `None` where the GPU can't hold
 /// it, as the error says with the kernel's name.
-fn compiled(taken: &Instance, target: &TargetDesc, mut threads: Option<u32>) -> Option<SimtKernel> {
+pub(super) fn compiled(
+    taken: &Instance,
+    target: &TargetDesc,
+    mut threads: Option<u32>,
+) -> Option<SimtKernel> {
     loop {
         match (simt::compile(taken, target, threads), threads) {
             (Ok(kernel), _) => return Some(kernel),

@@ -13,6 +13,7 @@ mod elements;
 mod extremes;
 mod memory;
 mod minimize;
+mod mistakes;
 mod placement;
 mod products;
 mod reached;
