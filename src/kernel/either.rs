@@ -11,13 +11,13 @@
 //! ```
 
 use super::compare::Pair;
-use super::{Element, Number, Tile, scalar};
+use super::{Element, Int, Number, Tile, scalar};
 use std::ops;
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_runtime::element::{Arithmetic, Scalar};
 
-macro_rules! arithmetic {
-    ($($trait:ident $name:ident [$($std:tt)*] $doc:literal;)*) => {
+macro_rules! operators {
+    ($($trait:ident $name:ident $doc:literal;)*) => {
         $(
             #[doc = $doc]
             #[diagnostic::on_unimplemented(
@@ -37,30 +37,85 @@ macro_rules! arithmetic {
             pub fn $name<Left: $trait<Right>, Right>(left: Left, right: Right) -> Left::Output {
                 left.apply(right)
             }
+        )*
+    };
+}
 
+operators! {
+    Add add "`left + right`.";
+    Sub sub "`left - right`.";
+    Mul mul "`left * right`.";
+    Div div "`left / right`.";
+    Rem rem "`left % right`.";
+    Shl shl "`left << right`.";
+    Shr shr "`left >> right`.";
+}
+
+/// Arithmetic of a tile with what Rust's operator takes.
+macro_rules! tiles {
+    ($($trait:ident $name:ident;)*) => {
+        $(
             #[diagnostic::do_not_recommend]
             impl<T, const R: usize, Right> $trait<Right> for Tile<T, R>
             where
-                Tile<T, R>: $($std)*<Right>,
+                Tile<T, R>: ops::$trait<Right>,
             {
-                type Output = <Tile<T, R> as $($std)*<Right>>::Output;
+                type Output = <Tile<T, R> as ops::$trait<Right>>::Output;
 
                 fn apply(self, right: Right) -> Self::Output {
-                    $($std)*::$name(self, right)
+                    ops::$trait::$name(self, right)
                 }
             }
         )*
     };
 }
 
-arithmetic! {
-    Add add [ops::Add] "`left + right`.";
-    Sub sub [ops::Sub] "`left - right`.";
-    Mul mul [ops::Mul] "`left * right`.";
-    Div div [ops::Div] "`left / right`.";
-    Rem rem [ops::Rem] "`left % right`.";
-    Shl shl [ops::Shl] "`left << right`.";
-    Shr shr [ops::Shr] "`left >> right`.";
+tiles! {
+    Add add;
+    Sub sub;
+    Mul mul;
+    Div div;
+    Rem rem;
+}
+
+/// Shifts of a tile, by a tile of its type or by an integer of any.
+macro_rules! shifts {
+    ($($trait:ident $op:ident;)*) => {
+        $(
+            #[diagnostic::do_not_recommend]
+            impl<T: Int, const R: usize, By: Distance<T, R>> $trait<By> for Tile<T, R> {
+                type Output = Tile<T, R>;
+
+                fn apply(self, by: By) -> Tile<T, R> {
+                    by.shift(BinaryOp::$op, self)
+                }
+            }
+        )*
+    };
+}
+
+shifts! {
+    Shl Shl;
+    Shr Shr;
+}
+
+/// What tiles are shifted by.
+pub trait Distance<T, const R: usize> {
+    #[doc(hidden)]
+    fn shift(self, op: BinaryOp, tile: Tile<T, R>) -> Tile<T, R>;
+}
+
+impl<T: Int, const R: usize> Distance<T, R> for Tile<T, R> {
+    fn shift(self, op: BinaryOp, tile: Tile<T, R>) -> Tile<T, R> {
+        Pair::binary(tile, op, self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Int, const R: usize, By: Shift> Distance<T, R> for By {
+    fn shift(self, op: BinaryOp, tile: Tile<T, R>) -> Tile<T, R> {
+        Pair::binary(tile, op, scalar::cast::<By, T>(self))
+    }
 }
 
 /// Arithmetic of two scalars, and of a scalar with a tile on the right.

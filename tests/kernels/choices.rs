@@ -237,6 +237,16 @@ fn a_tuned_launch_is_of_the_fastest_instance() {
         let mut y = Tensor::zeros(&device, [5]).unwrap();
         let others = counted_up::best(2000, &x, &mut y).choices().unwrap();
         assert!(others.rows().iter().all(|row| row.measured.is_none()), "{others}");
+        // What a stream was given before has run, and launches on it take the fastest too.
+        let stream = tile::Stream::new(&device).unwrap();
+        counted_up::<1>(100, &x, &mut y).on(&stream).unwrap().detach();
+        let tuned = counted_up::best(2000, &x, &mut y).tune_on(&stream).unwrap();
+        assert_eq!(tuned.chosen().unwrap().instance, "STEP = 500", "{label}: {tuned}");
+        assert_eq!(y.to_vec().unwrap(), [2000; 5], "{label}");
+        let (elsewhere, _) = devices().into_iter().find(|(other, _)| *other != device).unwrap();
+        let elsewhere = tile::Stream::new(&elsewhere).unwrap();
+        let refused = counted_up::best(2000, &x, &mut y).tune_on(&elsewhere).unwrap_err().to_string();
+        assert!(refused.contains("and the stream is one of"), "{refused}");
         let named = counted_up::<1>(2000, &x, &mut y).tune().unwrap_err().to_string();
         assert!(named.contains("it says which instance it takes; `best(…)`"), "{named}");
     }

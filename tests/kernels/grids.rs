@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
-use super::check_exact;
+use super::{check_exact, devices};
 use tile::prelude::*;
 
 /// What each block is called, in base 100.
@@ -123,5 +123,79 @@ fn a_grid_that_nobody_can_count_is_refused() {
         );
         pairs(&one.expand([3]).unwrap(), &one.expand([2]).unwrap(), &mut count).launch().unwrap();
         assert_eq!(count.to_vec().unwrap(), [12], "{name}");
+    }
+}
+
+/// Two products that have nothing in common, by one launch: each output is as long as the longer one, and where that
+/// isn't its own, nothing is written.
+#[tile_kernel]
+fn two_products<const B: usize>(
+    a: &Tensor<f32, m1, k1>,
+    b: &Tensor<f32, k1, n1>,
+    c: &mut Tensor<f32, m1, n1>,
+    d: &Tensor<f32, m2, k2>,
+    e: &Tensor<f32, k2, n2>,
+    f: &mut Tensor<f32, m2, n2>,
+) {
+    let mut c = c.pad([(0, m1.max(m2) - m1), (0, n1.max(n2) - n1)]).partition_view_mut([B, B]);
+    let mut f = f.pad([(0, m2.max(m1) - m2), (0, n2.max(n1) - n2)]).partition_view_mut([B, B]);
+    let [i, j] = c.index();
+    let (a, b) = (a.partition_view([B, B]), b.partition_view([B, B]));
+    if i * B < m1 && j * B < n1 {
+        let mut acc = Tile::zeros([B, B]);
+        for p in 0..a.tiles(1) {
+            acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+        }
+        c.store_masked(acc);
+    }
+    let (d, e) = (d.partition_view([B, B]), e.partition_view([B, B]));
+    if i * B < m2 && j * B < n2 {
+        let mut acc = Tile::zeros([B, B]);
+        for p in 0..d.tiles(1) {
+            acc = mma(d.load_masked([i, p]), e.load_masked([p, j]), acc);
+        }
+        f.store_masked(acc);
+    }
+}
+
+/// The same without a margin.
+#[tile_kernel]
+fn two_copies(x: &Tensor<f32, m>, y: &mut Tensor<f32, m>, z: &Tensor<f32, n>, w: &mut Tensor<f32, n>) {
+    let (mut y, mut w) = (y.partition_view_mut([4]), w.partition_view_mut([4]));
+    let (x, z) = (x.partition_view([4]), z.partition_view([4]));
+    y.store_masked(x.load_masked(y.index()));
+    w.store_masked(z.load_masked(w.index()));
+}
+
+#[test]
+fn outputs_of_different_sizes_are_padded_to_one_grid() {
+    let product = |a: &[f32], b: &[f32], [m, k, n]: [usize; 3]| -> Vec<f32> {
+        let sum = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum();
+        (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| sum(i, j)).collect()
+    };
+    let small = |count: usize| -> Vec<f32> { (0..count).map(|i| (i * 7 % 5) as f32 - 2.0).collect() };
+    for (device, label) in devices() {
+        for (first, second) in [([9, 5, 3], [4, 7, 13]), ([2, 3, 4], [11, 1, 9])] {
+            let given = [first, second].map(|[m, k, n]| [small(m * k), small(k * n)]);
+            let tensor = |values: &[f32], shape| Tensor::from_slice(&device, values, shape).unwrap();
+            let [[a, b], [d, e]] = &given;
+            let [m1, k1, n1] = first;
+            let [m2, k2, n2] = second;
+            let (a, b) = (tensor(a, [m1, k1]), tensor(b, [k1, n1]));
+            let (d, e) = (tensor(d, [m2, k2]), tensor(e, [k2, n2]));
+            let mut c = Tensor::zeros(&device, [m1, n1]).unwrap();
+            let mut f = Tensor::zeros(&device, [m2, n2]).unwrap();
+            two_products::<4>(&a, &b, &mut c, &d, &e, &mut f).launch().unwrap();
+            assert_eq!(c.to_vec().unwrap(), product(&given[0][0], &given[0][1], first), "{label}");
+            assert_eq!(f.to_vec().unwrap(), product(&given[1][0], &given[1][1], second), "{label}");
+        }
+        let zeros = |count| Tensor::<f32>::zeros(&device, [count]).unwrap();
+        let (x, mut y, z, mut w) = (zeros(9), zeros(9), zeros(20), zeros(20));
+        let error = two_copies(&x, &mut y, &z, &mut w).launch().unwrap_err().to_string();
+        let told = "the outputs of `two_copies` need different grids, and a block owns one tile of each: `y` has [3] tiles \
+                    and `w` has [5]; choose tile extents that give equal counts, or, where outputs have sizes of their own, \
+                    launch the kernel once for each, or pad the shorter axes to the longer ones in front of \
+                    `partition_view_mut`: `y.pad([(0, m.max(n) - m)])`, where stores beyond `m` write nothing";
+        assert!(error.contains(told), "{label}: {error}");
     }
 }

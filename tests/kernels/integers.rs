@@ -97,3 +97,44 @@ fn casts_saturate_and_bools_are_stored() {
         .check();
     }
 }
+
+/// The digits of words, which lie in rows of eight: distances are counters that are indices too, const parameters and
+/// numbers of other types.
+#[tile_kernel]
+fn digits<const STEP: usize>(
+    x: &Tensor<u32, n>,
+    last: i64,
+    y: &mut Tensor<i32, n, 4>,
+    lowest: &mut Tensor<u32, n, 1>,
+) {
+    let mut y = y.partition_view_mut([4, 1]).spanning([1]);
+    let mut lowest = lowest.partition_view_mut([4, 1]);
+    let [i, _] = y.index();
+    let words = x.partition_view([4]).load_masked([i]).unsqueeze(1);
+    for k in 0..4 {
+        y.at([k]).store_masked(((words >> (k * STEP)) & 15).cast::<i32>());
+    }
+    let mut t = words << last;
+    t >>= STEP;
+    lowest.store_masked(shifted(t, STEP));
+}
+
+#[tile_fn]
+fn shifted(x: Tile<u32, 2>, by: usize) -> Tile<u32, 2> {
+    (x >> by) << 1
+}
+
+#[test]
+fn tiles_are_shifted_by_integers_of_other_types() {
+    let x = [0x1234_5678u32, 0xfedc_ba98, 0, u32::MAX, 7];
+    for (device, label) in super::devices() {
+        let words = Tensor::from_slice(&device, &x, [5]).unwrap();
+        let (mut y, mut lowest) =
+            (Tensor::zeros(&device, [5, 4]).unwrap(), Tensor::zeros(&device, [5, 1]).unwrap());
+        digits::<4>(&words, 8 + 32, &mut y, &mut lowest).launch().unwrap();
+        let expected = x.iter().flat_map(|x| (0..4).map(move |k| (x >> (4 * k)) as i32 & 15));
+        assert_eq!(y.to_vec().unwrap(), expected.collect::<Vec<_>>(), "{label}");
+        let expected = x.iter().map(|x| (x << 8 >> 4 >> 4) << 1);
+        assert_eq!(lowest.to_vec().unwrap(), expected.collect::<Vec<_>>(), "{label}");
+    }
+}

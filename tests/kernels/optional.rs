@@ -235,3 +235,94 @@ fn an_absent_argument_is_missed_on_no_stream() {
         assert_eq!(y.to_vec().unwrap(), [1.0, 2.0, 3.0], "{label}");
     }
 }
+
+/// A kernel whose tile is left as it is where an argument isn't given, and whose sum has terms up to the first that is
+/// none of the smaller numbers.
+#[tile_kernel]
+fn taken_or_left(
+    x: &Tensor<f32, n>,
+    bias: Option<&Tensor<f32, n>>,
+    scale: Option<f32>,
+    y: &mut Tensor<f32, n>,
+) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let mut t = x.load_masked(y.index());
+    for k in 0..n {
+        let (0 | 2..=5) = k else { continue };
+        t += k as f32;
+    }
+    let Some(mut scale) = scale else {
+        y.store_masked(t);
+        return;
+    };
+    scale += 1.0;
+    t *= scale;
+    let Some(bias) = bias else {
+        y.store_masked(-t);
+        return;
+    };
+    y.store_masked(t + bias.partition_view([4]).load_masked(y.index()));
+}
+
+#[test]
+fn a_block_ends_where_an_argument_is_missing() {
+    let (x, bias) = (numbers::<f32>(7, 1), numbers::<f32>(7, 2));
+    for (device, label) in devices() {
+        for (scale, has_bias) in [(None, true), (None, false), (Some(2.0), true), (Some(0.5), false)] {
+            let on_device = |values: &[f32]| Tensor::from_slice(&device, values, [7]).unwrap();
+            let (x_there, bias_there) = (on_device(&x), has_bias.then(|| on_device(&bias)));
+            let mut y = Tensor::zeros(&device, [7]).unwrap();
+            taken_or_left(&x_there, bias_there.as_deref(), scale, &mut y).launch().unwrap();
+            let expected = (0..7).map(|i| {
+                let t = x[i] + 14.0;
+                f64::from(match scale {
+                    None => t,
+                    Some(scale) if has_bias => t * (scale + 1.0) + bias[i],
+                    Some(scale) => -t * (scale + 1.0),
+                })
+            });
+            compare(label, &widen(&y.to_vec().unwrap()), &expected.collect::<Vec<_>>(), 1e-6);
+        }
+    }
+}
+
+/// An output that is written where it is given, and tiles that may be left out turn by turn.
+#[tile_kernel]
+fn sums_if_asked<const B: usize>(
+    x: &Tensor<f32, m, n>,
+    sums: Option<&mut Tensor<f32, m>>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let x = x.partition_view([1, B]);
+    let mut y = y.partition_view_mut([1, B]).spanning([1]);
+    let [i, _] = y.index();
+    let mut sum = Tile::zeros([1, 1]);
+    for j in 0..x.tiles(1) {
+        let t = x.load_masked([i, j]);
+        y.at([j]).store_masked(t * 2.0);
+        sum += t.sum(1);
+    }
+    let Some(sums) = sums else { return };
+    sums.unsqueeze(1).partition_view_mut([1, 1]).store(sum);
+}
+
+#[test]
+fn an_output_may_be_taken_apart_by_a_let() {
+    let x = numbers::<f32>(15, 1);
+    for (device, label) in devices() {
+        let x_there = Tensor::from_slice(&device, &x, [3, 5]).unwrap();
+        let mut y = Tensor::zeros(&device, [3, 5]).unwrap();
+        let mut sums = Tensor::zeros(&device, [3]).unwrap();
+        sums_if_asked::<2>(&x_there, None, &mut y).launch().unwrap();
+        compare(
+            label,
+            &widen(&y.to_vec().unwrap()),
+            &x.iter().map(|x| f64::from(x * 2.0)).collect::<Vec<_>>(),
+            1e-6,
+        );
+        sums_if_asked::<2>(&x_there, Some(&mut sums), &mut y).launch().unwrap();
+        let expected: Vec<f64> = x.chunks(5).map(|row| f64::from(row.iter().sum::<f32>())).collect();
+        compare(label, &widen(&sums.to_vec().unwrap()), &expected, 1e-5);
+    }
+}

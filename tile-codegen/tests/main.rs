@@ -42,6 +42,8 @@ mod edges;
 mod eight_bits;
 #[path = "targets/exits.rs"]
 mod exits;
+#[path = "targets/extents.rs"]
+mod extents;
 #[path = "targets/factors_of_products.rs"]
 mod factors_of_products;
 #[path = "targets/faults.rs"]

@@ -252,8 +252,10 @@ pub enum BindError {
     },
     /// Outputs that need different grids.
     #[error(
-        "the outputs of `{kernel}` need different grids: `{first_argument}` has {first:?} tiles and \
-         `{second_argument}` has {second:?}; choose tile extents that give equal counts"
+        "the outputs of `{kernel}` need different grids, and a block owns one tile of each: `{first_argument}` has {first:?} \
+         tiles and `{second_argument}` has {second:?}; choose tile extents that give equal counts, or, where outputs have \
+         sizes of their own, launch the kernel once for each, or pad the shorter axes to the longer ones in front of \
+         `partition_view_mut`: `y.pad([(0, m.max(n) - m)])`, where stores beyond `m` write nothing"
     )]
     Grid {
         /// The kernel.

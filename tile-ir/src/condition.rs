@@ -87,6 +87,6 @@ mod tests {
         assert_eq!(below.holds(&bind), Ok(true));
         assert_eq!(condition(m.clone(), Predicate::Ge, Dim::from(4)).holds(&bind), Ok(false));
         let by_zero = condition(m.rem(&b), Predicate::Eq, Dim::from(0));
-        assert!(matches!(by_zero.holds(&bind), Err(DimError::DivisionByZero(_))));
+        assert!(matches!(by_zero.holds(&bind), Err(DimError::Divisor(_, 0))));
     }
 }

@@ -61,9 +61,9 @@ pub enum DimError {
     /// A name that has no value.
     #[error("`{0}` has no value")]
     Unbound(String),
-    /// The divisor is zero.
-    #[error("`{0}` divides by zero")]
-    DivisionByZero(String),
+    /// The divisor isn't positive.
+    #[error("`{0}` divides by {1}, which isn't positive")]
+    Divisor(String, i64),
     /// The value doesn't fit 64 bits.
     #[error("`{0}` overflows 64 bits")]
     Overflow(String),
@@ -234,7 +234,7 @@ impl Dim {
     /// The value for given parameters and sizes.
     ///
     /// # Errors
-    /// [`DimError`] where a name is unbound, a divisor is zero, or the value is negative or overflows.
+    /// [`DimError`] where a name is unbound, a divisor isn't positive, or the value is negative or overflows.
     pub fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<usize, DimError> {
         let value = self.evaluate_signed(lookup)?;
         usize::try_from(value).map_err(|_| DimError::Negative(self.to_string(), value))
@@ -243,7 +243,7 @@ impl Dim {
     /// [`Dim::evaluate`] of what may be negative, such as a stride.
     ///
     /// # Errors
-    /// [`DimError`] where a name is unbound, a divisor is zero, or the value overflows.
+    /// [`DimError`] where a name is unbound, a divisor isn't positive, or the value overflows.
     pub fn evaluate_signed(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
         let overflow = || DimError::Overflow(self.to_string());
         let mut sum = 0i64;
@@ -267,6 +267,25 @@ impl Dim {
         self.terms.iter().all(|(factors, &coefficient)| coefficient >= 0 && factors.iter().all(natural))
     }
 
+    /// The divisors in it that have to be positive for it to have a value, but for numbers that are.
+    pub fn positive_divisors(&self) -> Vec<&Dim> {
+        let mut divisors = Vec::new();
+        self.collect_divisors(&mut divisors);
+        divisors
+    }
+
+    fn collect_divisors<'d>(&'d self, divisors: &mut Vec<&'d Dim>) {
+        for atom in self.terms.keys().flatten() {
+            let Some((a, b)) = atom.operands() else { continue };
+            let divides = matches!(atom, Atom::CeilDiv(..) | Atom::FloorDiv(..) | Atom::Rem(..));
+            if divides && b.as_const().is_none_or(|b| b <= 0) && !divisors.contains(&b) {
+                divisors.push(b);
+            }
+            a.collect_divisors(divisors);
+            b.collect_divisors(divisors);
+        }
+    }
+
     /// The terms: each a product of atoms and its coefficient. Code generation walks these.
     pub fn terms(&self) -> impl Iterator<Item = (&[Atom], i64)> {
         self.terms.iter().map(|(factors, &coefficient)| (factors.as_slice(), coefficient))
@@ -283,8 +302,9 @@ impl Atom {
             Atom::Max(a, b) => Ok(a.evaluate_signed(lookup)?.max(b.evaluate_signed(lookup)?)),
             Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
                 let (x, y) = (a.evaluate_signed(lookup)?, b.evaluate_signed(lookup)?);
-                if y == 0 {
-                    return Err(DimError::DivisionByZero(self.to_string()));
+                // Which way a negative divisor rounds languages don't agree on, and no extent is meant to have one.
+                if y <= 0 {
+                    return Err(DimError::Divisor(self.to_string(), y));
                 }
                 Ok(match self {
                     Atom::CeilDiv(..) => x.div_euclid(y) + i64::from(x.rem_euclid(y) != 0),
@@ -386,7 +406,18 @@ mod tests {
             Err(DimError::Negative("-m + 1".into(), -999))
         );
         let by_zero = Dim::size("m").floor_div(&(Dim::param("BM") - Dim::param("BM")));
-        assert!(matches!(by_zero.evaluate(&bind), Err(DimError::DivisionByZero(_))));
+        assert!(matches!(by_zero.evaluate(&bind), Err(DimError::Divisor(_, 0))));
+    }
+
+    #[test]
+    fn no_divisor_is_negative() {
+        let least = |name: &str| Some(if name == "least" { i64::MIN } else { -1 });
+        for quotient in [Dim::floor_div, Dim::ceil_div, Dim::rem] {
+            let quotient = quotient(&Dim::size("least"), &Dim::size("below"));
+            let error = quotient.evaluate_signed(&least).unwrap_err();
+            assert!(error.to_string().ends_with("` divides by -1, which isn't positive"), "{error}");
+            assert_eq!(quotient.positive_divisors(), [&Dim::size("below")]);
+        }
     }
 
     #[test]

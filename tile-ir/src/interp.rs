@@ -15,7 +15,7 @@ use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::{GivenTensor, Source};
-use evaluation::Evaluation;
+use evaluation::{Evaluation, Turns};
 use std::collections::HashMap;
 use tile_layout::multi_index;
 
@@ -73,6 +73,33 @@ pub fn run_tensors(
     given: &[GivenTensor<'_>],
     sharing: Sharing,
 ) -> Result<Vec<Event>, BindError> {
+    run_until(instance, arguments, given, sharing, &mut Turns::unbounded())
+}
+
+/// How many turns the loops of a [`run`] take, those of all blocks together. Loops end once there are `most`: such a number
+/// says that there would be as many or more, perhaps without end, and what the arguments hold then is nothing of worth.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn turns(instance: &Instance, arguments: &mut [Array], most: u64) -> Result<u64, BindError> {
+    let shapes = tensor_shapes(instance, arguments);
+    let tensors: Vec<GivenTensor<'_>> = shapes.iter().map(|shape| GivenTensor::dense(shape)).collect();
+    let mut turns = Turns { taken: 0, most };
+    run_until(instance, arguments, &tensors, Sharing::default(), &mut turns)?;
+    Ok(turns.taken)
+}
+
+/// [`run_tensors`], whose loops end where there are no more turns.
+fn run_until(
+    instance: &Instance,
+    arguments: &mut [Array],
+    given: &[GivenTensor<'_>],
+    sharing: Sharing,
+    turns: &mut Turns,
+) -> Result<Vec<Event>, BindError> {
     assert_eq!(arguments.len(), instance.params().len(), "every argument is given");
     for (argument, &param) in arguments.iter().zip(instance.params()) {
         assert_eq!(
@@ -97,6 +124,7 @@ pub fn run_tensors(
             tensors: &tensors,
             number,
             log: &mut log,
+            turns,
             bound: &bound,
             tile: block.clone(),
             block,
@@ -232,6 +260,38 @@ kernel @cut(%x: tensor<m x n x f32>, %y: mut tensor<n x m x f32>) {
         assert_eq!(arguments[1].elements(), ramp(&[5, 4], |_| -7.0).elements());
         let mut empty = [ramp(&[3, 0], |_| 0.0), ramp(&[0, 3], |_| 0.0)];
         run(&instance, &mut empty).unwrap();
+    }
+
+    #[test]
+    fn turns_are_counted_up_to_a_limit() {
+        let text = "\
+kernel @k(%y: mut tensor<n x i32>) {
+  %v = partition %y [4] : mut partition<n x i32, [4]>
+  %0 = constant 0 : i32
+  %1 = load_masked %v pad %0 : tile<4 x i32>
+  %start = constant 0 : index
+  %end = extent n : index
+  %2 = for %i = %start to %end carry (%t = %1) : tile<4 x i32> {
+    %3 = neg %t : tile<4 x i32>
+    yield %3
+  }
+  %true = constant true : bool
+  %goes_on = constant GOES_ON : bool
+  %6 = while %true carry (%s = %2) : tile<4 x i32> {
+    %7 = neg %s : tile<4 x i32>
+    yield %goes_on, %7
+  }
+  store_masked %v, %6
+}
+";
+        // Two blocks, each with six turns and one.
+        let ends = instance(&text.replace("GOES_ON", "false"), &[]);
+        let mut arguments = [Array::iota(DType::I32, &[6], 0)];
+        assert_eq!(turns(&ends, &mut arguments, u64::MAX), Ok(14));
+        assert_eq!(arguments[0].elements(), &Elements::Int(vec![0, -1, -2, -3, -4, -5]));
+        assert_eq!(turns(&ends, &mut arguments, 13), Ok(13));
+        let endless = instance(&text.replace("GOES_ON", "true"), &[]);
+        assert_eq!(turns(&endless, &mut arguments, 1000), Ok(1000));
     }
 
     #[test]

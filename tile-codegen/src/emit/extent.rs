@@ -8,15 +8,19 @@ use tile_ir::dim::Atom;
 use tile_ir::ops::BinaryOp;
 
 impl<'c> Ir<'c> {
-    /// The value of an extent expression as an i64. As in the evaluator, division by zero and a value below
-    /// zero give 0, and division rounds down.
+    /// The value of an extent expression as an i64. As in the evaluator, it is 0 where it would be below zero or a
+    /// divisor isn't positive, and division rounds down.
     pub(crate) fn dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
-        let value = self.signed_dim(dim, size);
-        if dim.is_natural() {
-            return value;
-        }
         let zero = self.i64(0);
-        self.select_int(self.icmp(IntPredicate::SGT, value, zero), value, zero)
+        let or_zero =
+            |needed, value| self.select_int(self.icmp(IntPredicate::SGT, needed, zero), value, zero);
+        let mut value = self.signed_dim(dim, size);
+        if !dim.is_natural() {
+            value = or_zero(value, value);
+        }
+        dim.positive_divisors()
+            .into_iter()
+            .fold(value, |value, divisor| or_zero(self.signed_dim(divisor, size), value))
     }
 
     /// [`Self::dim`] of what may be negative, such as a stride.
@@ -59,7 +63,7 @@ impl<'c> Ir<'c> {
         self.select_int(self.icmp(predicate, a, b), a, b)
     }
 
-    /// Quotient and remainder, the remainder not negative; both 0 where the divisor is 0.
+    /// Quotient and remainder by a positive divisor, the remainder not negative. By another they are any numbers.
     fn euclid(&self, a: &Dim, b: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
         let signed = !(a.is_natural() && b.is_natural());
         let by_constant = b.as_const().is_some_and(|b| b > 0);
@@ -67,17 +71,13 @@ impl<'c> Ir<'c> {
         if by_constant && !signed {
             return (self.udiv(a, b), self.urem(a, b));
         }
-        let zero = self.i64(0);
         let quotient = self.int_binary(BinaryOp::Div, signed, a, b);
         let rest = self.sub(a, self.mul(quotient, b));
-        let rest = self.select_int(self.icmp(IntPredicate::EQ, b, zero), zero, rest);
         if !signed {
             return (quotient, rest);
         }
-        let below = self.icmp(IntPredicate::SLT, rest, zero);
-        let negative = self.icmp(IntPredicate::SLT, b, zero);
-        let step = self.select_int(negative, self.i64(-1), self.i64(1));
-        let (lower, raised) = (self.sub(quotient, step), self.add(rest, self.mul(step, b)));
+        let below = self.icmp(IntPredicate::SLT, rest, self.i64(0));
+        let (lower, raised) = (self.sub(quotient, self.i64(1)), self.add(rest, b));
         (self.select_int(below, lower, quotient), self.select_int(below, raised, rest))
     }
 }

@@ -156,13 +156,13 @@ impl Lowering {
     }
 }
 
-/// The smaller or larger of two extents of const parameters and numbers.
+/// The smaller or larger of two extents.
 fn extreme(name: &str, a: &Val, b: &Val) -> Option<Val> {
-    let of_parameters = |value: &Val| match value {
+    let extent = |value: &Val| match value {
         Val::Int(int) => i64::try_from(int.value).ok().map(Dim::from),
-        Val::Dim(dim) => Some(dim.clone()).filter(Dim::is_static),
+        Val::Dim(dim) => Some(dim.clone()),
         _ => None,
     };
-    let (a, b) = (of_parameters(a)?, of_parameters(b)?);
+    let (a, b) = (extent(a)?, extent(b)?);
     Some(Val::Dim(if name == "min" { a.at_most(&b) } else { a.at_least(&b) }))
 }

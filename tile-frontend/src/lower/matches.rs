@@ -1,5 +1,5 @@
-//! `match` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of `if`. An arm that is
-//! known to be taken or not when the macro expands costs nothing.
+//! `match` and `let … else` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of
+//! `if`. An arm that is known to be taken or not when the macro expands costs nothing.
 
 use super::logical::only_computes;
 use super::optional::OptionPattern;
@@ -9,7 +9,7 @@ use super::{Lowered, Lowering, kind};
 use crate::assigned::{self, Assigned};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits};
+use syn::{Arm, Expr, ExprMatch, Ident, Lit, Local, Pat, PatRange, RangeLimits, Stmt};
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Op, ValueId};
 
@@ -21,31 +21,101 @@ enum Fits {
     If(ValueId),
 }
 
-/// The names that a pattern binds.
-type Bound = Vec<(Ident, Val)>;
+/// `let pattern = value else { … };`, and what follows in its block.
+pub(super) struct LetElse<'s> {
+    pattern: &'s Pat,
+    value: &'s Expr,
+    otherwise: &'s Expr,
+    span: Span,
+    rest: &'s [Stmt],
+    /// What it and what follows change.
+    assigned: Assigned,
+}
+
+impl LetElse<'_> {
+    /// The first of these statements, where it is one.
+    pub(super) fn of(statements: &[Stmt]) -> Option<LetElse<'_>> {
+        let (Stmt::Local(Local { pat: pattern, init: Some(init), let_token, .. }), rest) =
+            statements.split_first()?
+        else {
+            return None;
+        };
+        let (_, otherwise) = init.diverge.as_ref()?;
+        let assigned = assigned::by_statements(statements);
+        Some(LetElse { pattern, value: &init.expr, otherwise, span: let_token.span(), rest, assigned })
+    }
+}
+
+/// A name that a pattern binds.
+struct Binding {
+    name: Ident,
+    mutable: bool,
+    value: Val,
+}
+
+type Bound = Vec<Binding>;
 
 impl Lowering {
     pub(super) fn match_expression(&mut self, expression: &ExprMatch) -> Lowered<Val> {
         let span = expression.match_token.span();
-        let value = self.expression(&expression.expr)?;
-        match &value {
-            Val::Data(tile) if self.shape(*tile).is_some() => {
-                let help = "a tile of one element becomes a scalar with `.item()`; use `select` to choose element by element";
-                return self.error(expression.expr.span(), "`match` needs a scalar, not a tile", help);
-            }
-            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Record(..) | Val::Optional(..) => {
-            }
-            other => {
-                let message =
-                    format!("`match` needs an integer, a bool or an optional argument, not {}", kind(other));
-                return self.error(expression.expr.span(), message, "use `if` and `else if`");
-            }
-        }
+        let value = self.matched(&expression.expr, "match")?;
         let assigned = assigned::by_expression(&Expr::Match(expression.clone()));
         self.nesting += 1;
         let value = self.arms(&expression.arms, &value, &assigned, span);
         self.nesting -= 1;
         value
+    }
+
+    /// `let pattern = value else { leave }; rest`: a branch whose one side is the rest of the block. That the other
+    /// leaves is rustc's to check.
+    pub(super) fn let_else(&mut self, let_else: &LetElse<'_>) -> Lowered<Val> {
+        const KEYWORD: &str = "let … else";
+        let rest = let_else.rest;
+        let mut bound = Bound::new();
+        let fits = self
+            .check_exits(let_else.value)
+            .and_then(|()| self.matched(let_else.value, KEYWORD))
+            .and_then(|value| self.fits(let_else.pattern, &value, &mut bound));
+        let Ok(fits) = fits else {
+            // What was wrong is reported; what follows is lowered all the same.
+            self.define_poison(let_else.pattern);
+            return self.statements(rest);
+        };
+        let mut goes_on =
+            |lowering: &mut Self| lowering.with_bound(&bound, |lowering| lowering.statements(rest));
+        let mut leaves = |lowering: &mut Self| lowering.expression(let_else.otherwise).map(|_| Val::Never);
+        self.nesting += 1;
+        let value = match fits {
+            Fits::Always => goes_on(self),
+            Fits::Never => leaves(self),
+            Fits::If(condition) => {
+                let (assigned, span) = (&let_else.assigned, let_else.span);
+                self.choose(KEYWORD, condition, assigned, span, &mut goes_on, &mut leaves)
+            }
+        };
+        self.nesting -= 1;
+        value
+    }
+
+    /// What patterns are compared with.
+    fn matched(&mut self, expression: &Expr, keyword: &str) -> Lowered<Val> {
+        let value = self.expression(expression)?;
+        match &value {
+            Val::Data(tile) if self.shape(*tile).is_some() => {
+                let help = "a tile of one element becomes a scalar with `.item()`; use `select` to choose element by element";
+                self.error(expression.span(), format!("`{keyword}` needs a scalar, not a tile"), help)
+            }
+            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Record(..) | Val::Optional(..) => {
+                Ok(value)
+            }
+            other => {
+                let message = format!(
+                    "`{keyword}` needs an integer, a bool or an optional argument, not {}",
+                    kind(other)
+                );
+                self.error(expression.span(), message, "use `if` and `else if`")
+            }
+        }
     }
 
     fn arms(&mut self, arms: &[Arm], value: &Val, assigned: &Assigned, span: Span) -> Lowered<Val> {
@@ -78,8 +148,8 @@ impl Lowering {
 
     fn with_bound<T>(&mut self, bound: &Bound, action: impl FnOnce(&mut Self) -> T) -> T {
         self.scopes.enter();
-        for (name, value) in bound {
-            self.define(name, false, value.clone());
+        for Binding { name, mutable, value } in bound {
+            self.define(name, *mutable, value.clone());
         }
         let result = action(self);
         self.scopes.leave();
@@ -112,7 +182,7 @@ impl Lowering {
 
     /// Whether a name is bound to an optional argument, which is there only where the pattern fits.
     fn may_be_absent(&self, bound: &Bound) -> bool {
-        bound.iter().any(|(_, value)| match value {
+        bound.iter().any(|binding| match &binding.value {
             Val::Tensor(argument) | Val::Data(argument) => self.kernel.optional.contains_key(argument),
             _ => false,
         })
@@ -166,7 +236,8 @@ impl Lowering {
                 self.equal(value, &constant, pattern.span())
             }
             (Pat::Ident(name), _) if name.by_ref.is_none() => {
-                bound.push((name.ident.clone(), value.clone()));
+                let mutable = name.mutability.is_some();
+                bound.push(Binding { name: name.ident.clone(), mutable, value: value.clone() });
                 match &name.subpat {
                     Some((_, inner)) => self.fits(inner, value, bound),
                     None => Ok(Fits::Always),

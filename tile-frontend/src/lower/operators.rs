@@ -59,6 +59,8 @@ impl Lowering {
             let value = self.arithmetic(op, &left, &right, span, operands)?;
             if self.is_scalar(&left) {
                 self.note_scalar(span, op.name(), &value);
+            } else if self.is_shift_by_another_type(op, &left, &right) && self.in_own_text() {
+                self.rewrites.scalars.insert(place(span.start()), ("either", op.name()));
             }
             return Ok(value);
         }
@@ -113,9 +115,34 @@ impl Lowering {
                 let by = self.extent(by, operands[1]);
                 self.shifted_by(left, by, &what, operands)?
             }
+            (&Val::Data(tile), by) if self.is_shift_by_another_type(op, left, by) => {
+                let by = self.distance_for(tile, by, &what, operands[1])?;
+                self.pair(left, &by, &what, span, operands)?
+            }
             _ => self.pair(left, right, &what, span, operands)?,
         };
         self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
+    }
+
+    /// Whether a tile is shifted by a number that isn't of its elements' type, or may not be.
+    fn is_shift_by_another_type(&self, op: BinaryOp, left: &Val, by: &Val) -> bool {
+        let Val::Data(tile) = *left else { return false };
+        let of_another_type = match by {
+            Val::Dim(_) | Val::Int(Int { shared: Some(_), .. }) => true,
+            Val::Data(by) => self.shifts(&Val::Data(*by), *by) && self.elem(*by) != self.elem(tile),
+            _ => false,
+        };
+        matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.shape(tile).is_some() && of_another_type
+    }
+
+    /// By how much a tile is shifted, as a number of its type: of the distance the low bits count.
+    fn distance_for(&mut self, tile: ValueId, by: &Val, what: &str, place: Span) -> Lowered<Val> {
+        let by = match by {
+            Val::Int(Int { value, .. }) => return Ok(Val::Int(Int { value: *value, shared: None })),
+            Val::Dim(by) => self.extent(by, place),
+            by => self.data(by, what, place)?,
+        };
+        self.emit_one(Op::Cast(self.elem(tile)), &[by], place, &[place]).map(Val::Data)
     }
 
     /// Whether a number is shifted by an integer, which may be of another type, as in Rust.

@@ -1,6 +1,7 @@
 //! Statements and blocks: `let`, assignment, expression statements.
 
 use super::conform::{type_arguments, type_text};
+use super::matches::LetElse;
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
@@ -31,6 +32,9 @@ impl Lowering {
     }
 
     pub(super) fn statements(&mut self, statements: &[Stmt]) -> Lowered<Val> {
+        if let Some(let_else) = LetElse::of(statements) {
+            return self.let_else(&let_else);
+        }
         let Some((statement, rest)) = statements.split_first() else { return Ok(Val::Unit) };
         let value = self.statement(statement);
         // Nothing after an exit is reached; rustc warns of it.
@@ -144,18 +148,6 @@ impl Lowering {
 
     fn local(&mut self, local: &Local) -> Lowered<Val> {
         let Some(init) = &local.init else { return self.declaration(local) };
-        if let Some((_, diverge)) = &init.diverge {
-            self.define_poison(&local.pat);
-            let help = match &local.pat {
-                Pat::TupleStruct(_) => {
-                    "an optional argument is taken apart by `if let Some(x) = x { … }`, around what uses it"
-                }
-                _ => {
-                    "patterns of `let` always match, so write it alone; to choose by a number, write `match`, or `if matches!(x, 1..=9) { … }`"
-                }
-            };
-            return self.error(diverge.span(), "`let … else` isn't supported in a kernel", help);
-        }
         let value =
             self.check_exits(&init.expr).and_then(|()| self.initial(&init.expr)).and_then(
                 |value| match &local.pat {

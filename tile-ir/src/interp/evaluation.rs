@@ -16,6 +16,25 @@ use crate::types::Type;
 use crate::view::Source;
 use std::collections::HashMap;
 
+/// Turns of loops.
+pub(super) struct Turns {
+    pub(super) taken: u64,
+    pub(super) most: u64,
+}
+
+impl Turns {
+    pub(super) fn unbounded() -> Turns {
+        Turns { taken: 0, most: u64::MAX }
+    }
+
+    /// Whether there is one more, which is taken.
+    fn next(&mut self) -> bool {
+        let remains = self.taken < self.most;
+        self.taken += u64::from(remains);
+        remains
+    }
+}
+
 /// One block in progress.
 pub(super) struct Evaluation<'a> {
     pub(super) instance: &'a Instance,
@@ -28,6 +47,7 @@ pub(super) struct Evaluation<'a> {
     /// The block's number in the grid.
     pub(super) number: usize,
     pub(super) log: &'a mut Vec<Event>,
+    pub(super) turns: &'a mut Turns,
     pub(super) bound: &'a Bound,
     /// The block's index in the grid.
     pub(super) block: Vec<usize>,
@@ -162,6 +182,9 @@ impl Evaluation<'_> {
         let (&counter, params) =
             instance.region(data.regions[0]).params.split_first().expect("verified: `for` has a counter");
         for i in start..end {
+            if !self.turns.next() {
+                break;
+            }
             self.values[counter.index()] = Some(Array::scalar(DType::Index, Literal::Int(i as i128)));
             for (&param, value) in params.iter().zip(carried) {
                 self.values[param.index()] = Some(value);
@@ -187,7 +210,7 @@ impl Evaluation<'_> {
         let mut goes_on = self.get(data.operands[0]).clone();
         let mut carried: Vec<Array> =
             data.operands[1..].iter().map(|&value| self.get(value).clone()).collect();
-        while goes_on.get_int(0) != 0 {
+        while goes_on.get_int(0) != 0 && self.turns.next() {
             for (&param, value) in self.instance.region(region).params.iter().zip(carried) {
                 self.values[param.index()] = Some(value);
             }

@@ -144,7 +144,7 @@ impl<'a> Launch<'a> {
     }
 
     /// Whether a stream or graph is the tensors' device's.
-    fn check_device(&self, device: &Device, queue: &str, other: &Device) -> Result<()> {
+    pub(super) fn check_device(&self, device: &Device, queue: &str, other: &Device) -> Result<()> {
         if device == other {
             return Ok(());
         }

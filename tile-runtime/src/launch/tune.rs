@@ -6,6 +6,7 @@ use crate::choose::Fitting;
 use crate::device::Device;
 use crate::error::Result;
 use crate::messages::Sink;
+use crate::stream::Stream;
 use crate::stream::graph::refuse_inside;
 use std::time::Duration;
 
@@ -35,6 +36,33 @@ impl<'a> Launch<'a> {
         let site = self.site();
         let measured = refuse_inside("tuning a launch").and_then(|()| self.measure_candidates());
         site.locate(measured.and_then(|()| self.assess()))
+    }
+
+    /// [`Launch::tune`], after all that a stream was given before. That matters for memory without an owner, as that of
+    /// other libraries is: what these enqueue on their stream nobody else waits for. When this returns everything has
+    /// run, so the stream goes on with what it is given next.
+    ///
+    /// ```
+    /// # use tile_runtime::{Result, Stream};
+    /// # fn example(kernel: tile_runtime::Launch<'_>, stream: &Stream) -> Result<()> {
+    /// println!("{}", kernel.tune_on(stream)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Launch::tune`]; [`Error::Refused`](crate::Error::Refused) where the stream is another device's.
+    pub fn tune_on(self, stream: &Stream) -> Result<Choices> {
+        let site = self.site();
+        site.locate(refuse_inside("tuning a launch").and_then(|()| self.wait_for_stream(stream)))?;
+        self.tune()
+    }
+
+    fn wait_for_stream(&self, stream: &Stream) -> Result<()> {
+        self.check_device(self.device()?, "stream", stream.device())?;
+        // Who enqueued what fails before it is told of that.
+        let _ = stream.record()?.wait();
+        Ok(())
     }
 
     fn measure_candidates(&mut self) -> Result<()> {

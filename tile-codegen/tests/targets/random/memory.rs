@@ -248,6 +248,13 @@ impl Writer<'_> {
         names.join(", ")
     }
 
+    /// One of the inputs. A product whose factors are all made has none.
+    fn some_input(&mut self) -> Option<Input> {
+        let last = self.inputs.len().checked_sub(1)?;
+        let which = self.choose(last + 1);
+        Some(self.inputs[which].clone())
+    }
+
     pub(super) fn prefetch(&mut self) {
         if self.choose(3) == 0 {
             let output = self.choose(self.outputs.len());
@@ -255,21 +262,19 @@ impl Writer<'_> {
             self.line(&format!("prefetch {tile}"));
             return;
         }
-        let which = self.choose(self.inputs.len());
-        let Input { name, tile, .. } = self.inputs[which].clone();
+        let Some(Input { name, tile, .. }) = self.some_input() else { return };
         let index = self.tile_index(tile.len());
         self.line(&format!("prefetch {name}[{index}]"));
     }
 
     /// A tile of an input, or the block's own tile of an output.
     pub(super) fn load(&mut self) {
-        if self.choose(3) == 0 {
+        let input = if self.choose(3) == 0 { None } else { self.some_input() };
+        let Some(Input { name, tile, dtype, whole }) = input else {
             let output = self.choose(self.outputs.len());
             self.load_own(output);
             return;
-        }
-        let which = self.choose(self.inputs.len());
-        let Input { name, tile, dtype, whole } = self.inputs[which].clone();
+        };
         if whole && self.outputs[0].whole && self.choose(2) == 0 {
             self.define(&format!("load {name}[{}]", self.place().join(", ")), &tile, dtype);
             return;
@@ -362,6 +367,9 @@ impl Writer<'_> {
 
     /// Elements of a tensor at the places that tiles name.
     pub(super) fn look_up(&mut self) {
+        if self.tensors.is_empty() {
+            return;
+        }
         let which = self.choose(self.tensors.len());
         let (name, rank, dtype) = self.tensors[which].clone();
         let like = self.tile();

@@ -2,7 +2,7 @@
 //! it stays a kernel that fails.
 
 /// A statement: its line, and its region's lines where it has one.
-fn statement(lines: &[String], at: usize) -> usize {
+pub(super) fn statement(lines: &[String], at: usize) -> usize {
     let depth = |line: &str| line.len() - line.trim_start().len();
     if !lines[at].ends_with('{') {
         return at + 1;

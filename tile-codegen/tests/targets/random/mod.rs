@@ -13,6 +13,7 @@ mod elements;
 mod extremes;
 mod memory;
 mod minimize;
+mod mistakes;
 mod placement;
 mod products;
 mod reached;
@@ -143,7 +144,7 @@ fn agree<Drawn: Debug + Clone>(
         Ok(()) => {}
         Err(TestError::Fail(_, (drawn, way))) => {
             let (source, given) = written(&drawn);
-            let source = minimize::minimize(&source, |text| fails(text, &given, way));
+            let source = minimize::minimize(&source, fails(&source, &given, way));
             let shapes: Vec<_> = given.arguments.iter().map(Array::shape).collect();
             println!("{way:?}, {shapes:?}, {:?}:\n{source}", given.placements);
             check(&source, &given, way);

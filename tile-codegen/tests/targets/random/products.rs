@@ -295,6 +295,7 @@ impl Kernel<'_> {
         let view = self.view(&indices, &[rows], "");
         let name = format!("%f{}", self.arguments.len());
         self.argument(&name, &matrix.sizes, dtype);
+        self.writer.tensors.push((name.clone(), 2, dtype));
         let none = self.writer.number(DType::I32, 0);
         let body = format!("load_masked {view}[{}] pad {}", matrix.index[0], none.name);
         let row = self.writer.define(&body, &[rows], DType::I32);
