@@ -70,8 +70,28 @@ pub(super) struct Thread {
     buffers: [*mut u8; 2],
     /// The asynchronous operations that it issued.
     pub(super) queues: Queues,
-    /// The address of its last access, if that was atomic.
-    last_atomic: Option<u64>,
+    /// Its last access, if that was atomic.
+    last_atomic: Option<Polled>,
+}
+
+/// What a thread came to atomically.
+struct Polled {
+    /// Its address, and how many bytes it is.
+    range: [u64; 2],
+    /// What was there before, if it came there before as well.
+    seen: Option<Vec<u8>>,
+}
+
+impl Polled {
+    /// What is there.
+    ///
+    /// # Safety
+    /// The range is memory of the program.
+    unsafe fn bytes(&self) -> Vec<u8> {
+        let [address, bytes] = self.range;
+        // SAFETY: the caller says that the range is there; coroutines of one thread take turns, so nobody writes meanwhile.
+        unsafe { std::slice::from_raw_parts(address as *const u8, bytes as usize) }.to_vec()
+    }
 }
 
 /// A block in progress, or several of a cluster.
@@ -220,16 +240,22 @@ impl Block<'_> {
         &self.program.instructions[number as usize]
     }
 
-    /// A thread that reads the same address atomically once more may wait for another one: that one's turn comes.
+    /// A thread that reads the same address atomically once more may wait for another one: that one's turn comes. Where
+    /// something else is there than the last time, somebody got somewhere: in loops that exchange an element if it is as it
+    /// was read, one thread does whenever another fails.
     fn polls(&mut self, touch: &Touch) -> bool {
+        let range = touch.kind.atomic.filter(|_| touch.kind.reads).map(|_| [touch.address, touch.kind.bytes]);
         let thread = &mut self.threads[self.running as usize];
-        let atomic = touch.kind.atomic.filter(|_| touch.kind.reads).map(|_| touch.address);
-        let polls = atomic.is_some() && thread.last_atomic == atomic;
-        thread.last_atomic = atomic;
-        if polls {
-            self.idles_for(self.place_of_access(*touch), None);
+        let last = thread.last_atomic.take().filter(|last| Some(last.range) == range);
+        // SAFETY: this thread's last access was to these bytes, and was found to be to memory that is there.
+        let seen = last.as_ref().map(|last| unsafe { last.bytes() });
+        thread.last_atomic = range.map(|range| Polled { range, seen: seen.clone() });
+        let Some(last) = last else { return false };
+        match last.seen {
+            before @ Some(_) if before != seen => self.progress(),
+            _ => self.idles_for(self.place_of_access(*touch), None),
         }
-        polls
+        true
     }
 
     /// A thread gives up its turn and may find that nothing has changed; `awaited`: what it looks for.

@@ -152,6 +152,22 @@ fn threads_may_spin_on_what_another_one_writes() {
     assert!(matches!(problem("sm_90a", 32, &spin(&relaxed)), Problem::Race { .. }));
 }
 
+/// Whenever one fails, another one didn't, however often.
+#[test]
+fn threads_may_try_again_as_often_as_others_get_on() {
+    let updates = "  br label %start\nstart:\n  br label %outer\n\
+         outer:\n  %i = phi i32 [ 0, %start ], [ %next, %done ]\n  br label %loop\n\
+         loop:\n  %old = load atomic i32, ptr addrspace(1) %a syncscope(\"device\") monotonic, align 4\n  \
+         %new = add i32 %old, 1\n  \
+         %o = cmpxchg ptr addrspace(1) %a, i32 %old, i32 %new syncscope(\"device\") monotonic monotonic, align 4\n  \
+         %ok = extractvalue { i32, i1 } %o, 1\n  br i1 %ok, label %done, label %loop\n\
+         done:\n  %next = add i32 %i, 1\n  %more = icmp ult i32 %next, 80\n  \
+         br i1 %more, label %outer, label %end\nend:";
+    let mut arrays = [vec![0], vec![0], vec![0]];
+    Kernel::new("sm_90a", 32, updates).run(&mut arrays).unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(arrays[0], [32 * 80]);
+}
+
 #[test]
 fn a_thread_that_spins_for_ever_is_told() {
     assert_eq!(problem("sm_90a", 32, &spin("")), Problem::Spins);
