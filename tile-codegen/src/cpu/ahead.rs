@@ -233,12 +233,8 @@ pub(super) fn is_function(data: &OpData) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use inkwell::context::Context;
-    use inkwell::targets::FileType;
+    use crate::cpu::compiled::assembly;
     use tile_ir::Instance;
-    use tile_ir::target::CpuLevel;
 
     /// A kernel that reads tiles `x` and `w` of 4 rows, whole ones, and stores `result`.
     fn kernel(body: &str) -> String {
@@ -259,11 +255,7 @@ mod tests {
     /// How many prefetches the code of a kernel for a level has.
     fn prefetches_in(level: &str, source: &str) -> usize {
         let instance = Instance::parse(source, &[]).unwrap();
-        let level = Cpu::Level(CpuLevel::named(level).unwrap());
-        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
-        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
-        let assembly = machine.emit("k", &module, FileType::Assembly).unwrap();
-        String::from_utf8(assembly).unwrap().matches("prefetcht1").count()
+        assembly(&instance, level).matches("prefetcht1").count()
     }
 
     fn prefetches_at(level: &str, body: &str) -> usize {

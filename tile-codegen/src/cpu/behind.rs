@@ -329,11 +329,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 mod tests {
     use super::super::product::Products;
     use super::*;
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use inkwell::context::Context;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{specialize, text, verify};
+    use crate::cpu::compiled::{launch, machine};
 
     /// Of rows in tiles of so many: `x − max x`, then what the body makes `%r` of it, as `%d`.
     fn kernel(rows: usize, body: &str) -> String {
@@ -359,12 +355,7 @@ mod tests {
 
     /// Bytes of scratch memory that a kernel's blocks have, in code for a level.
     fn scratch_bytes_at(level: &str, source: &str) -> u64 {
-        let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
-        let level = Cpu::Level(CpuLevel::named(level).unwrap());
-        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
-        let (_, launch) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
-        launch.scratch_bytes
+        launch(&Instance::parse(source, &[]).unwrap(), level).scratch_bytes
     }
 
     fn scratch_bytes(source: &str) -> u64 {
@@ -444,8 +435,8 @@ mod tests {
     #[test]
     fn the_row_that_is_left_lies_where_the_next_ones_is_written() {
         let in_place = |source: &str| {
-            let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
-            let machine = Machine::cpu(Cpu::Level(CpuLevel::named("x86-64-v3").unwrap())).unwrap();
+            let instance = Instance::parse(source, &[]).unwrap();
+            let machine = machine("x86-64-v3");
             let fusion = Fusion::of(&instance);
             let products = Products::of(&instance, &fusion, &machine);
             let scratch = Scratch::of(&instance, &fusion, &products);

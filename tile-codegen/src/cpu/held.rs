@@ -200,12 +200,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use inkwell::context::Context;
-    use inkwell::targets::FileType;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{Instance, specialize, text, verify};
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
 
     /// Sums of pieces of rows, with more in the loop's body, which yields this.
     fn sums(elements: usize, in_body: &str, yielded: &str) -> Instance {
@@ -228,8 +224,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        specialize(&kernel, &[]).unwrap()
+        Instance::parse(&source, &[]).unwrap()
     }
 
     /// How many tiles the loop of an instance carries in 1536 bytes of registers.
@@ -258,10 +253,7 @@ mod tests {
     /// The sums' loop reads each vector of the tensor once, as what is added, and writes nothing.
     #[test]
     fn a_loop_that_holds_its_tile_touches_the_tensor_alone() {
-        let level = Cpu::Level(CpuLevel::named("x86-64-v4").unwrap());
-        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
-        let (module, _) = crate::cpu::emit(&context, &sums(128, "", "%next"), &machine, "k").unwrap();
-        let assembly = String::from_utf8(machine.emit("k", &module, FileType::Assembly).unwrap()).unwrap();
+        let assembly = assembly(&sums(128, "", "%next"), "x86-64-v4");
         let added = |line: &&str| line.contains("vaddps") && line.contains("(%r") && line.contains("zmm");
         let lines: Vec<&str> = assembly.lines().collect();
         let first = lines.iter().position(added).unwrap();

@@ -90,7 +90,7 @@ impl<'a> Fusion<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::{specialize, text, verify};
+    use tile_ir::Instance;
 
     /// How many reductions have a host, of a row `%x1` of one tensor and `%w1` of another.
     fn hosted(body: &str) -> usize {
@@ -108,8 +108,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source, &[]).unwrap();
         Fusion::of(&instance).hosted().len()
     }
 

@@ -9,6 +9,8 @@ mod ahead;
 mod atomics;
 mod behind;
 mod buffer;
+#[cfg(test)]
+mod compiled;
 mod elements;
 mod fuse;
 mod gathered;

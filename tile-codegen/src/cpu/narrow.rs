@@ -35,7 +35,6 @@ fn is_narrow(shape: &[i64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::{Binding, specialize, text, verify};
 
     /// The sums of rows of a tile.
     fn sums(rows: usize, columns: usize) -> Instance {
@@ -48,8 +47,7 @@ mod tests {
             %s = reduce sum %t axis 1 : tile<R x 1 x f32>
             store_masked %vy, %s
         }";
-        let bindings = [("R", rows), ("C", columns)].map(|(name, n)| (name.to_owned(), Binding::Const(n)));
-        specialize(&verify(text::parse(source).unwrap()).unwrap(), &bindings).unwrap()
+        Instance::parse(source, &[("R", rows), ("C", columns)]).unwrap()
     }
 
     /// A few sums beside rows of a thousand elements don't make a kernel narrow.

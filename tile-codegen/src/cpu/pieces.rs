@@ -120,10 +120,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{specialize, text, verify};
+    use crate::cpu::compiled::machine;
 
     fn tiles_at(level: &str, rows: usize, dtype: &str, op: &str) -> Option<i64> {
         let source = format!(
@@ -138,9 +135,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let machine = Machine::cpu(Cpu::Level(CpuLevel::named(level).unwrap())).unwrap();
-        tiles_of_piece(&specialize(&kernel, &[]).unwrap(), &Processor::of(&machine))
+        tiles_of_piece(&Instance::parse(&source, &[]).unwrap(), &Processor::of(&machine(level)))
     }
 
     fn tiles(rows: usize, dtype: &str, op: &str) -> Option<i64> {

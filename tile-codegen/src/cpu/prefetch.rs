@@ -30,14 +30,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 #[cfg(test)]
 mod tests {
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use inkwell::context::Context;
-    use inkwell::targets::FileType;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{specialize, text, verify};
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
 
-    fn assembly(prefetch: &str, level: &str) -> String {
+    fn code(prefetch: &str, level: &str) -> String {
         let source = format!(
             "kernel @k(%x: tensor<64 x 64 x f32>, %y: mut tensor<8 x f32>) {{
   %vx = partition %x [8, 16] : partition<64 x 64 x f32, [8, 16]>
@@ -49,19 +45,14 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
-        let cpu = Cpu::Level(CpuLevel::named(level).unwrap());
-        let (context, machine) = (Context::create(), Machine::cpu(cpu).unwrap());
-        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
-        String::from_utf8(machine.emit("k", &module, FileType::Assembly).unwrap()).unwrap()
+        assembly(&Instance::parse(&source, &[]).unwrap(), level)
     }
 
     #[test]
     fn native_code_has_prefetches_where_the_kernel_has() {
         for (level, instruction) in [("x86-64-v3", "prefetcht0"), ("armv8-a", "prfm\tpldl1keep")] {
-            assert!(assembly("  prefetch %vx[%i, %i]\n", level).contains(instruction), "{level}");
-            let without = assembly("", level);
+            assert!(code("  prefetch %vx[%i, %i]\n", level).contains(instruction), "{level}");
+            let without = code("", level);
             assert!(!without.contains("prefetch") && !without.contains("prfm"), "{level}");
         }
     }

@@ -166,12 +166,8 @@ fn aarch64() -> Processor {
 
 #[cfg(test)]
 mod tests {
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use inkwell::context::Context;
-    use inkwell::targets::FileType;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{Binding, specialize, text, verify};
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
 
     /// The code of `eˣ` of so many f32, read and written in a format.
     fn exponentials(dtype: &str, elements: usize, level: &str) -> String {
@@ -190,12 +186,8 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(elements))]).unwrap();
-        let cpu = Cpu::Level(CpuLevel::named(level).unwrap());
-        let (context, machine) = (Context::create(), Machine::cpu(cpu).unwrap());
-        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
-        String::from_utf8(machine.emit("k", &module, FileType::Assembly).unwrap()).unwrap()
+        let instance = Instance::parse(&source, &[("B", elements)]).unwrap();
+        assembly(&instance, level)
     }
 
     /// Vectors of every format that f32 are made of have the instructions, whole: where LLVM's vectoriser finds no variant

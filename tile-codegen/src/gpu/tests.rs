@@ -4,14 +4,11 @@ use super::{Module, Places, rounding};
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::collections::HashMap;
-use tile_ir::{Binding, TargetDesc, passes, specialize, text, verify};
+use tile_ir::{Instance, TargetDesc, passes};
 
 /// The lines of the code of a kernel.
 fn code(source: &str, constants: &[(&str, usize)], target: &str) -> String {
-    let bindings: Vec<_> =
-        constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &bindings).unwrap();
-    let instance = passes::optimize(instance);
+    let instance = passes::optimize(Instance::parse(source, constants).unwrap());
     let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
     let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
     rounding::expand(&module.ir);

@@ -86,7 +86,7 @@ impl<'a> Fusion<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::{specialize, text, verify};
+    use tile_ir::Instance;
 
     /// How many tiles the loop that joins what is made of pairs computes, where these lines make `%f` of the first halves,
     /// `%a`.
@@ -110,8 +110,7 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source, &[]).unwrap();
         let fusion = Fusion::of(&instance);
         assert!(fusion.consumers.keys().all(|&tile| !fusion.is_stored(tile)));
         fusion.consumers.len()

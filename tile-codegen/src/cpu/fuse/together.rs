@@ -132,14 +132,11 @@ mod tests {
     use crate::llvm::Machine;
     use crate::options::Cpu;
     use inkwell::context::Context;
-    use tile_ir::{specialize, text, verify};
 
     /// How many tiles are stored in scratch memory, and how many stores each loop does, of tiles `%x1` that is read only and
     /// `%p1` and `%q1` that are written.
     fn loops(body: &str) -> (usize, Vec<usize>) {
-        let kernel =
-            verify(text::parse(&source(body)).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source(body), &[]).unwrap();
         let fusion = Fusion::of(&instance);
         let ops = instance.region(instance.body()).ops.iter().map(|&op| instance.op(op));
         let stores = ops.filter(|data| data.op.is_store());
@@ -224,8 +221,7 @@ mod tests {
         }
         body += "  store_masked %vp, %t64\n  store_masked %vq, %t63\n";
         assert_eq!(loops(&body), (0, vec![2]));
-        let kernel = verify(text::parse(&source(&body)).unwrap()).unwrap();
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source(&body), &[]).unwrap();
         let (context, machine) = (Context::create(), Machine::cpu(Cpu::Host).unwrap());
         let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
         let text = module.print_to_string().to_string();

@@ -308,12 +308,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 #[cfg(test)]
 mod tests {
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use inkwell::context::Context;
-    use inkwell::targets::FileType;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{Binding, specialize, text, verify};
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
 
     const PRODUCT: &str = "\
 kernel @k<M>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
@@ -337,13 +333,8 @@ kernel @k<M>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m 
 
     /// Straight pieces of assembly that multiply and end with a jump: loops of register blocks, a line each.
     fn loops(rows: usize) -> Vec<Vec<String>> {
-        let kernel = verify(text::parse(PRODUCT).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[("M".to_owned(), Binding::Const(rows))]).unwrap();
-        let level = Cpu::Level(CpuLevel::named("x86-64-v4").unwrap());
-        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
-        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
-        let assembly = machine.emit("k", &module, FileType::Assembly).unwrap();
-        let assembly = String::from_utf8(assembly).unwrap();
+        let instance = Instance::parse(PRODUCT, &[("M", rows)]).unwrap();
+        let assembly = assembly(&instance, "x86-64-v4");
         let mut pieces = vec![Vec::new()];
         for line in assembly.lines().map(str::trim) {
             pieces.last_mut().unwrap().push(line.to_owned());

@@ -226,10 +226,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llvm::Machine;
-    use crate::options::Cpu;
-    use tile_ir::target::CpuLevel;
-    use tile_ir::{specialize, text, verify};
+    use crate::cpu::compiled::machine;
 
     /// What is kept of a product of tiles of 16×16 whose loop reads `a` at `index`, by how many scalars it goes and in how
     /// many slots.
@@ -254,11 +251,9 @@ mod tests {
 }}
 "
         );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source, &[]).unwrap();
         let fusion = Fusion::of(&instance);
-        let level = Cpu::Level(CpuLevel::named("x86-64-v4").unwrap());
-        let products = super::super::Products::of(&instance, &fusion, &Machine::cpu(level).unwrap());
+        let products = super::super::Products::of(&instance, &fusion, &machine("x86-64-v4"));
         products.remembered()[0].left.map(|kept| (kept.given.len(), kept.slots))
     }
 

@@ -9,8 +9,8 @@ use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use inkwell::values::FunctionValue;
+use tile_ir::Instance;
 use tile_ir::abi::KernelAbi;
-use tile_ir::{specialize, text, verify};
 
 const KERNEL: &str = "\
 kernel @k(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
@@ -39,7 +39,7 @@ fn ptx(change: impl Fn(FunctionValue<'_>)) -> String {
     let machine = Machine::nvptx("sm_90a", "").unwrap();
     let ir = Ir::new(&context, "k", features::NVPTX);
     machine.prepare(&ir.module);
-    let instance = specialize(&verify(text::parse(KERNEL).unwrap()).unwrap(), &[]).unwrap();
+    let instance = Instance::parse(KERNEL, &[]).unwrap();
     let resources = Resources { threads: 32, cluster: 1, shared_bytes: 2048, shared_alignment: 1024 };
     let entry = NVPTX.entry(&ir, "k", &KernelAbi::of(&instance), 2, resources);
     copy_box(&ir, &entry);

@@ -9,7 +9,7 @@ use tile_ir::array::Elements;
 use tile_ir::ops::Literal;
 use tile_ir::specialize::specialize_for;
 use tile_ir::view::{ArgumentLayout, GivenTensor};
-use tile_ir::{Array, DType, Variant, interp, specialize, text, verify};
+use tile_ir::{Array, DType, Instance, Variant, VerifiedKernel, interp};
 
 // The kernels ask for a block per tile: the condition of a loop over tiles is no mask.
 
@@ -111,8 +111,7 @@ fn without(
     shapes: [&[usize]; 2],
     number: Option<usize>,
 ) -> Option<(String, bool)> {
-    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-    let instance = specialize(&kernel, &[]).unwrap();
+    let instance = Instance::parse(source, &[]).unwrap();
     let mut changed = None;
     let mut change = |ir: &Ir<'_>| {
         let found = number.and_then(|number| masks(ir).into_iter().nth(number));
@@ -210,7 +209,7 @@ fn a_mask_that_keeps_off_what_lies_between_rows_is_missed() {
     const ROWS: usize = 4;
     const COLUMNS: usize = 20;
     const DISTANCE: usize = 40;
-    let kernel = verify(text::parse(COPIED).unwrap()).unwrap();
+    let kernel = VerifiedKernel::parse(COPIED).unwrap();
     let (extents, strides) = ([ROWS, COLUMNS], [DISTANCE as i64, 1]);
     let given = [GivenTensor { extents: &extents, strides: Some(&strides), offset: 0 }; 2];
     let layouts = [0, 1].map(|number| (number, ArgumentLayout::of(&given[number]).unwrap()));

@@ -4,7 +4,7 @@ use crate::simt::*;
 use inkwell::values::{
     AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, PhiValue,
 };
-use tile_ir::{specialize, text, verify};
+use tile_ir::Instance;
 
 pub(super) const MATMUL: &str = "\
 kernel @matmul(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
@@ -165,8 +165,7 @@ pub(super) fn run(
     (depth, timing): (usize, Timing),
     change: &mut dyn FnMut(&Ir<'_>),
 ) -> Outcome {
-    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
-    let instance = specialize(&kernel, &[]).unwrap();
+    let instance = Instance::parse(source, &[]).unwrap();
     let target = TargetDesc::named("sm_90a").unwrap();
     let kernel = compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"));
     let shapes = shapes(depth);

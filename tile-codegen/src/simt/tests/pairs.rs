@@ -5,7 +5,7 @@ use super::mutations::{callee, needed, remove};
 use crate::simt::*;
 use half::bf16;
 use inkwell::values::{AnyValue, BasicValueEnum, CallSiteValue, InstructionValue};
-use tile_ir::{specialize, text, verify};
+use tile_ir::Instance;
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 
@@ -62,9 +62,7 @@ impl Product {
 
     fn compile(self, change: &mut dyn FnMut(&Ir<'_>)) -> SimtKernel {
         let source = self.source();
-        let kernel =
-            verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
-        let instance = specialize(&kernel, &[]).unwrap();
+        let instance = Instance::parse(&source, &[]).unwrap();
         let kernel = compile_changed(&instance, TargetDesc::named("sm_90a").unwrap(), None, change);
         let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(kernel.code.geometry.cluster, 2, "blocks are pairs");

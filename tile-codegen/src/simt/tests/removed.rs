@@ -2,7 +2,7 @@
 
 use crate::simt::*;
 use inkwell::values::{CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue};
-use tile_ir::{Binding, Loc, specialize, text, verify};
+use tile_ir::{Instance, Loc};
 
 const SOFTMAX: &str = "\
 file \"kernel.rs\"
@@ -45,9 +45,7 @@ kernel @matmul<B>(%a: tensor<m x n x f32>, %b: tensor<n x n x f32>, %c: mut tens
 ";
 
 fn instance(source: &str, tile: usize) -> Instance {
-    let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}"));
-    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}"));
-    specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap_or_else(|error| panic!("{error}"))
+    Instance::parse(source, &[("B", tile)]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The calls of intrinsics whose name has this part, without those that only tell LLVM's scheduler an order.
@@ -304,8 +302,7 @@ kernel @gathered(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %ids: tenso
 /// Runs [`COPIED`] or [`GATHERED`] for sm_80, through more turns than there are stages, without the call of this number of
 /// an intrinsic whose name has this part; tells whether there is such a call.
 fn without_call(source: &str, part: &str, number: usize, timing: Timing) -> (bool, Result<Trace, RunError>) {
-    let instance = specialize(&verify(text::parse(source).expect("a kernel")).expect("a right one"), &[]);
-    let instance = instance.expect("it has no parameters");
+    let instance = Instance::parse(source, &[]).expect("a right kernel");
     let target = TargetDesc::named("sm_80").expect("a target");
     let mut found = false;
     let mut change = |ir: &Ir<'_>| {
@@ -392,8 +389,7 @@ kernel @late(%q: tensor<s x 64 x bf16>, %k: tensor<t x 64 x bf16>, %v: tensor<t 
 /// Runs [`LATE`] for sm_90a in one block that has three places of the grid, through more turns than there are stages, after
 /// a change; tells whether the sums are right. Scores are zero, so that all weights are one, as all values are.
 fn late(change: &mut dyn FnMut(&Ir<'_>), timing: Timing) -> Result<bool, RunError> {
-    let instance = specialize(&verify(text::parse(LATE).expect("a kernel")).expect("a right one"), &[]);
-    let instance = instance.expect("it has no parameters");
+    let instance = Instance::parse(LATE, &[]).expect("a right kernel");
     let target = TargetDesc::named("sm_90a").expect("a target");
     let kernel = compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"));
     let shapes: [&[usize]; 4] = [&[192, 64], &[640, 64], &[640, 64], &[192, 64]];

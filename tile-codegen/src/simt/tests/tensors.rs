@@ -4,7 +4,7 @@ use super::harness::{Kernel, aligned, words};
 use crate::simt::{Fault, Memory, Problem, Timing};
 use tile_ir::abi::KernelAbi;
 use tile_ir::tensor_map::{BoundMap, MapAxis, Swizzle, TensorMap};
-use tile_ir::{DType, Dim, log, specialize, text, verify};
+use tile_ir::{DType, Dim, Instance, log};
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 const BARRIER: &str = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n";
@@ -143,7 +143,7 @@ fn maps_are_made_of_the_schedules_and_the_arguments() {
   %0 = constant 1 : i32
   print 0 \"{0}\" %0
 }";
-    let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+    let instance = Instance::parse(source, &[]).unwrap();
     let (abi, n) = (KernelAbi::of(&instance), Dim::size("n"));
     assert_eq!(abi.sizes, ["m", "n"]);
     let axes = vec![
