@@ -116,11 +116,12 @@ impl Lowering {
     }
 
     /// `x.checked_add(y)`, which std has and tiles can't.
-    pub(super) fn checked<T>(&mut self, call: &ExprMethodCall) -> Lowered<T> {
+    pub(super) fn checked<T>(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<T> {
         let name = call.method.to_string();
         let message = format!("`{name}` would give an `Option`, and there is no tile of those");
-        let help = match name.strip_prefix("checked_") {
-            Some(op @ ("add" | "sub" | "mul")) => format!(
+        let help = match (receiver, name.strip_prefix("checked_")) {
+            (Val::Dim(_), Some("sub")) => "ask first: `if b <= a { … a - b … }`".to_owned(),
+            (_, Some(op @ ("add" | "sub" | "mul"))) => format!(
                 "write `let (wrapped, overflow) = a.overflowing_{op}(b);`, and `select(overflow, instead, wrapped)`"
             ),
             _ => "every operation is defined: integers wrap, `x / 0` is 0 and `x % 0` is x; compare and `select`"

@@ -55,7 +55,7 @@ impl Lowering {
             "overflowing_add" => self.overflowing(BinaryOp::Add, receiver, call).map(Some),
             "overflowing_sub" => self.overflowing(BinaryOp::Sub, receiver, call).map(Some),
             "overflowing_mul" => self.overflowing(BinaryOp::Mul, receiver, call).map(Some),
-            checked if checked.starts_with("checked_") => self.checked(call),
+            checked if checked.starts_with("checked_") => self.checked(receiver, call),
             "wrapping_neg" => {
                 self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
                 self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some)
