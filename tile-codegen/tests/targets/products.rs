@@ -152,13 +152,15 @@ fn neighbours_are_multiplied_together_where_the_level_has_it() {
         with != without
     };
     use DType::{BF16, F16, F32, I8, I32, U8};
-    let [pairs, v4, matrix, dots, neon] =
-        ["x86-64-v4-pairs", "x86-64-v4", "armv8.6-a", "armv8.2-a", "armv8-a"];
+    let [pairs, bytes, v4, matrix, dots, neon] =
+        ["x86-64-v4-pairs", "x86-64-v4-bytes", "x86-64-v4", "armv8.6-a", "armv8.2-a", "armv8-a"];
     for levels in [[pairs, v4], [matrix, dots]] {
         assert!(differs(levels, [BF16, BF16, F32]));
         assert!(differs(levels, [I8, U8, I32]));
         assert!(!differs(levels, [F32; 3]) && !differs(levels, [F16, F16, F32]));
     }
+    assert!(differs([bytes, v4], [I8, U8, I32]) && !differs([pairs, bytes], [I8, U8, I32]));
+    assert!(!differs([bytes, v4], [BF16, BF16, F32]) && differs([pairs, bytes], [BF16, BF16, F32]));
     assert!(differs(["x86-64-v4-tiles", "x86-64-v4-rows"], [BF16, BF16, F32]));
     assert!(differs(["x86-64-v4-tiles", "x86-64-v4-rows"], [U8, I8, I32]));
     assert!(!differs(["x86-64-v4-tiles", "x86-64-v4-rows"], [F32; 3]));

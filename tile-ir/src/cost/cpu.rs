@@ -2,8 +2,8 @@
 //!
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
-//! row, of a right one once for all rows of a thread), what is packed of the left factor once more from the second cache, and
-//! reading and writing its sums once per multiplication; everything else is vectors of arithmetic over tiles, of which what L1
+//! row, of a right one once for all rows of a thread), what is packed of both once more from where it is kept, and reading
+//! and writing its sums once per multiplication; everything else is vectors of arithmetic over tiles, of which what L1
 //! doesn't hold is gone through once more. Scratch memory beyond a core's L2 slows packing down, and reading what is kept. A
 //! right factor of which few rows read each element once isn't packed.
 //! Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no other thread.
@@ -35,6 +35,9 @@ const PACKED_ELEMENT: u64 = 4;
 
 /// Times as long that what the second cache doesn't hold takes.
 const BEYOND: f64 = 3.0;
+
+/// The same of what is read in the order in which it lies, so that the processor foresees it.
+const BEYOND_IN_ORDER: f64 = 1.5;
 
 /// Fewer rows than every register block has.
 const FEW_ROWS: u64 = 4;
@@ -73,9 +76,9 @@ impl Default for CpuMachine {
 }
 
 impl CpuMachine {
-    /// Clocks for the multiply-adds of a product, of which a block does so many, and for reading its left factor and reading
-    /// and writing its sums.
-    fn product(&self, shape: &ProductShape, of_block: u64) -> [f64; 2] {
+    /// Clocks for the multiply-adds of a product, of which a block does so many, and for reading its factors, of which the
+    /// right one has so many bytes in a row of blocks, and reading and writing its sums.
+    fn product(&self, shape: &ProductShape, of_block: u64, of_row: u64) -> [f64; 2] {
         let lanes = (self.lanes as f64 / width(shape.factor, 0.5)).max(1.0);
         // The last vector of a row is masked, and takes as long as another.
         let columns = (shape.n as f64 / lanes).ceil();
@@ -88,7 +91,11 @@ impl CpuMachine {
         let left = PACKED_ELEMENT * shape.batch * shape.m * shape.k;
         let kept = left.saturating_mul(of_block).min(KEPT_LEFT_BYTES);
         let left = left as f64 * slower(self.holds(shape, kept));
-        [multiplied + PRODUCT, (sums * slower(self.holds(shape, 0)) + left) / COPIED]
+        // Each row of blocks goes through it again, but for few rows of a block from its tensor, once.
+        let is_packed = shape.m >= FEW_ROWS;
+        let right = if is_packed { PACKED_ELEMENT * shape.batch * shape.n * shape.k } else { 0 };
+        let right = right as f64 * if of_row <= self.l2_bytes / 2 { 1.0 } else { BEYOND_IN_ORDER };
+        [multiplied + PRODUCT, (sums * slower(self.holds(shape, 0)) + left + right) / COPIED]
     }
 
     /// Bytes a clock at which factors are packed, or read where they are.
@@ -112,8 +119,9 @@ impl CpuMachine {
     pub(super) fn predict(&self, totals: &Totals) -> Prediction {
         let (mut arithmetic, mut special, mut moved) = (0.0, 0.0, 0.0);
         let mut speed = COPIED;
+        let of_row = totals.of_row(LINE, totals.tiles);
         for (shape, &count) in &totals.products {
-            let [multiplied, sums] = self.product(shape, count / totals.tiles.max(1));
+            let [multiplied, sums] = self.product(shape, count / totals.tiles.max(1), of_row);
             arithmetic += multiplied * count as f64;
             moved += sums * count as f64;
             speed = speed.min(self.speed(shape));

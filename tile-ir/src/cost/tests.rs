@@ -232,8 +232,10 @@ fn blocks_are_shared_by_threads() {
 fn tiles_leave_room_for_what_is_kept() {
     let mut candidates = Candidates::new(None, &[[256, 256, 256], [128, 256, 256], [32, 256, 256]]);
     let with = |l2_bytes| Machine::Cpu(CpuMachine { lanes: 16, l2_bytes, ..CpuMachine::default() });
-    candidates.machine = with(2 << 20);
-    assert_eq!([1024, 2048].map(|size| candidates.best([size; 3])), [[128, 256, 256]; 2]);
+    for l2_bytes in [1 << 20, 2 << 20] {
+        candidates.machine = with(l2_bytes);
+        assert_eq!([1024, 2048].map(|size| candidates.best([size; 3])), [[128, 256, 256]; 2], "{l2_bytes}");
+    }
     candidates.machine = with(8 << 20);
     assert_eq!(candidates.best([2048; 3]), [256, 256, 256]);
 }

@@ -306,6 +306,16 @@ impl Totals {
         })
     }
 
+    /// Bytes that a row of so many blocks of the grid reads, in lines of so many bytes, of what blocks below each other read as
+    /// well: products' right factors.
+    pub fn of_row(&self, line: u64, blocks: u64) -> u64 {
+        let of = |access: &TileAccess| {
+            let bytes = access.spread.lines(line).saturating_mul(access.count);
+            access.row.map_or(0, |row| bytes.saturating_mul(row) / blocks.max(1))
+        };
+        all(self.accesses.iter().map(of))
+    }
+
     fn lines(&self, line: u64, count: &dyn Fn(&TileAccess) -> u64) -> u64 {
         let lines = |access: &TileAccess| access.spread.lines(line).saturating_mul(count(access));
         all(self.accesses.iter().map(lines).chain([self.scattered]))

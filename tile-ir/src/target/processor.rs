@@ -72,9 +72,9 @@ pub struct CpuLevel {
 
 /// Every level, an architecture's best first.
 ///
-/// x86-64: the levels of its System V ABI (processors since 2009, 2013 and 2017), and AVX-512 with what multiplies pairs of
-/// bf16 and of bytes (`BF16` and `VNNI`, since 2020); then those that also have `AVX-VNNI` (since 2023), whose first caches
-/// hold 48 KiB, for kernels that bring rows there; and AMX, whose tiles multiply bf16 and bytes, on processors that gain by
+/// x86-64: the levels of its System V ABI (processors since 2009, 2013 and 2017), and AVX-512 with what multiplies bytes
+/// (`VNNI`, since 2019) and pairs of bf16 (`BF16`, since 2020); then those that also have `AVX-VNNI` (since 2023), whose first
+/// caches hold 48 KiB, for kernels that bring rows there; and AMX, whose tiles multiply bf16 and bytes, on processors that gain by
 /// asking memory for all that rows are read of (Sapphire Rapids, since 2023). AArch64: Advanced SIMD of the first version,
 /// which every processor has; what products and atomics gain with Armv8.2-A's dot products of bytes and Armv8.1-A's atomics
 /// (Neoverse N1, Cortex-A76, Apple M1); and with the products of bf16 and of bytes of mixed signs that Armv8.6-A asks for,
@@ -101,7 +101,15 @@ pub const CPU_LEVELS: &[CpuLevel] = &[
         name: "x86-64-v4-pairs",
         architecture: Architecture::X86_64,
         processor: "x86-64-v4",
-        features: &["avx512bf16", "avx512vnni"],
+        features: &["avx512bf16"],
+        is_general: false,
+        lanes: 16,
+    },
+    CpuLevel {
+        name: "x86-64-v4-bytes",
+        architecture: Architecture::X86_64,
+        processor: "x86-64-v4",
+        features: &["avx512vnni"],
         is_general: false,
         lanes: 16,
     },

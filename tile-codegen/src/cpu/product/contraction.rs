@@ -262,7 +262,8 @@ mod tests {
         use DType::{BF16, F16, F32, I8, I32, U8};
         let rows = [
             ("x86-64-v4-pairs", [BF16, BF16], F32, 8, "llvm.x86.avx512bf16.dpbf16ps.512"),
-            ("x86-64-v4-pairs", [I8, U8], I32, 2, "llvm.x86.avx512.vpdpwssd.512"),
+            ("x86-64-v4-bytes", [I8, U8], I32, 2, "llvm.x86.avx512.vpdpwssd.512"),
+            ("x86-64-v4-bytes", [BF16, BF16], F32, 8, ""),
             ("x86-64-v4-pairs", [BF16, BF16], F32, 7, ""),
             ("x86-64-v4-pairs", [F16, F16], F32, 8, ""),
             ("x86-64-v4", [BF16, BF16], F32, 8, ""),
