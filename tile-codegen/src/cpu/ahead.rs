@@ -115,8 +115,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let last = || loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect();
         let (asking, of_stores) = match self.processor.prefetching.rows {
             RowsAhead::Shares { of_stores } => (loops, of_stores),
-            RowsAhead::SharesOfFunctions | RowsAhead::Last if !computing.is_empty() => (computing, 1),
-            RowsAhead::SharesOfFunctions => (loops, 1),
+            RowsAhead::SharesOfFunctions { .. } | RowsAhead::Last if !computing.is_empty() => (computing, 1),
+            RowsAhead::SharesOfFunctions { of_stores } => (loops, of_stores),
             RowsAhead::Last => (last(), 1),
         };
         let shares = |op: &OpData| if op.op.is_store() { of_stores } else { 1 };

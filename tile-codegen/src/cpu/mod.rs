@@ -87,11 +87,15 @@ pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact
 /// Whether a level makes another code of an instance than those below it: of any with other vectors, and of those whose
 /// products or atomics it has instructions for, or which ask for what they read as it pays there.
 pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
+    let has = |feature: &str| level.features.contains(&feature);
     let has_atomics = || instance.walk().into_iter().any(|op| matches!(instance.op(op).op, Op::Atomic(_)));
-    let gains_atomics = level.features.contains(&"lse") && has_atomics();
-    let brings_near = level.features.contains(&processor::BRINGS_NEAR) && ahead::reduces_rows(instance);
-    let asks_for_all = level.features.contains(&processor::ASKS_FOR_ALL) && ahead::moves_rows(instance);
-    level.is_general || gains_atomics || brings_near || asks_for_all || product::gain(instance, level)
+    let gains_atomics = has("lse") && has_atomics();
+    let brings_near = has(processor::BRINGS_NEAR) && ahead::reduces_rows(instance);
+    let reads_ahead =
+        has(processor::READS_AHEAD) && (ahead::reduces_rows(instance) || pieces::turns(instance));
+    let asks_for_all = has(processor::ASKS_FOR_ALL) && ahead::moves_rows(instance);
+    let gains = gains_atomics || product::gain(instance, level);
+    level.is_general || gains || brings_near || reads_ahead || asks_for_all
 }
 
 /// Emits and optimises the module of an instance.

@@ -24,13 +24,21 @@ const LINE: i64 = LINE_BYTES as i64;
 /// Lines of the result's rows that are written one after the other before the next rows' are.
 pub(super) const STRIP_LINES: i64 = 2;
 
+/// Whether a kernel turns tiles.
+pub(super) fn turns(instance: &Instance) -> bool {
+    let ops = &instance.region(instance.body()).ops;
+    ops.iter().any(|&op| turned_axis(instance, instance.op(op)).is_some())
+}
+
 /// Tiles of a piece, where that isn't one after the other in row order: a range of blocks goes through the grid in bands of
 /// so many rows of tiles, column by column. A block that turns its tile reads across the rows that its neighbour reads from,
 /// so those of a band read pieces of the same rows.
 pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Option<i64> {
+    if !turns(instance) {
+        return None;
+    }
     let ops = &instance.region(instance.body()).ops;
-    let turns = ops.iter().any(|&op| turned_axis(instance, instance.op(op)).is_some());
-    let store = ops.iter().map(|&op| instance.op(op)).find(|data| data.op.is_store()).filter(|_| turns)?;
+    let store = ops.iter().map(|&op| instance.op(op)).find(|data| data.op.is_store())?;
     let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
     let rows = *extents(&view.tile).iter().rev().nth(1)?;
     let bytes = view.tensor.elem.known()?.bytes() as i64;

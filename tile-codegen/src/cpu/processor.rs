@@ -12,6 +12,10 @@ use tile_ir::target::{Architecture, TILE_FEATURES};
 /// (Zen 5).
 pub(super) const BRINGS_NEAR: &str = "avxvnni";
 
+/// The instructions by which those are known, beside AVX-512, whose loops read far enough ahead of what they store (Zen 4).
+/// Skylake, Cascade Lake and Ice Lake lack both.
+pub(super) const READS_AHEAD: &str = "avx512bf16";
+
 /// The instructions by which those are known that gain by asking for everything that comes from memory, as they have more of
 /// it on the way than they ask for themselves, and wait long for it (Sapphire Rapids and later ones).
 pub(super) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
@@ -33,8 +37,8 @@ pub(super) struct Prefetching {
 /// Which loops over a row ask for a later block's row, and to which cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowsAhead {
-    /// Each for its share, to the second cache; where some compute functions, these alone.
-    SharesOfFunctions,
+    /// As [`RowsAhead::Shares`]; where some compute functions, these alone.
+    SharesOfFunctions { of_stores: i64 },
     /// Each for its share, to the second cache: one that stores for so many times as much as one that only reads.
     Shares { of_stores: i64 },
     /// The last one, to the first cache; where some compute functions, these.
@@ -63,7 +67,7 @@ pub(super) enum Turned {
 impl Prefetching {
     /// What pays where nothing else is known.
     const GENERAL: Prefetching = Prefetching {
-        rows: RowsAhead::SharesOfFunctions,
+        rows: RowsAhead::SharesOfFunctions { of_stores: 1 },
         beside_store: None,
         once: None,
         turned: Turned::InPieces(1 << 10),
@@ -73,6 +77,14 @@ impl Prefetching {
     const NEAR: Prefetching = Prefetching {
         rows: RowsAhead::Last,
         beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2, bytes: i64::MAX }),
+        ..Prefetching::GENERAL
+    };
+
+    /// Where a loop that stores waits for what it reads meanwhile, and memory gives whole pages faster than parts of them.
+    const BESIDE_STORES: Prefetching = Prefetching {
+        rows: RowsAhead::SharesOfFunctions { of_stores: 7 },
+        beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2, bytes: i64::MAX }),
+        turned: Turned::InPieces(4 << 10),
         ..Prefetching::GENERAL
     };
 
@@ -95,6 +107,8 @@ pub(super) struct Processor {
     pub(super) masks: bool,
     /// The sums of 32 bits that registers hold in a product.
     pub(super) block: RegisterBlock,
+    /// The vectors of a row of a product's right factor that registers hold beside these sums.
+    pub(super) of_right: i64,
     /// How what comes from memory is asked for.
     pub(super) prefetching: Prefetching,
     /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
@@ -119,10 +133,10 @@ impl Processor {
 /// two steps in a turn leave it room. Stores past the caches are ordered by no other store ("Intel 64 and IA-32 Architectures
 /// Software Developer's Manual", volume 1, 10.4.6.2).
 fn x86_64(machine: &Machine) -> Processor {
-    let (rows, lanes) = match () {
-        () if machine.has("avx512f") => (12, 16),
-        () if machine.has("fma") => (6, 8),
-        () => (4, 4),
+    let (rows, lanes, of_right) = match () {
+        () if machine.has("avx512f") => (12, 16, 4),
+        () if machine.has("fma") => (6, 8, 2),
+        () => (4, 4, 2),
     };
     Processor {
         features: Features {
@@ -136,9 +150,11 @@ fn x86_64(machine: &Machine) -> Processor {
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps: 2 },
+        of_right,
         prefetching: match () {
             () if machine.has(ASKS_FOR_ALL) => Prefetching::FOR_ALL,
             () if machine.has(BRINGS_NEAR) && machine.has("avx512f") => Prefetching::NEAR,
+            () if machine.has("avx512f") && !machine.has(READS_AHEAD) => Prefetching::BESIDE_STORES,
             () => Prefetching::GENERAL,
         },
         streaming_fence: Some("llvm.x86.sse.sfence"),
@@ -161,7 +177,8 @@ fn aarch64() -> Processor {
         ..Features::NONE
     };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4, steps: 1 };
-    Processor { features, masks: false, block, prefetching: Prefetching::GENERAL, streaming_fence: None }
+    let (prefetching, of_right) = (Prefetching::GENERAL, block.vectors);
+    Processor { features, masks: false, block, of_right, prefetching, streaming_fence: None }
 }
 
 #[cfg(test)]

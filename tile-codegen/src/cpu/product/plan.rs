@@ -50,10 +50,16 @@ impl RegisterBlock {
         RegisterBlock { lanes: block.lanes * 32 / bits.max(32), ..block }
     }
 
-    /// The block for products of so many rows and columns: of fewer rows than it has it is wider, so that there are as many
-    /// sums, none of which waits for another, and rows of `b` are read in longer pieces.
-    fn of_shape(self, m: i64, n: i64) -> RegisterBlock {
-        let room = (self.rows * self.vectors / m).min((n + self.lanes - 1) / self.lanes);
+    /// The block for products of so many rows and columns, of which registers hold so many vectors of a row of `b` beside the
+    /// sums: of fewer rows than it has it is wider, so that there are as many sums, none of which waits for another, and rows
+    /// of `b` are read in longer pieces. Where a wider one of fewer rows has all columns, rows of `a` are read once, and
+    /// fewer of them at a time, which may meet in the first cache.
+    fn of_shape(self, [m, n]: [i64; 2], of_right: i64) -> RegisterBlock {
+        let (sums, columns) = (self.rows * self.vectors, (n + self.lanes - 1) / self.lanes);
+        if m > self.rows && (self.vectors + 1..=of_right).contains(&columns) {
+            return RegisterBlock { rows: sums / columns, vectors: columns, ..self };
+        }
+        let room = (sums / m).min(columns);
         let vectors = 1 << room.max(1).ilog2();
         RegisterBlock { vectors: self.vectors.max(vectors), ..self }
     }
@@ -151,12 +157,13 @@ impl Plan {
         let (factors, sum, [_, k]) = formats(instance, data);
         let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
-        let block = RegisterBlock::of(&Processor::of(machine), sum.bits() as i64);
+        let processor = Processor::of(machine);
+        let block = RegisterBlock::of(&processor, sum.bits() as i64);
         let has = |feature: &str| machine.has(feature);
         let contraction = Contraction::of((factors, sum, [*m, k]), block.lanes, has);
         let block = match contraction {
             Contraction::Tiles(_) => RegisterBlock::of_tiles(*m, *n),
-            _ => block.of_shape(*m, *n),
+            _ => block.of_shape([*m, *n], processor.of_right),
         };
         let packed = contraction.packed(sum);
         let (shape, bytes) = ([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
@@ -427,9 +434,21 @@ mod tests {
     #[test]
     fn blocks_of_few_rows_are_wide() {
         let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
-        let vectors = |m, n| block.of_shape(m, n).vectors;
+        let vectors = |m, n| block.of_shape([m, n], 4).vectors;
         assert_eq!([1, 2, 4, 8, 12, 128].map(|m| vectors(m, 256)), [16, 8, 4, 2, 2, 2]);
         assert_eq!(vectors(1, 64), 4, "as wide as the product");
         assert_eq!(vectors(1, 8), 2);
+    }
+
+    #[test]
+    fn blocks_have_all_of_few_columns() {
+        let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
+        let shape = |m, n, of_right| {
+            let block = block.of_shape([m, n], of_right);
+            [block.rows, block.vectors]
+        };
+        assert_eq!([32, 33, 64, 65].map(|n| shape(128, n, 4)), [[12, 2], [8, 3], [6, 4], [12, 2]]);
+        assert_eq!(shape(128, 64, 2), [12, 2], "no registers for more of a row");
+        assert_eq!(shape(12, 64, 4), [12, 2], "all rows, so that each column is read once");
     }
 }
