@@ -241,15 +241,14 @@ fn factors_of_repeated_rows_and_columns_are_multiplied() {
     .enumerate()
     {
         let [m, n, k] = [[128, 128, 192], [35, 41, 50]][turn % 2];
-        let lies = [Lies(&[0, 1], 0), Lies(&[1, 0], 0)];
-        for axis in 0..2 {
+        for (axis, lies) in [Lies(&[0, 1], 0), Lies(&[1, 0], 0)].into_iter().enumerate() {
             let tiles: Vec<_> = ["BM", "BN", "BK"].into_iter().zip(tiles).collect();
             let source = matmul(dtype.name(), sum.name());
             let (a, b, c) = (sample(dtype, &[m, k], 1), sample(dtype, &[k, n], 2), sample(sum, &[m, n], 3));
             let left = [repeated(dtype, [m, k], axis), b, c.clone()];
-            agree(&source, &tiles, &left, &[lies[axis], DENSE, DENSE], 0.0);
+            agree(&source, &tiles, &left, &[lies, DENSE, DENSE], 0.0);
             let right = [a, repeated(dtype, [k, n], axis), c];
-            agree(&source, &tiles, &right, &[DENSE, lies[axis], DENSE], 0.0);
+            agree(&source, &tiles, &right, &[DENSE, lies, DENSE], 0.0);
         }
     }
 }
