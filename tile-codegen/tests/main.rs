@@ -34,12 +34,16 @@ mod control;
 mod copies;
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/degenerate.rs"]
+mod degenerate;
 #[path = "targets/derivatives.rs"]
 mod derivatives;
 #[path = "targets/edges.rs"]
 mod edges;
 #[path = "targets/eight_bits.rs"]
 mod eight_bits;
+#[path = "targets/empty.rs"]
+mod empty;
 #[path = "targets/exits.rs"]
 mod exits;
 #[path = "targets/extents.rs"]

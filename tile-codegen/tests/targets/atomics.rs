@@ -1,10 +1,10 @@
 //! Atomic operations of compiled code against the evaluator, and what GPU code says of orders and scopes.
 
 use crate::gpu;
-use crate::support::{close, instance, run_native, run_simt, sample};
+use crate::support::{close, instance, run_everywhere, run_native, run_simt, sample};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
-use tile_ir::{Array, DType, TargetDesc, interp};
+use tile_ir::{Array, DType, Instance, TargetDesc, interp};
 
 /// A kernel whose blocks all operate on the elements of `c`, another one for every operation: lanes 0, 3, 6, 1, …, of
 /// which one is outside. What operation `i` gives goes to `y_i`.
@@ -196,5 +196,94 @@ fn an_old_value_is_that_of_all_threads() {
         assert_eq!((drawn[0], numbers(&found[0])[0]), (0, 6 + late), "{drawn:?}");
         drawn.dedup();
         assert_eq!(drawn.len(), 6, "{drawn:?}");
+    }
+}
+
+/// Every lane of every block comes to one of a few elements; one in eight is outside, and gets 0.
+fn crowded(op: &str) -> Instance {
+    let source = format!(
+        "kernel @k(%c: mut tensor<n x u32>, %y: mut tensor<m x u32>) {{
+  %vy = partition %y [96] : mut partition<m x u32, [96]>
+  %b = block_index %vy : index
+  %block = cast %b : u32
+  %width = constant 96 : u32
+  %first = mul %block, %width : u32
+  %firsts = splat %first : tile<96 x u32>
+  %lane = iota 0 : tile<96 x u32>
+  %number = add %firsts, %lane : tile<96 x u32>
+  %eight = constant 8 : u32
+  %eights = splat %eight : tile<96 x u32>
+  %at = rem %lane, %eights : tile<96 x u32>
+  %one = constant 1 : u32
+  %ones = splat %one : tile<96 x u32>
+  %name = add %number, %ones : tile<96 x u32>
+  %old = atomic {op} relaxed device %c[%at], %VALUE : tile<96 x u32>
+  store_masked %vy, %old
+}}
+"
+    );
+    instance(&source.replace("%VALUE", if op == "swap" { "%name" } else { "%ones" }), &[])
+}
+
+/// What an update of an element gives is what another one left: no two of them the same, and none left out.
+#[test]
+fn old_values_are_each_left_by_another_update() {
+    const BLOCKS: usize = 5;
+    let unsigned = |values: Vec<i128>| Array::new(DType::U32, vec![values.len()], Elements::Int(values));
+    let values = |array: &Array| (0..array.len()).map(|i| array.get_int(i)).collect::<Vec<i128>>();
+    let lanes = 96 * BLOCKS;
+    for op in ["add", "swap"] {
+        let arguments = [unsigned(vec![0; 7]), unsigned(vec![77; lanes])];
+        for (way, found) in run_everywhere(&crowded(op), &arguments) {
+            let (left, old) = (values(&found[0]), values(&found[1]));
+            for at in 0..8 {
+                let of_element = (0..lanes).filter(|lane| lane % 8 == at);
+                let mut seen: Vec<i128> = of_element.clone().map(|lane| old[lane]).collect();
+                let Some(&last) = left.get(at) else {
+                    assert!(seen.iter().all(|&old| old == 0), "{op} outside gives {seen:?} on {way}");
+                    continue;
+                };
+                seen.push(last);
+                seen.sort_unstable();
+                // What was there at first, and what each update leaves.
+                let complete: Vec<i128> = match op {
+                    "add" => (0..=of_element.count() as i128).collect(),
+                    _ => [0].into_iter().chain(of_element.map(|lane| lane as i128 + 1)).collect(),
+                };
+                assert_eq!(seen, complete, "{op} of element {at} on {way}");
+            }
+        }
+    }
+}
+
+/// Of all that compare with what was there at first one finds it; the others find that one's name.
+#[test]
+fn one_of_many_exchanges_succeeds() {
+    let source = "kernel @k(%c: mut tensor<n x u32>, %y: mut tensor<m x u32>) {
+  %vy = partition %y [64] : mut partition<m x u32, [64]>
+  %b = block_index %vy : index
+  %block = cast %b : u32
+  %width = constant 64 : u32
+  %first = mul %block, %width : u32
+  %firsts = splat %first : tile<64 x u32>
+  %lane = iota 0 : tile<64 x u32>
+  %number = add %firsts, %lane : tile<64 x u32>
+  %one = constant 1 : u32
+  %ones = splat %one : tile<64 x u32>
+  %name = add %number, %ones : tile<64 x u32>
+  %zero = constant 0 : u32
+  %zeros = splat %zero : tile<64 x u32>
+  %old = atomic compare_exchange acq_rel device %c[%zeros], %zeros, %name : tile<64 x u32>
+  store_masked %vy, %old
+}
+";
+    let zeros = |count| Array::new(DType::U32, vec![count], Elements::Int(vec![0; count]));
+    for (way, found) in run_everywhere(&instance(source, &[]), &[zeros(1), zeros(4 * 64)]) {
+        let winner = found[0].get_int(0);
+        assert!((1..=256).contains(&winner), "{winner} on {way}");
+        for lane in 0..256 {
+            let expected = if lane as i128 + 1 == winner { 0 } else { winner };
+            assert_eq!(found[1].get_int(lane), expected, "lane {lane} on {way}, where {winner} was first");
+        }
     }
 }

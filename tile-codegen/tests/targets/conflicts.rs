@@ -6,7 +6,7 @@ use crate::support::{Memory, compile_simt, sample, taken};
 use tile_codegen::simt::{AccessCount, Counters, Mode};
 use tile_ir::{Array, DType, Instance, TargetDesc};
 
-const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
+const TARGETS: [&str; 6] = ["sm_80", "sm_90a", "gfx942", "gfx950", "gfx1100", "gfx1201"];
 
 /// The unit of global memory in counters.
 const SECTOR_BYTES: u64 = 32;
@@ -132,6 +132,11 @@ fn products() -> Vec<Case> {
             cases.push(Case::new(format!("gemm of {dtype}, {m} x {n} x {k}"), kernel, &tensors));
         }
     }
+    // Tiles as large as those of AMD's fastest products, whose factors have long rows.
+    let kernel = instance("gemm", Some(DType::BF16), &[("BM", 128), ("BN", 128), ("BK", 64)]);
+    let tensors: [(DType, &[usize]); 3] =
+        [(DType::BF16, &[128, 128]), (DType::BF16, &[128, 128]), (DType::F32, &[128, 128])];
+    cases.push(Case::new("gemm of bf16, 128 x 128 x 64".to_owned(), kernel, &tensors));
     let attention = instance("attention", None, &[("BM", 64), ("BN", 64)]);
     cases.push(Case::new("attention".to_owned(), attention, &[(DType::BF16, &[1, 128, 128][..]); 4]));
     cases

@@ -3,6 +3,7 @@
 
 use crate::fenced::Fence;
 use crate::kernels::{elementwise, matmul, reduction};
+use crate::lines::kernel;
 use crate::support::{Memory, Native, close, compile_simt, instance, sample, taken};
 use tile_codegen::{Options, compile};
 use tile_ir::abi::{KernelAbi, Sharing};
@@ -134,7 +135,9 @@ fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], lies: &
         native.run(&memory);
         check("cpu", &memory.arrays(&memories));
     }
-    for (name, threads) in [("sm_90a", None), ("sm_80", Some(32)), ("gfx942", None), ("gfx942", Some(64))] {
+    let gpus =
+        [("sm_90a", None), ("sm_80", Some(32)), ("gfx942", None), ("gfx942", Some(64)), ("gfx1100", None)];
+    for (name, threads) in gpus {
         let (memory, target) = (memory(Fence::Before), TargetDesc::named(name).unwrap());
         // Of the variant that a launch takes, and of the one that relies on nothing.
         for variant in [taken(&instance, target, &memory.bound), instance.clone()] {
@@ -211,6 +214,74 @@ fn repeated_elements_are_read_everywhere() {
             &[lies, DENSE],
             0.0,
         );
+    }
+}
+
+/// A matrix of `m` × `n` elements all of whose rows are the same, or all of whose columns.
+fn repeated(dtype: DType, [m, n]: [usize; 2], axis: usize) -> Array {
+    let value = |i: usize| round_float(dtype, ([i % n, i / n][axis] * 5 % 13) as f64 - 6.0);
+    let values = (0..m * n).map(value);
+    let elements = match dtype.is_float() {
+        true => Elements::Float(values.collect()),
+        false => Elements::Int(values.map(|x| x as i128).collect()),
+    };
+    Array::new(dtype, vec![m, n], elements)
+}
+
+/// One row that stands for all, one column for all: in tiles that Hopper's producers would copy of others, and in small ones.
+#[test]
+fn factors_of_repeated_rows_and_columns_are_multiplied() {
+    for (turn, (dtype, sum, tiles)) in [
+        (DType::BF16, DType::F32, [64, 64, 64]),
+        (DType::F32, DType::F32, [16, 32, 16]),
+        (DType::F16, DType::F32, [64, 128, 64]),
+        (DType::I8, DType::I32, [64, 64, 64]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let [m, n, k] = [[128, 128, 192], [35, 41, 50]][turn % 2];
+        for (axis, lies) in [Lies(&[0, 1], 0), Lies(&[1, 0], 0)].into_iter().enumerate() {
+            let tiles: Vec<_> = ["BM", "BN", "BK"].into_iter().zip(tiles).collect();
+            let source = matmul(dtype.name(), sum.name());
+            let (a, b, c) = (sample(dtype, &[m, k], 1), sample(dtype, &[k, n], 2), sample(sum, &[m, n], 3));
+            let left = [repeated(dtype, [m, k], axis), b, c.clone()];
+            agree(&source, &tiles, &left, &[lies, DENSE, DENSE], 0.0);
+            let right = [a, repeated(dtype, [k, n], axis), c];
+            agree(&source, &tiles, &right, &[DENSE, lies, DENSE], 0.0);
+        }
+    }
+}
+
+/// Lines of one element that is there once, or lines that are all one.
+#[test]
+fn lines_of_repeated_elements_are_reduced_scanned_and_sorted() {
+    for (axis, lies) in [(0, Lies(&[0, 1], 0)), (1, Lies(&[1, 0], 3)), (0, Lies(&[0, 2], 1))] {
+        let shape = [40, 70];
+        let x = repeated(DType::F32, shape, axis);
+        for along in 0..2 {
+            let mut reduced = shape.to_vec();
+            reduced[along] = 1;
+            for op in [ReduceOp::Sum, ReduceOp::Max] {
+                let arguments = [x.clone(), sample(DType::F32, &reduced, 5)];
+                agree(&reduction(DType::F32, op, &shape, along), &[], &arguments, &[lies, DENSE], 0.0);
+            }
+            let whole = "tile<40 x 70 x f32>";
+            let body = format!(
+                "  %r0 = scan sum %a axis {along} : {whole}
+  %r1, %r2 = sort %a axis {along} : {whole}, tile<40 x 70 x i32>"
+            );
+            let outputs = [DType::F32, DType::F32, DType::I32].map(|dtype| (dtype, &shape[..]));
+            let written = outputs.iter().map(|&(dtype, shape)| sample(dtype, shape, 6));
+            let arguments: Vec<Array> = [x.clone()].into_iter().chain(written).collect();
+            agree(
+                &kernel(DType::F32, &shape, &outputs, &body),
+                &[],
+                &arguments,
+                &[lies, DENSE, DENSE, DENSE],
+                0.0,
+            );
+        }
     }
 }
 

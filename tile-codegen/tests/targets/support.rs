@@ -362,6 +362,21 @@ pub(crate) fn run_simt_as(
     memory.arrays(arguments)
 }
 
+/// What every way of running a kernel leaves of the arguments, with its name: the evaluator, native code of every kind, and
+/// GPUs thread by thread, on warps of 32 and waves of 64 lanes.
+pub(crate) fn run_everywhere(instance: &Instance, arguments: &[Array]) -> Vec<(&'static str, Vec<Array>)> {
+    let mut evaluated = arguments.to_vec();
+    interp::run(instance, &mut evaluated).unwrap_or_else(|error| panic!("{error}"));
+    let mut found = vec![("the evaluator", evaluated)];
+    for cpu in cpus() {
+        found.push((cpu.name(), run_native(instance, arguments, &Options { cpu, ..Options::default() })));
+    }
+    for gpu in ["sm_90a", "gfx942", "gfx1100"] {
+        found.push((gpu, run_simt_as(gpu, instance, arguments, None)));
+    }
+    found
+}
+
 /// Asserts that the native code and the evaluator agree within `tolerance` (relative, and absolute below 1).
 pub(crate) fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
     agree_on(&[Cpu::Host], (source, constants), arguments, tolerance);
