@@ -135,6 +135,65 @@ fn logits_are_never_in_memory() {
     ));
 }
 
+/// The gradient of that loss by the words' vectors, from the logarithms of the sums: a block has some words, and adds up
+/// in the output itself what each row gives to them.
+#[tile_kernel]
+fn gradient_of_a_layer<const BM: usize, const BV: usize, const BK: usize>(
+    x: &Tensor<bf16, m, k>,
+    w: &Tensor<bf16, v, k>,
+    labels: &Tensor<i32, m>,
+    lse: &Tensor<f32, m>,
+    dw: &mut Tensor<f32, v, k>,
+) {
+    let x = x.partition_view([BM, BK]);
+    let w = w.partition_view([BV, BK]);
+    let labels = labels.partition_view([BM]);
+    let lse = lse.partition_view([BM]);
+    let mut dw = dw.partition_view_mut([BV, BK]).spanning([1]);
+    let [j, _] = dw.index();
+    for p in 0..x.tiles(1) {
+        dw.at([p]).store_masked(Tile::zeros([BV, BK]));
+    }
+    for i in 0..x.tiles(0) {
+        let mut logits = Tile::zeros([BM, BV]);
+        for p in 0..x.tiles(1) {
+            logits = mma(x.load_masked([i, p]), w.load_masked([j, p]).t(), logits);
+        }
+        let at = Tile::<i32, 2>::iota([1, BV], 1) + (j * BV) as i32;
+        let label = labels.load_masked_or(-1, [i]).unsqueeze(1);
+        // Rows beyond the last have x = 0.
+        let likely = exp(logits - lse.load_masked([i]).unsqueeze(1));
+        let derivative = (likely - select(at == label, 1.0, 0.0)).cast::<bf16>().t();
+        for p in 0..x.tiles(1) {
+            let sum = dw.at([p]).load_masked();
+            dw.at([p]).store_masked(mma(derivative, x.load_masked([i, p]), sum));
+        }
+    }
+}
+
+#[test]
+fn gradients_are_added_up_in_the_output() {
+    let (m, v, k) = (40, 70, 36);
+    let x = numbers::<bf16>(m * k, 1);
+    let w = numbers::<bf16>(v * k, 2);
+    let labels: Vec<i32> = (0..m).map(|i| (i * 29 % v) as i32).collect();
+    let (mut sums, mut dw) = (vec![], vec![0.0; v * k]);
+    for (x, &label) in x.chunks(k).zip(&labels) {
+        let dot = |w: &[bf16]| x.iter().zip(w).map(|(x, w)| x.to_f64() * w.to_f64()).sum::<f64>();
+        let z: Vec<f64> = w.chunks(k).map(dot).collect();
+        let lse = z.iter().map(|z| z.exp()).sum::<f64>().ln();
+        sums.push(lse as f32);
+        for (j, row) in dw.chunks_mut(k).enumerate() {
+            let derivative = (z[j] - lse).exp() - if j == label as usize { 1.0 } else { 0.0 };
+            row.iter_mut().zip(x).for_each(|(sum, x)| *sum += derivative * x.to_f64());
+        }
+    }
+    check_kernel!(gradient_of_a_layer<BM = 32, BV = 32, BK = 16>(
+        input x: (x, [m, k]), input w: (w, [v, k]), input labels: (labels, [m]), input lse: (sums, [m]),
+        output dw: (vec![1f32; v * k], [v, k] => dw, 1e-2),
+    ));
+}
+
 /// A draw from the K likeliest words, and of these from the fewest that are `share` of them together.
 #[tile_kernel]
 fn draw<const V: usize, const K: usize>(

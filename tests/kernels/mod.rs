@@ -25,6 +25,7 @@ mod extremes;
 mod functions;
 mod generics;
 mod grids;
+mod helps;
 mod images;
 mod inner_views;
 mod integers;

@@ -1,4 +1,4 @@
-//! Recurrences along time with a matrix as their state: the delta rule, step by step and in chunks, and Mamba 2.
+//! Recurrences along time with a matrix as their state: the delta rule, step by step and in chunks, and Mamba, 1 and 2.
 
 use super::numbers;
 use super::whole::check_kernel;
@@ -205,5 +205,72 @@ fn chunks_of_a_scan_are_products() {
         input x: (x, [t, h, p]), input steps: (steps, [t, h]), input rates: (rates, [h]), input b: (b, [t, n]),
         input c: (c, [t, n]),
         output y: (vec![0f32; y.len()], [t, h, p] => y, 1e-4),
+    ));
+}
+
+/// Mamba's selective scan. Within a chunk a scan composes the steps; between chunks the state is carried.
+#[tile_kernel]
+fn selective_scan<const L: usize, const D: usize, const N: usize>(
+    x: &Tensor<f32, b, t, d>,
+    delta: &Tensor<f32, b, t, d>,
+    a: &Tensor<f32, d, N>,
+    keys: &Tensor<f32, b, t, N>,
+    queries: &Tensor<f32, b, t, N>,
+    y: &mut Tensor<f32, b, t, d>,
+    last: &mut Tensor<f32, b, d, N>,
+) {
+    let x = x.partition_view([1, L, D]);
+    let delta = delta.partition_view([1, L, D]);
+    let keys = keys.partition_view([1, L, N]);
+    let queries = queries.partition_view([1, L, N]);
+    let mut y = y.partition_view_mut([1, L, D]).spanning([1]);
+    // Cut as y is, with one tile along the states.
+    let mut last = last.permute([0, 2, 1]).partition_view_mut([1, N, D]);
+    let [b, _, j] = y.index();
+    let a = a.partition_view([D, N]).load_masked([j, 0]).unsqueeze(0);
+    let time = Tile::<i32, 2>::iota([L, 1], 0);
+    let mut state = Tile::zeros([1, D, N]);
+    for c in 0..x.tiles(1) {
+        let inputs = x.load_masked([b, c, j]).squeeze(0);
+        let raw = delta.load_masked([b, c, j]).squeeze(0);
+        let softplus = max(raw, 0.0) + ln_1p(exp(-abs(raw)));
+        // Steps beyond the end leave the state as it is.
+        let inside = time < t as i32 - (c * L) as i32;
+        let step = select(inside, softplus, 0.0);
+        let decay = exp(step.unsqueeze(2) * a);
+        let added = (step * inputs).unsqueeze(2) * keys.load_masked([b, c, 0]).squeeze(0).unsqueeze(1);
+        let (decays, states) = scan((decay, added), 0, (1.0, 0.0), |(p, h), (d, i)| (p * d, d * h + i));
+        let states = states + decays * state;
+        state = states.extract([L - 1, 0, 0], [1, D, N]);
+        let out = (states * queries.load_masked([b, c, 0]).squeeze(0).unsqueeze(1)).sum(2).squeeze(2);
+        y.at([c]).store_masked(out.unsqueeze(0));
+    }
+    last.store_masked(state.permute([0, 2, 1]));
+}
+
+#[test]
+fn chunks_of_a_selective_scan_carry_its_state() {
+    let (b, t, d, n) = (2, 11, 6, 4);
+    let [x, delta] = [1, 2].map(|seed| numbers::<f32>(b * t * d, seed));
+    let [keys, queries] = [3, 4].map(|seed| numbers::<f32>(b * t * n, seed));
+    let a: Vec<f32> = numbers::<f32>(d * n, 5).iter().map(|a| -a.abs()).collect();
+    let (mut y, mut states) = (vec![0.0f64; b * t * d], vec![0.0f64; b * d * n]);
+    for (row, step) in (0..b).flat_map(|row| (0..t).map(move |step| (row, row * t + step))) {
+        for channel in 0..d {
+            let at = step * d + channel;
+            let softplus = f64::from(delta[at]).exp().ln_1p();
+            for s in 0..n {
+                let state = &mut states[(row * d + channel) * n + s];
+                *state *= (softplus * f64::from(a[channel * n + s])).exp();
+                *state += softplus * f64::from(x[at]) * f64::from(keys[step * n + s]);
+                y[at] += *state * f64::from(queries[step * n + s]);
+            }
+        }
+    }
+    check_kernel!(selective_scan<L = 4, D = 4, N = 4>(
+        input x: (x, [b, t, d]), input delta: (delta, [b, t, d]), input a: (a, [d, n]),
+        input keys: (keys, [b, t, n]), input queries: (queries, [b, t, n]),
+        output y: (vec![0f32; b * t * d], [b, t, d] => y, 1e-5),
+        output last: (vec![0f32; b * d * n], [b, d, n] => states, 1e-5),
     ));
 }

@@ -282,16 +282,12 @@ impl Parser<'_> {
             syn::Type::Path(path) => path.path.segments.last(),
             _ => None,
         };
-        let Some(segment) = segment.filter(|segment| segment.ident == "Tensor") else {
-            self.error(
-                ty.span(),
-                "a kernel takes references to tensors only",
-                "write `&Tensor<element type, extents…>`",
-            );
-            return None;
-        };
         let example =
             format!("write `{name}: &Tensor<f32, m, n>`: an element type, then one extent per axis");
+        let Some(segment) = segment.filter(|segment| segment.ident == "Tensor") else {
+            self.error(ty.span(), "a kernel takes references to tensors only", &example);
+            return None;
+        };
         let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
             self.error(ty.span(), "the tensor has no element type and no extents", &example);
             return None;

@@ -186,7 +186,7 @@ impl Lowering {
         let from_start = i128::try_from(rank).map_or(-1, |rank| rank + axis);
         let help = match (axis, from_start) {
             (_, ..0) => format!("axes are numbered from 0 to {}", rank.saturating_sub(1)),
-            (-1, last) => format!("write `{last}`: the last axis of rank R is `R - 1`"),
+            (-1, last) => format!("write `{last}`, the last axis of {rank}"),
             (_, number) => format!("write `{number}`, which is axis {axis} of {rank} from the end"),
         };
         self.error(span, format!("axes count from 0, and this is {axis}"), &help)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 mod functions;
+mod helps;
 mod kernels;
 mod mistakes;
 

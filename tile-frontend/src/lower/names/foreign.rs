@@ -105,7 +105,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("inverse_sqrt", Anywhere, "write `rsqrt(x)`"),
     ("is_negative", Anywhere, "write `x < 0`"),
     ("is_positive", Anywhere, "write `x > 0`"),
-    ("is_power_of_two", Anywhere, "write `x & (x - 1) == 0`"),
+    ("is_power_of_two", Anywhere, "write `x.count_ones() == 1`"),
     ("is_sign_negative", Anywhere, "write `x < 0.0`, or look at `copysign(1.0, x)`"),
     ("is_sign_positive", Anywhere, "write `x >= 0.0`, or look at `copysign(1.0, x)`"),
     ("isqrt", Anywhere, "convert to a float, take `sqrt`, and convert back"),

@@ -1,0 +1,11 @@
+//! What messages offer in place of what isn't of kernels, as they offer it: everything stands in a kernel here, so that
+//! it compiles, and what it gives is compared with what the name means that it stands for. A test of the front end reads
+//! the messages, and looks here for what they offer.
+
+mod arrays;
+mod elements;
+mod loops;
+mod movements;
+mod views;
+
+use super::{Case, array, numbers, whole, widen};
