@@ -423,6 +423,11 @@ mod tests {
         let own = 64;
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(1)), 4096 + 2048 + own);
         assert_eq!(scratch_bytes_at("x86-64-v4-pairs", &scaled(1)), own, "a small first cache");
+        assert_eq!(
+            scratch_bytes_at("x86-64-v4", &scaled(1)),
+            4096 + 2048 + own,
+            "where stores keep loads waiting"
+        );
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(2)), own, "three rows to read");
         let wide = |level| scratch_bytes_at(level, &scaled(1).replace("256", "8192"));
         assert_eq!(scratch_bytes_at("x86-64-v4-tiles", &scaled(1)), 4096 + 2048 + own);

@@ -157,6 +157,8 @@ mod tests {
         assert_eq!(tiles(64, "bf16", turned), Some(8));
         assert_eq!(tiles(512, "f32", turned), Some(1));
         assert_eq!(tiles(64, "f32", "neg %t"), None, "nothing is turned");
+        assert_eq!(tiles_at("x86-64-v4", 64, "f32", turned), Some(16), "a page, on processors before");
+        assert_eq!(tiles_at("x86-64-v4-pairs", 64, "f32", turned), Some(4));
         assert_eq!(tiles_at("x86-64-v4-tiles", 64, "f32", turned), Some(ALL_ROWS), "as far as rows go");
     }
 }

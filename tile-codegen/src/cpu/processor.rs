@@ -232,4 +232,33 @@ mod tests {
             assert!(!code.contains("vrangeps") && !code.contains("call"), "{elements}, {level}: {code}");
         }
     }
+
+    /// Levels that ask for memory otherwise have code of kernels that reduce rows or turn tiles, and of no others.
+    #[test]
+    fn levels_have_code_of_kernels_that_ask_otherwise() {
+        let levels_of = |body: &str| {
+            let source = format!(
+                "kernel @k(%x: tensor<64 x 64 x f32>, %y: mut tensor<64 x 64 x f32>) {{
+  %vx = partition %x [64, 64] : partition<64 x 64 x f32, [64, 64]>
+  %vy = partition %y [64, 64] : mut partition<64 x 64 x f32, [64, 64]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%j, %i] : tile<64 x 64 x f32>
+{body}  store %vy, %r
+}}
+"
+            );
+            let instance = Instance::parse(&source, &[]).unwrap();
+            let levels = Architecture::X86_64.levels();
+            let levels = levels.filter(|level| !level.is_general && crate::cpu::differs(&instance, level));
+            levels.map(|level| level.name).collect::<Vec<_>>()
+        };
+        let reduced = "  %s = reduce max %t axis 1 : tile<64 x 1 x f32>
+  %b = broadcast %s : tile<64 x 64 x f32>
+  %r = sub %t, %b : tile<64 x 64 x f32>
+";
+        assert_eq!(levels_of(reduced), ["x86-64-v4-tiles", "x86-64-v4-rows", "x86-64-v4-pairs"]);
+        let turned = "  %r = permute %t [1, 0] : tile<64 x 64 x f32>\n";
+        assert_eq!(levels_of(turned), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
+        assert_eq!(levels_of("  %r = neg %t : tile<64 x 64 x f32>\n"), ["x86-64-v4-tiles"]);
+    }
 }
