@@ -77,18 +77,33 @@ const DOT: DotProduct = DotProduct {
 /// Products of two i16, to which bytes are extended, added in i32.
 const PAIRS_OF_BYTES: DotProduct = DotProduct { factors: BYTES, sum: DType::I32, packed: DType::I16, ..DOT };
 
-/// Dot products of four bytes on AArch64.
+/// Dot products of four bytes.
 const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: DType::U8, ..DOT };
 
 /// Every one; of those that a processor has the first that fits is taken.
 ///
 /// x86-64 ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2): `VDPBF16PS` makes 0 of subnormal
-/// numbers, `VPDPWSSD` multiplies i16, to which bytes are extended, and so does `PMADDWD`, which adds the two products to each
+/// numbers, `VPDPBUSD` multiplies bytes without sign by bytes with one, `VPDPWSSD` i16, to which bytes are extended, and so does `PMADDWD`, which adds the two products to each
 /// other alone (that overflows for four times −2¹⁵, which no byte is). AArch64 ("Arm Architecture Reference Manual for
 /// A-profile", C7.2): `BFDOT` makes 0 of subnormal numbers as well, and rounds products and sums to odd; `SDOT`, `UDOT` and
 /// `USDOT` multiply bytes of both signs, of none, and of the second.
 const DOT_PRODUCTS: &[DotProduct] = &[
     DotProduct { lanes: 16, feature: "avx512bf16", intrinsic: "llvm.x86.avx512bf16.dpbf16ps.512", ..DOT },
+    DotProduct {
+        factors: [&[DType::U8], &[DType::I8]],
+        lanes: 16,
+        feature: "avx512vnni",
+        intrinsic: "llvm.x86.avx512.vpdpbusd.512",
+        ..FOUR_BYTES
+    },
+    DotProduct {
+        factors: [&[DType::I8], &[DType::U8]],
+        lanes: 16,
+        feature: "avx512vnni",
+        intrinsic: "llvm.x86.avx512.vpdpbusd.512",
+        is_swapped: true,
+        ..FOUR_BYTES
+    },
     DotProduct {
         lanes: 16,
         feature: "avx512vnni",
@@ -263,6 +278,9 @@ mod tests {
         let rows = [
             ("x86-64-v4-pairs", [BF16, BF16], F32, 8, "llvm.x86.avx512bf16.dpbf16ps.512"),
             ("x86-64-v4-bytes", [I8, U8], I32, 2, "llvm.x86.avx512.vpdpwssd.512"),
+            ("x86-64-v4-bytes", [I8, U8], I32, 4, "llvm.x86.avx512.vpdpbusd.512"),
+            ("x86-64-v4-bytes", [U8, I8], I32, 4, "llvm.x86.avx512.vpdpbusd.512"),
+            ("x86-64-v4-bytes", [I8, I8], I32, 4, "llvm.x86.avx512.vpdpwssd.512"),
             ("x86-64-v4-bytes", [BF16, BF16], F32, 8, ""),
             ("x86-64-v4-pairs", [BF16, BF16], F32, 7, ""),
             ("x86-64-v4-pairs", [F16, F16], F32, 8, ""),
