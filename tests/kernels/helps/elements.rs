@@ -184,11 +184,11 @@ fn rotations(x: &Tensor<u32, 4>, k: u32, left: &mut Tensor<u32, 4>, right: &mut 
 #[test]
 fn bits_are_rotated() {
     let x = [1u32, 0x8000_0001, 0xdead_beef, 7];
-    for k in [0, 1, 13] {
+    for by in [0, 1, 13] {
         check_kernel!(rotations<>(
-            input x: (x, [4]), number k: (k),
-            output left: ([0u32; 4], [4] => x.map(|x| x.rotate_left(k)), 0.0),
-            output right: ([0u32; 4], [4] => x.map(|x| x.rotate_right(k)), 0.0),
+            input x: (x, [4]), number k: (by),
+            output left: ([0u32; 4], [4] => x.map(|x| x.rotate_left(by)), 0.0),
+            output right: ([0u32; 4], [4] => x.map(|x| x.rotate_right(by)), 0.0),
         ));
     }
 }
@@ -226,10 +226,12 @@ fn scalars(x: i32, base: f32, y: &mut Tensor<f32, 9>) {
 
 #[test]
 fn scalars_are_chosen_and_converted() {
-    for (x, expected) in [
+    for (value, expected) in [
         (-3, [-3.0, 3.0, 1.5, 0.0, -2.0, 0.0, -1.0, 3f32.ln(), 3f32.log2()]),
         (2, [2.0, 2.0, 2.5, 1.0, 2.0, 1.0, 1.0, 2f32.ln(), 1.0]),
     ] {
-        check_kernel!(scalars<>(number x: (x), number base: (2f32), output y: ([0f32; 9], [9] => expected, 1e-6)));
+        check_kernel!(scalars<>(
+            number x: (value), number base: (2f32), output y: ([0f32; 9], [9] => expected, 1e-6),
+        ));
     }
 }

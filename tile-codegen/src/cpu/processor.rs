@@ -185,6 +185,7 @@ fn aarch64() -> Processor {
 mod tests {
     use crate::cpu::compiled::assembly;
     use tile_ir::Instance;
+    use tile_ir::target::Architecture;
 
     /// The code of `eˣ` of so many f32, read and written in a format.
     fn exponentials(dtype: &str, elements: usize, level: &str) -> String {
