@@ -3,7 +3,7 @@
 use super::Element;
 use super::views::PartitionViewMut;
 pub use tile_ir::tile_order::TileOrder;
-pub use tile_ir::tile_order::TileOrder::{Grouped, Hilbert, RowMajor};
+pub use tile_ir::tile_order::TileOrder::{Falling, Grouped, Hilbert, RowMajor};
 
 /// The tiles of an output that the running block handles, one after the other: what
 /// [`PartitionViewMut::tiles_persistent`] gives.
@@ -23,7 +23,8 @@ impl<'a, T: Element, const R: usize> PartitionViewMut<'a, T, R> {
     /// by their own names; in the loop these mean the tile with the loop's index. A kernel has one such loop, at its
     /// top level; `continue` goes on with the block's next tile.
     ///
-    /// Orders are [`RowMajor`], [`Grouped`] and [`Hilbert`]; [`Launch::first_tiles`](crate::Launch::first_tiles)
+    /// Orders are [`RowMajor`], [`Grouped`], [`Hilbert`] and [`Falling`], in which a block takes every other of its tiles
+    /// from the other end of what all blocks take at that time; [`Launch::first_tiles`](crate::Launch::first_tiles)
     /// handles a prefix.
     ///
     /// ```

@@ -48,6 +48,7 @@ macro_rules! numbered {
 numbered!(RowMajor; row_major_line row_major_plane row_major_space);
 numbered!(Grouped(G); grouped_line grouped_plane grouped_space);
 numbered!(Hilbert; hilbert_line hilbert_plane hilbert_space);
+numbered!(Falling(0); falling_line falling_plane falling_space);
 
 /// The numbered kernel of an order and a rank: its IR and its launch with `G` = 2.
 type Numbered = (TileOrder, usize, VerifiedKernel, fn(&mut TensorRef<i32>) -> Launch<'_>);
@@ -64,6 +65,9 @@ fn kernels() -> Vec<Numbered> {
         (TileOrder::Hilbert, 1, hilbert_line::ir(), hilbert_line::<2>),
         (TileOrder::Hilbert, 2, hilbert_plane::ir(), hilbert_plane::<2>),
         (TileOrder::Hilbert, 3, hilbert_space::ir(), hilbert_space::<2>),
+        (TileOrder::Falling(0), 1, falling_line::ir(), falling_line::<2>),
+        (TileOrder::Falling(0), 2, falling_plane::ir(), falling_plane::<2>),
+        (TileOrder::Falling(0), 3, falling_space::ir(), falling_space::<2>),
     ]
 }
 

@@ -136,7 +136,14 @@ macro_rules! check_exact {
 }
 pub(crate) use check_exact;
 
+/// The environment variable that names a device, `cuda:0`, on which kernels are run instead of on all that need no GPU.
+const DEVICE: &str = "TILE_TEST_DEVICE";
+
 fn devices() -> Vec<(Device, &'static str)> {
+    if let Ok(name) = std::env::var(DEVICE) {
+        let device = Device::named(&name).unwrap_or_else(|error| panic!("{error}"));
+        return vec![(device, "the device that is asked for")];
+    }
     let mut devices = vec![(Device::reference(), "reference")];
     if cfg!(feature = "jit") {
         devices.push((Device::cpu(), "cpu"));

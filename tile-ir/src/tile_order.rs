@@ -2,7 +2,9 @@
 //!
 //! A persistent kernel has a fixed number of blocks, which share all tiles: block `b` of `n` handles those numbered
 //! `b`, `b + n`, `b + 2n` and so on, so that what runs at one time is a run of successive numbers. An order says which
-//! tile has which number. It is a bijection of `0..tiles` and the index space, of any rank and any extents.
+//! tile has which number. It is a bijection of `0..tiles` and the index space, of any rank and any extents. Where tiles are
+//! numbered by how much there is to do, blocks take every other round of numbers backwards ([`taken`]), so that no block
+//! has the most of every round.
 //!
 //! [`index_of`] is the one formula. It is written over [`Arithmetic`]: the evaluators compute with it, and code
 //! generation emits it.
@@ -21,7 +23,17 @@ pub enum TileOrder<Extent = usize> {
     Grouped(Extent),
     /// Along a generalised Hilbert curve: successive tiles are neighbours.
     Hilbert,
+    /// From the last index along this axis down to the first, for tiles that have the more to do the larger it is: what
+    /// takes longest begins first, and what ends last is short. Tiles of the same index come one after the other, of as many
+    /// places along the other axes as [`BESIDE`] says.
+    Falling(usize),
 }
+
+/// Places along the other axes whose tiles a [`TileOrder::Falling`] order goes through together. Each has data of its own,
+/// as heads of attention have keys, so that caches hold few of them; but where one band ends and the next begins, some blocks
+/// have the least of one and others the most of the other: 132 blocks that share 64 heads of 64 tiles have at most 1.10 times
+/// the mean in bands of 16, 1.04 of 32 and 1.002 of 64.
+pub const BESIDE: u64 = 64;
 
 impl<Extent> TileOrder<Extent> {
     /// The order with another kind of extent.
@@ -30,7 +42,13 @@ impl<Extent> TileOrder<Extent> {
             TileOrder::RowMajor => TileOrder::RowMajor,
             TileOrder::Grouped(rows) => TileOrder::Grouped(change(rows)),
             TileOrder::Hilbert => TileOrder::Hilbert,
+            TileOrder::Falling(axis) => TileOrder::Falling(*axis),
         }
+    }
+
+    /// Whether every other round of numbers is taken backwards.
+    pub const fn turns_back(&self) -> bool {
+        matches!(self, TileOrder::Falling(_))
     }
 }
 
@@ -44,13 +62,25 @@ impl TileOrder {
     /// ```
     ///
     /// # Panics
-    /// If there is no such tile.
+    /// If there is no such tile, or no such axis.
     pub fn index_of(&self, extents: &[usize], number: usize) -> Vec<usize> {
         let tiles = extents.iter().product();
         assert!(number < tiles, "tile {number} of {tiles}");
         let extents: Vec<u64> = extents.iter().map(|&extent| extent as u64).collect();
         let index = index_of(&Plain, &self.map(|&rows| rows as u64), &extents, number as u64);
         index.into_iter().map(|i| i as usize).collect()
+    }
+
+    /// The number of the tile that a block takes whose turn has this number, of so many blocks and tiles.
+    ///
+    /// ```
+    /// use tile_ir::tile_order::TileOrder;
+    /// // Block 0 of 3 has the numbers 0, 5 and 6, block 2 has 2, 3 and, of a round with two tiles, none.
+    /// let taken = |number| TileOrder::Falling(0).taken(number, 3, 8);
+    /// assert_eq!((0..8).map(taken).collect::<Vec<_>>(), [0, 1, 2, 5, 4, 3, 6, 7]);
+    /// ```
+    pub fn taken(&self, number: usize, blocks: usize, tiles: usize) -> usize {
+        taken(&Plain, self, number as u64, [blocks, tiles].map(|count| count as u64)) as usize
     }
 }
 
@@ -60,6 +90,7 @@ impl fmt::Display for TileOrder<Dim> {
             TileOrder::RowMajor => f.write_str("row_major"),
             TileOrder::Grouped(rows) => write!(f, "grouped({rows})"),
             TileOrder::Hilbert => f.write_str("hilbert"),
+            TileOrder::Falling(axis) => write!(f, "falling({axis})"),
         }
     }
 }
@@ -160,6 +191,9 @@ pub fn index_of<A: Arithmetic>(
     extents: &[A::Number],
     number: A::Number,
 ) -> Vec<A::Number> {
+    if let TileOrder::Falling(axis) = order {
+        return falling(a, *axis, extents, number);
+    }
     let [outer @ .., rows, columns] = extents else { return vec![number; extents.len()] };
     let plane = a.mul(*rows, *columns);
     let (mut index, within) = match outer {
@@ -170,7 +204,42 @@ pub fn index_of<A: Arithmetic>(
         TileOrder::RowMajor => [a.div(within, *columns), a.rem(within, *columns)],
         TileOrder::Grouped(group) => grouped(a, *group, [*rows, *columns], within),
         TileOrder::Hilbert => hilbert(a, [*rows, *columns], within),
+        TileOrder::Falling(_) => unreachable!("it isn't an order of planes"),
     });
+    index
+}
+
+/// The number of the tile that a block takes whose turn has this number, of so many blocks and tiles: the same, or in every
+/// other round of an order that turns back the one as far from the round's other end.
+pub fn taken<A: Arithmetic, Extent>(
+    a: &A,
+    order: &TileOrder<Extent>,
+    number: A::Number,
+    [blocks, tiles]: [A::Number; 2],
+) -> A::Number {
+    if !order.turns_back() {
+        return number;
+    }
+    let round = a.div(number, blocks);
+    let first = a.mul(round, blocks);
+    let last = a.sub(least(a, a.add(first, blocks), tiles), a.number(1));
+    let is_forward = a.below(a.rem(round, a.number(2)), a.number(1));
+    a.choose(is_forward, number, a.sub(last, a.sub(number, first)))
+}
+
+/// Bands of places along the other axes, and in a band index by index along the axis, from the last.
+fn falling<A: Arithmetic>(
+    a: &A,
+    axis: usize,
+    extents: &[A::Number],
+    number: A::Number,
+) -> Vec<A::Number> {
+    let mut others = extents.to_vec();
+    let along = others.remove(axis);
+    let places = others.iter().fold(a.number(1), |places, &extent| a.mul(places, extent));
+    let [place, back] = grouped(a, a.number(BESIDE), [places, along], number);
+    let mut index = if others.is_empty() { Vec::new() } else { row_major(a, &others, place) };
+    index.insert(axis, a.sub(a.sub(along, a.number(1)), back));
     index
 }
 

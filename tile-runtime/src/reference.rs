@@ -62,6 +62,7 @@ impl OwnTile {
             self.shared.as_ref().expect("verified: a persistent kernel shares tiles");
         let number = turn.checked_mul(*blocks).and_then(|before| before.checked_add(*number));
         let number = number.filter(|&number| number < shared.tiles);
+        let number = number.map(|number| order.taken(number, *blocks, shared.tiles));
         self.index.replace(number.map(|number| order.index_of(&shared.space, number)));
         number.is_some()
     }

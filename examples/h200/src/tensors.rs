@@ -132,11 +132,12 @@ macro_rules! formats {
             /// As [`AnyTensor::zeros`] and [`tile::Launch::launch`].
             pub fn normal(device: &Device, spec: &Spec, stream: u64) -> Result<AnyTensor> {
                 let flat = Spec { shape: vec![spec.elements()], ..spec.clone() };
-                let mut tensor = AnyTensor::zeros(device, &flat)?;
-                match &mut tensor {
-                    $(AnyTensor::$variant(tensor) => normal::<$element, 1024>(tensor, stream).launch()?,)*
-                }
-                Ok(tensor)
+                Ok(match AnyTensor::zeros(device, &flat)? {
+                    $(AnyTensor::$variant(mut tensor) => {
+                        normal::<$element, 1024>(&mut tensor, stream).launch()?;
+                        AnyTensor::$variant(tensor.into_shape(spec.shape.iter().copied())?)
+                    })*
+                })
             }
 
             /// A tensor in memory that another library has allocated.

@@ -303,6 +303,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let params = &self.instance.region(data.regions[0]).params;
         let range = (self.block[0], tiles, blocks);
         self.counted_loop(data, range, (&data.operands[1..], params), |emitter, number| {
+            let number = ir.taken_tile(order, number, [blocks, tiles]);
             emitter.tile = ir.tile_index(order, &space, number);
         });
     }

@@ -5,7 +5,7 @@ use inkwell::IntPredicate;
 use inkwell::types::IntType;
 use inkwell::values::IntValue;
 use tile_ir::Dim;
-use tile_ir::tile_order::{Arithmetic, TileOrder, index_of, tile_in_part};
+use tile_ir::tile_order::{Arithmetic, TileOrder, index_of, taken, tile_in_part};
 
 /// What code knows of the tiles that the blocks of a launch share, i64.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,17 @@ impl<'c> Ir<'c> {
     ) -> Vec<IntValue<'c>> {
         let numbers = Numbers { ir: self, ty: self.context.i64_type() };
         index_of(&numbers, &order.map(|rows| numbers.extent(rows)), space, number)
+    }
+
+    /// The number of the tile that a block takes whose turn has this number, of so many blocks and tiles.
+    pub(crate) fn taken_tile(
+        &self,
+        order: &TileOrder<Dim>,
+        number: IntValue<'c>,
+        blocks_and_tiles: [IntValue<'c>; 2],
+    ) -> IntValue<'c> {
+        let numbers = Numbers { ir: self, ty: number.get_type() };
+        taken(&numbers, order, number, blocks_and_tiles)
     }
 
     /// The index, i32s, of the tile of a block, of which successive ones go in turn to the parts of a device. A launch

@@ -63,13 +63,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 blocks: self.blocks.expect("a persistent kernel's launch says how tiles are shared"),
             }
         });
-        let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            emitter.tile_index = emitter.own_tile(order, &space, ir.resize(number, 64, false));
-        };
         let (first, end, step) = self.own_tiles(tiles, (self.block[0], blocks));
         // So many and a step more are fewer than 2³², and each number that is kept from tile to tile takes one register.
         let kept = |number| if is_short { ir.resize(number, 32, false) } else { number };
         let bounds = (kept(first), kept(end), kept(step));
+        let begin = |emitter: &mut Self, number: IntValue<'c>| {
+            let number = ir.taken_tile(order, number, [bounds.2, bounds.1]);
+            emitter.tile_index = emitter.own_tile(order, &space, ir.resize(number, 64, false));
+        };
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 

@@ -48,10 +48,9 @@ impl Laid {
         let extents = array.shape().to_vec();
         let strides = strides.map(|strides| canonical(&extents, strides));
         let mut laid = Laid { extents, strides, offset, memory: array.clone() };
-        let positions = laid.positions();
-        let count = positions.iter().max().map_or(0, |most| most + 1);
+        let count = laid.positions().iter().max().map_or(0, |most| most + 1);
         laid.memory = Array::full(array.dtype(), &[count], between(array.dtype()));
-        laid.memory.write(array, |index| Some(positions[tile_layout::linear_index(index, array.shape())]));
+        laid.memory = laid.holding(array);
         laid
     }
 
@@ -59,17 +58,35 @@ impl Laid {
         GivenTensor { extents: &self.extents, strides: self.strides.as_deref(), offset: self.offset }
     }
 
-    /// Where each element lies, in row-major order: plain sums.
-    fn positions(&self) -> Vec<usize> {
+    /// The strides, counted in elements, also of a row-major tensor.
+    pub(crate) fn strides_or_dense(&self) -> Vec<i64> {
         let mut row_major = vec![1i64; self.extents.len()];
         for axis in (1..row_major.len()).rev() {
             row_major[axis - 1] = row_major[axis] * self.extents[axis] as i64;
         }
-        let strides = self.strides.as_deref().unwrap_or(&row_major);
-        let axes = || strides.iter().zip(&self.extents);
-        let lowest: i64 = axes().map(|(stride, &extent)| stride.min(&0) * (extent as i64 - 1)).sum();
-        let mut positions = vec![self.offset as i64 - lowest];
-        for (stride, &extent) in axes() {
+        self.strides.as_deref().map_or(row_major, <[i64]>::to_vec)
+    }
+
+    /// Where the element with index 0 everywhere lies.
+    pub(crate) fn first(&self) -> i64 {
+        let strides = self.strides_or_dense();
+        let axes = strides.iter().zip(&self.extents);
+        let lowest: i64 = axes.map(|(stride, &extent)| stride.min(&0) * (extent as i64 - 1)).sum();
+        self.offset as i64 - lowest
+    }
+
+    /// The memory with other elements.
+    pub(crate) fn holding(&self, array: &Array) -> Array {
+        let mut memory = self.memory.clone();
+        let positions = self.positions();
+        memory.write(array, |index| Some(positions[tile_layout::linear_index(index, array.shape())]));
+        memory
+    }
+
+    /// Where each element lies, in row-major order: plain sums.
+    fn positions(&self) -> Vec<usize> {
+        let mut positions = vec![self.first()];
+        for (stride, &extent) in self.strides_or_dense().iter().zip(&self.extents) {
             let along = |&position: &i64| (0..extent as i64).map(move |i| position + i * stride);
             positions = positions.iter().flat_map(along).collect();
         }

@@ -14,7 +14,7 @@ use tile_ir::{Dim, Op, ValueId};
 /// What messages call the loop.
 pub(super) const TILE_LOOP: &str = "for … in c.tiles_persistent(…)";
 
-const ORDERS: &str = "orders are `RowMajor`, `Grouped(rows)` and `Hilbert`";
+const ORDERS: &str = "orders are `RowMajor`, `Grouped(rows)`, `Hilbert` and `Falling(axis)`";
 
 /// The call of `tiles_persistent` that a loop goes through.
 pub(super) fn tiles_persistent(sequence: &Expr) -> Option<&ExprMethodCall> {
@@ -89,7 +89,8 @@ impl Lowering {
             return self.error(call.method.span(), message, &help);
         };
         let order_span = order.span();
-        let order = self.named_order(order, order_span)?;
+        let rank = self.ty(view).as_partition().map_or(0, |view| view.grid().len());
+        let order = self.named_order(order, rank, order_span)?;
         if let Err(error) = result_types(&Op::Tiles(order.clone()), &[self.ty(view)]) {
             let diagnostic = self.explain(error, &[], order_span, &[]);
             return self.report(diagnostic);
@@ -97,10 +98,10 @@ impl Lowering {
         Ok(order)
     }
 
-    fn named_order(&mut self, order: &Expr, span: Span) -> Lowered<TileOrder<Dim>> {
+    fn named_order(&mut self, order: &Expr, rank: usize, span: Span) -> Lowered<TileOrder<Dim>> {
         let (path, arguments) = match order {
-            Expr::Paren(inner) => return self.named_order(&inner.expr, span),
-            Expr::Group(inner) => return self.named_order(&inner.expr, span),
+            Expr::Paren(inner) => return self.named_order(&inner.expr, rank, span),
+            Expr::Group(inner) => return self.named_order(&inner.expr, rank, span),
             Expr::Call(call) => (&*call.func, call.args.iter().collect()),
             path => (path, Vec::new()),
         };
@@ -119,6 +120,15 @@ impl Lowering {
             (Some("Grouped"), _) => {
                 self.error(span, "`Grouped` takes the height of a group, in tiles", "write `Grouped(8)`")
             }
+            (Some("Falling"), [axis]) => {
+                let value = self.expression(axis)?;
+                Ok(TileOrder::Falling(self.axis(&value, rank, axis.span())?))
+            }
+            (Some("Falling"), _) => self.error(
+                span,
+                "`Falling` takes the axis along which tiles have more and more to do",
+                "write `Falling(0)`",
+            ),
             _ => self.error(
                 span,
                 "this isn't an order of tiles",

@@ -9,6 +9,8 @@
 //! It is done where it pays ([`order`]), and never where it could be seen: where blocks may wait for each other, where
 //! messages name them, where the author has said how blocks share tiles, and where a view depends on the block.
 
+mod growth;
+
 use super::Pipelines;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -27,8 +29,9 @@ const BAND: i64 = 8;
 /// The order in which blocks of a kernel should share its tiles; `None` where each block has one.
 ///
 /// * Kernels with pipelines: while the consumers finish a tile, the producer already copies for the next one. One block
-///   runs on a multiprocessor, so that nothing else hides the end of a tile. Blocks that run at one time should need few
-///   rows and columns of the factors.
+///   runs on a multiprocessor, so that nothing else hides the end of a tile. Where loops take the more turns the larger the
+///   tile's index along an axis is, those that take longest come first; else blocks that run at one time should need few rows
+///   and columns of the factors.
 /// * Kernels whose blocks read and write fewer bytes than [`TargetDesc::least_block_bytes`], and compute nothing that takes
 ///   long: beginning a block takes longer there than what it moves. Successive tiles lie next to each other in memory.
 pub(super) fn order(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Option<TileOrder<Dim>> {
@@ -36,7 +39,7 @@ pub(super) fn order(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines)
         return None;
     }
     match pipelines.is_empty() {
-        false => banded(kernel),
+        false => growth::axis(kernel).map(TileOrder::Falling).or_else(|| banded(kernel)),
         true => is_small(kernel, target).then_some(TileOrder::RowMajor),
     }
 }

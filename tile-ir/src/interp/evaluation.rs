@@ -229,6 +229,7 @@ impl Evaluation<'_> {
         let mut carried: Vec<Array> =
             data.operands[1..].iter().map(|&value| self.get(value).clone()).collect();
         for number in (self.number..shared.tiles).step_by(bound.blocks()) {
+            let number = order.taken(number, bound.blocks(), shared.tiles);
             self.tile = order.index_of(&shared.space, number);
             for (&param, value) in instance.region(region).params.iter().zip(carried) {
                 self.values[param.index()] = Some(value);

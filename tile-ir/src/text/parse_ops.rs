@@ -213,6 +213,12 @@ impl Parser {
                 self.punct(')')?;
                 Ok(TileOrder::Grouped(rows))
             }
+            "falling" => {
+                self.punct('(')?;
+                let axis = self.unsigned("an axis")? as usize;
+                self.punct(')')?;
+                Ok(TileOrder::Falling(axis))
+            }
             _ => self.error_at(position, format!("`{name}` is not an order of tiles")),
         }
     }

@@ -119,12 +119,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
             let number = ir.udiv(j, ir.i64(width));
             let panel = self.panel_of(&product.b, plan, j);
+            let of_zeros = self.products_of_zeros(product, vectors, &panel);
             let first = ir.mul(number, ir.i64(plan.blocks_of_rows()));
             ir.hinted_loop((ir.i64(0), blocks, ir.i64(1)), LoopHint::Rolled, &[], |below, _| {
                 let has_last_row = rows_of_blocks.is_high(ir, below);
                 let block = SumsBlock { rows: rows_of_blocks.rows, has_last_row, vectors, last };
                 let place = [rows_of_blocks.first_row(ir, below), j];
-                self.register_block(product, block, (&panel, ir.add(first, below)), place);
+                self.register_block(product, block, ((&panel, &of_zeros), ir.add(first, below)), place);
                 Vec::new()
             });
             Vec::new()
@@ -135,11 +136,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        (panel, number): (&Panel<'c>, IntValue<'c>),
+        ((panel, of_zeros), number): ((&Panel<'c>, &[VectorValue<'c>]), IntValue<'c>),
         [i, j]: [IntValue<'c>; 2],
     ) {
         let (ir, plan) = (self.ir, product.plan);
-        let initial = self.first_sums(product.sums, plan, block);
+        let initial = self.without(self.first_sums(product.sums, plan, block), of_zeros);
         let shares: Vec<Share<'c>> =
             product.meanwhile.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         self.ask_for_sums(product.sums, plan, block, [i, j]);

@@ -26,6 +26,9 @@ pub(super) struct DotProduct {
     pub(super) adds: bool,
     /// Whether the intrinsic has the factors the other way around.
     pub(super) is_swapped: bool,
+    /// Whether it takes `a` as bytes of the other sign: the first bit of each is turned over as it is packed, which adds 128 to
+    /// it or takes that away, and so does what zeros of `a` give with `b`, which is taken off the sums.
+    pub(super) turns_signs: bool,
 }
 
 /// An instruction that multiplies tiles of rows of `a` by tiles of columns of `b`, which is packed as for a dot product of so
@@ -53,7 +56,8 @@ impl TileProduct {
 /// Rows of a tile, each of which has as many groups of 32 bits.
 pub(super) const TILE_ROWS: i64 = 16;
 
-/// Fewer rows of `a` are multiplied as fast by vectors, which needn't have `b` packed.
+/// Fewer rows of `a` are multiplied as fast by vectors, which needn't have `b` packed, and by pairs, for which nothing is to be
+/// taken off the sums of each column.
 const LEAST_ROWS: i64 = 8;
 
 /// Formats of two factors.
@@ -72,6 +76,7 @@ const DOT: DotProduct = DotProduct {
     intrinsic: "",
     adds: true,
     is_swapped: false,
+    turns_signs: false,
 };
 
 /// Products of two i16, to which bytes are extended, added in i32.
@@ -80,30 +85,46 @@ const PAIRS_OF_BYTES: DotProduct = DotProduct { factors: BYTES, sum: DType::I32,
 /// Dot products of four bytes.
 const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: DType::U8, ..DOT };
 
+/// Four bytes without sign by four with one.
+const UNSIGNED_BY_SIGNED: DotProduct = DotProduct { factors: [&[DType::U8], &[DType::I8]], ..FOUR_BYTES };
+
+/// Four bytes with a sign by four without.
+const SIGNED_BY_UNSIGNED: DotProduct =
+    DotProduct { factors: [&[DType::I8], &[DType::U8]], is_swapped: true, ..FOUR_BYTES };
+
+/// Four bytes by four of the same sign, where the instruction has one of each.
+const BOTH_SIGNED: DotProduct =
+    DotProduct { factors: [&[DType::I8], &[DType::I8]], turns_signs: true, ..UNSIGNED_BY_SIGNED };
+const BOTH_UNSIGNED: DotProduct =
+    DotProduct { factors: [&[DType::U8], &[DType::U8]], turns_signs: true, ..SIGNED_BY_UNSIGNED };
+
+/// `VPDPBUSD` of 512 bits.
+const fn of_64_bytes(dot: DotProduct) -> DotProduct {
+    DotProduct { lanes: 16, feature: "avx512vnni", intrinsic: "llvm.x86.avx512.vpdpbusd.512", ..dot }
+}
+
+/// `VPDPBUSD` of 256 bits.
+const fn of_32_bytes(dot: DotProduct) -> DotProduct {
+    DotProduct { lanes: 8, feature: "avxvnni", intrinsic: "llvm.x86.avx512.vpdpbusd.256", ..dot }
+}
+
 /// Every one; of those that a processor has the first that fits is taken.
 ///
 /// x86-64 ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2): `VDPBF16PS` makes 0 of subnormal
-/// numbers, `VPDPBUSD` multiplies bytes without sign by bytes with one, `VPDPWSSD` i16, to which bytes are extended, and so does `PMADDWD`, which adds the two products to each
-/// other alone (that overflows for four times −2¹⁵, which no byte is). AArch64 ("Arm Architecture Reference Manual for
+/// numbers, `VPDPBUSD` multiplies bytes without sign by bytes with one, `VPDPWSSD` i16, to which bytes are extended, and so
+/// does `PMADDWD`, which adds the two products to each other alone (that overflows for four times −2¹⁵, which no byte is). AArch64 ("Arm Architecture Reference Manual for
 /// A-profile", C7.2): `BFDOT` makes 0 of subnormal numbers as well, and rounds products and sums to odd; `SDOT`, `UDOT` and
 /// `USDOT` multiply bytes of both signs, of none, and of the second.
 const DOT_PRODUCTS: &[DotProduct] = &[
     DotProduct { lanes: 16, feature: "avx512bf16", intrinsic: "llvm.x86.avx512bf16.dpbf16ps.512", ..DOT },
-    DotProduct {
-        factors: [&[DType::U8], &[DType::I8]],
-        lanes: 16,
-        feature: "avx512vnni",
-        intrinsic: "llvm.x86.avx512.vpdpbusd.512",
-        ..FOUR_BYTES
-    },
-    DotProduct {
-        factors: [&[DType::I8], &[DType::U8]],
-        lanes: 16,
-        feature: "avx512vnni",
-        intrinsic: "llvm.x86.avx512.vpdpbusd.512",
-        is_swapped: true,
-        ..FOUR_BYTES
-    },
+    of_64_bytes(UNSIGNED_BY_SIGNED),
+    of_64_bytes(SIGNED_BY_UNSIGNED),
+    of_64_bytes(BOTH_SIGNED),
+    of_64_bytes(BOTH_UNSIGNED),
+    of_32_bytes(UNSIGNED_BY_SIGNED),
+    of_32_bytes(SIGNED_BY_UNSIGNED),
+    of_32_bytes(BOTH_SIGNED),
+    of_32_bytes(BOTH_UNSIGNED),
     DotProduct {
         lanes: 16,
         feature: "avx512vnni",
@@ -145,19 +166,8 @@ const DOT_PRODUCTS: &[DotProduct] = &[
         intrinsic: "llvm.aarch64.neon.udot",
         ..FOUR_BYTES
     },
-    DotProduct {
-        factors: [&[DType::U8], &[DType::I8]],
-        feature: "i8mm",
-        intrinsic: "llvm.aarch64.neon.usdot",
-        ..FOUR_BYTES
-    },
-    DotProduct {
-        factors: [&[DType::I8], &[DType::U8]],
-        feature: "i8mm",
-        intrinsic: "llvm.aarch64.neon.usdot",
-        is_swapped: true,
-        ..FOUR_BYTES
-    },
+    DotProduct { feature: "i8mm", intrinsic: "llvm.aarch64.neon.usdot", ..UNSIGNED_BY_SIGNED },
+    DotProduct { feature: "i8mm", intrinsic: "llvm.aarch64.neon.usdot", ..SIGNED_BY_UNSIGNED },
 ];
 
 const TILE_OF_BYTES: TileProduct = TileProduct {
@@ -214,6 +224,7 @@ impl Contraction {
         }
         let fits = |dot: &&DotProduct| {
             let takes = (0..2).all(|i| dot.factors[i].contains(&factors[i]));
+            let takes = takes && (!dot.turns_signs || m >= LEAST_ROWS);
             takes && dot.sum == sum && k % dot.group == 0 && dot.lanes == lanes && has(dot.feature)
         };
         DOT_PRODUCTS.iter().find(fits).map_or(Contraction::MultiplyAdd, Contraction::Dot)
@@ -234,6 +245,11 @@ impl Contraction {
             Contraction::Tiles(tiles) => Some(tiles),
             _ => None,
         }
+    }
+
+    /// Whether the signs of `a` are turned over as it is packed.
+    pub(super) const fn turns_signs(self) -> bool {
+        matches!(self, Contraction::Dot(DotProduct { turns_signs: true, .. }))
     }
 
     /// The format of packed elements whose products are added to sums of a format.
@@ -280,7 +296,9 @@ mod tests {
             ("x86-64-v4-bytes", [I8, U8], I32, 2, "llvm.x86.avx512.vpdpwssd.512"),
             ("x86-64-v4-bytes", [I8, U8], I32, 4, "llvm.x86.avx512.vpdpbusd.512"),
             ("x86-64-v4-bytes", [U8, I8], I32, 4, "llvm.x86.avx512.vpdpbusd.512"),
-            ("x86-64-v4-bytes", [I8, I8], I32, 4, "llvm.x86.avx512.vpdpwssd.512"),
+            ("x86-64-v4-bytes", [I8, I8], I32, 4, "llvm.x86.avx512.vpdpbusd.512"),
+            ("x86-64-v4-bytes", [I8, I8], I32, 6, "llvm.x86.avx512.vpdpwssd.512"),
+            ("x86-64-v4-bytes", [U8, U8], I32, 4, "llvm.x86.avx512.vpdpbusd.512"),
             ("x86-64-v4-bytes", [BF16, BF16], F32, 8, ""),
             ("x86-64-v4-pairs", [BF16, BF16], F32, 7, ""),
             ("x86-64-v4-pairs", [F16, F16], F32, 8, ""),
@@ -323,5 +341,22 @@ mod tests {
             assert_eq!(of("x86-64-v4-tiles", factors, sum, shape), expected, "{factors:?}, {shape:?}");
         }
         assert_eq!(of("x86-64-v4-rows", [BF16, BF16], F32, [16, 32]), pairs);
+    }
+
+    #[test]
+    fn signs_are_turned_over_where_there_are_rows_that_share_what_that_takes() {
+        use DType::{I8, I32, U8};
+        for (factors, rows, expected) in [
+            ([I8, I8], 7, "llvm.x86.avx512.vpdpwssd.512"),
+            ([I8, I8], 8, "llvm.x86.avx512.vpdpbusd.512"),
+            ([U8, U8], 7, "llvm.x86.avx512.vpdpwssd.512"),
+            ([U8, I8], 1, "llvm.x86.avx512.vpdpbusd.512"),
+        ] {
+            assert_eq!(
+                of("x86-64-v4-bytes", factors, I32, [rows, 64]),
+                expected,
+                "{rows} rows of {factors:?}"
+            );
+        }
     }
 }

@@ -144,7 +144,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ([first, last], keeping): ([IntValue<'c>; 2], Option<Keeping<'c>>),
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
-        if !self.is_known_ahead(a, counter, body) || !self.packs_rows(a, plan) {
+        let is_packed = plan.contraction.turns_signs() || !self.packs_rows(a, plan);
+        if is_packed || !self.is_known_ahead(a, counter, body) {
             return None;
         }
         self.emit_constants_of(a);

@@ -7,8 +7,9 @@
 //! doesn't read that in its tensor ([`left`]), and what it packed of `b` for the next rows of blocks ([`places`], by the names
 //! that [`rows`] gives). Sums that are only stored go to the tensor at once ([`direct`]). What all turns of another loop
 //! multiply by is packed in its first one ([`lasting`]). A `b` that is read once is read where it is ([`right`]), also its
-//! columns for a few rows ([`dots`]). Products and sums are fused where the target can; an f16 accumulator is kept in f32 and
-//! rounded at the end. Batches are matrix by matrix.
+//! columns for a few rows ([`dots`]). Bytes of one sign become those of the other for instructions that ask for it
+//! ([`signs`]). Products and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end.
+//! Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
@@ -26,6 +27,7 @@ mod places;
 mod plan;
 mod right;
 mod rows;
+mod signs;
 mod sums;
 mod tiles;
 

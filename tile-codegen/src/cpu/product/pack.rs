@@ -112,7 +112,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let lines = Lines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, i, p, vector| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
-                    emitter.buffers.store_as(to, position, vector.into());
+                    emitter.buffers.store_as(to, position, emitter.as_left(plan, vector.into()));
                 });
             }
             Factor::Strided(from) if plan.contraction.tiles().is_some() => {
@@ -129,7 +129,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let lines = Lines { extents, count: depth, end: rows, group: group_size, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, p, i, vector| {
                     let line = ir.mul(ir.udiv(ir.add(at, p), group), ir.i64(column));
-                    emitter.buffers.store_as(to, ir.add(line, ir.mul(i, group)), vector.into());
+                    let position = ir.add(line, ir.mul(i, group));
+                    emitter.buffers.store_as(to, position, emitter.as_left(plan, vector.into()));
                 });
             }
             Factor::Computed(value) => {
@@ -137,7 +138,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let shape = (plan.m, plan.k, plan.k);
                 self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [i, _, p], element| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
-                    emitter.buffers.store(to, position, element);
+                    emitter.buffers.store(to, position, emitter.as_left(plan, element));
                 });
             }
         }

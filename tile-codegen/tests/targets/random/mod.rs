@@ -11,6 +11,7 @@ mod check;
 mod control;
 mod elements;
 mod extremes;
+mod kept;
 mod memory;
 mod minimize;
 mod mistakes;

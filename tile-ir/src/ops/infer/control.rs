@@ -42,6 +42,13 @@ pub(super) fn tiles(op: &Op, order: &TileOrder<Dim>, operands: &[Type]) -> Infer
             return Err(TypeError::new(format!("the height `{rows:#}` of a group is not positive")));
         }
     }
+    let rank = view.as_partition().map_or(0, |view| view.grid().len());
+    if let TileOrder::Falling(axis) = order
+        && *axis >= rank
+    {
+        return Err(TypeError::new(format!("axis {axis} is out of range: the tiles have {rank} axes"))
+            .help(format!("axes are numbered from 0 to {}", rank.saturating_sub(1))));
+    }
     carries(carried, 1)
 }
 
