@@ -71,7 +71,7 @@ pub use tile_runtime::{
 /// What a file with kernels imports: `use tile::prelude::*;`.
 pub mod prelude {
     pub use crate::kernel::{
-        AcqRel, Acquire, BlockScope, DeviceScope, Element, Float, Grouped, Hilbert, Int, MmaOperand, Number,
+        AcqRel, Acquire, BlockScope, DeviceScope, Element, Falling, Float, Grouped, Hilbert, Int, MmaOperand, Number,
         Relaxed, Release, RowMajor, SystemScope, Tile, abs, acos, asin, atan, atan2, block_count, block_id,
         cat, cbrt, ceil, copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10,
         floor, gelu, is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum,

@@ -89,7 +89,7 @@ pub use gather::{GatherIndex, GatherIndices};
 pub use grid::{block_count, block_id, in_block};
 pub use messages::{Asserted, assert_that, print_line};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
-pub use persistent::{Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
+pub use persistent::{Falling, Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
 pub use spanning::SpanningViewMut;
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

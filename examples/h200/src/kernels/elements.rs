@@ -20,7 +20,7 @@ pub(crate) fn gelu_fused<const B: usize>(
 }
 
 /// y = xᵀ.
-#[tile_kernel(instances(T = f32, B = 64; T = bf16, B = 64))]
+#[tile_kernel(instances(T = f32, B = 64; T = bf16, B = 128))]
 pub(crate) fn transpose<T: Number, const B: usize>(x: &Tensor<T, m, n>, y: &mut Tensor<T, n, m>) {
     let x = x.partition_view([B, B]);
     let mut y = y.partition_view_mut([B, B]);

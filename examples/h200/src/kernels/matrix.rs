@@ -3,7 +3,7 @@
 use tile::prelude::*;
 
 /// C = A·B, summed in f32.
-#[tile_kernel(instances(BM = 128, BN = 256, BK = 64; BM = 128, BN = 128, BK = 64))]
+#[tile_kernel(instances(BM = 128, BN = 256, BK = 64; BM = 64, BN = 128, BK = 64))]
 pub(crate) fn gemm<const BM: usize, const BN: usize, const BK: usize>(
     a: &Tensor<bf16, m, k>,
     b: &Tensor<bf16, k, n>,
@@ -39,7 +39,7 @@ pub(crate) fn gemm_nt<const BM: usize, const BN: usize, const BK: usize>(
 }
 
 /// C = gelu(A·B + bias) + residual, summed in f32.
-#[tile_kernel(instances(BM = 128, BN = 128, BK = 64))]
+#[tile_kernel(instances(BM = 128, BN = 256, BK = 64))]
 pub(crate) fn linear<const BM: usize, const BN: usize, const BK: usize>(
     a: &Tensor<bf16, m, k>,
     b: &Tensor<bf16, k, n>,
@@ -62,7 +62,7 @@ pub(crate) fn linear<const BM: usize, const BN: usize, const BK: usize>(
 }
 
 /// C = scale·A·Bᵀ of f8 factors, summed in f32.
-#[tile_kernel(instances(BM = 128, BN = 128, BK = 128))]
+#[tile_kernel(instances(BM = 128, BN = 256, BK = 128))]
 pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize>(
     a: &Tensor<f8e4m3fn, m, k>,
     b: &Tensor<f8e4m3fn, n, k>,
@@ -80,20 +80,21 @@ pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize>(
     c.store_masked((acc * scale).cast::<bf16>());
 }
 
-/// y = W·x: each block has `BN` rows of W.
-#[tile_kernel(instances(BN = 8, BK = 1024))]
+/// y = W·x: each block has `BN` rows of W. Tensor cores take eight columns, of which seven are zero here: that costs nothing
+/// where reading W takes all the time, and tiles of W are brought ahead as those of any product are.
+#[tile_kernel(instances(BN = 64, BK = 128; BN = 64, BK = 256; BN = 128, BK = 128))]
 pub(crate) fn gemv<const BN: usize, const BK: usize>(
     x: &Tensor<bf16, 1, k>,
     w: &Tensor<bf16, n, k>,
     y: &mut Tensor<bf16, n, 1>,
 ) {
-    let x = x.partition_view([1, BK]);
+    let x = x.partition_view([8, BK]);
     let w = w.partition_view([BN, BK]);
     let mut y = y.partition_view_mut([BN, 1]);
     let [j, _] = y.index();
-    let mut acc = Tile::<f32, 2>::zeros([BN, BK]);
+    let mut acc = Tile::<f32, 2>::zeros([BN, 8]);
     for p in 0..w.tiles(1) {
-        acc += w.load_masked([j, p]).cast::<f32>() * x.load_masked([0, p]).cast::<f32>();
+        acc = mma(w.load_masked([j, p]), x.load_masked([0, p]).t(), acc);
     }
     y.store_masked(acc.sum(1).cast::<bf16>());
 }

@@ -16,7 +16,7 @@ pub(crate) fn softmax<const W: usize>(x: &Tensor<bf16, m, W>, y: &mut Tensor<bf1
 /// The largest element of each row, and Σ exp(x − largest): what the softmax of rows needs that don't fit into a
 /// block. Read in pieces of `B` elements: few, because each has a largest element and a sum of its own in registers, and
 /// these decide how many reads are on their way.
-#[tile_kernel(where(n % B == 0), instances(B = 2048))]
+#[tile_kernel(where(n % B == 0), instances(B = 1024))]
 pub(crate) fn softmax_statistics<const B: usize>(
     x: &Tensor<bf16, m, n>,
     largest: &mut Tensor<f32, m, 1>,
@@ -41,7 +41,7 @@ pub(crate) fn softmax_statistics<const B: usize>(
 }
 
 /// Softmax of rows whose [`softmax_statistics`] are known.
-#[tile_kernel(instances(B = 8192))]
+#[tile_kernel(instances(B = 4096))]
 pub(crate) fn softmax_scaled<const B: usize>(
     x: &Tensor<bf16, m, n>,
     largest: &Tensor<f32, m, 1>,

@@ -98,7 +98,7 @@ pub(crate) struct Decode {
 
 const WIDTH: usize = 128;
 /// Keys of a part.
-const SPAN: usize = 1024;
+const SPAN: usize = 4096;
 
 impl Problem for Decode {
     fn tensors(&self) -> Vec<Spec> {
@@ -120,10 +120,10 @@ impl Problem for Decode {
         let scale = scale(WIDTH);
         let (q, k, v) = (q.get()?, k.get()?, v.get()?);
         let written = (weighted.get_mut()?, sums.get_mut()?, largest.get_mut()?);
-        let parts = decode_part::<128, 64, 64, 1024>(q, k, v, written.0, written.1, written.2, scale);
+        let parts = decode_part::<128, 64, 128, SPAN>(q, k, v, written.0, written.1, written.2, scale);
         launch_on(stream, parts)?;
         let (weighted, sums, largest) = (weighted.get()?, sums.get()?, largest.get()?);
-        launch_on(stream, decode_join::<128, 8>(weighted, sums, largest, o.get_mut()?, scale))
+        launch_on(stream, decode_join::<128, 2>(weighted, sums, largest, o.get_mut()?, scale))
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {

@@ -61,7 +61,7 @@ impl Problem for Transpose {
         let [x, y] = tensors else { return Err(misfit()) };
         match self.dtype {
             DType::F32 => launch_on(stream, transpose::<f32, 64>(x.get()?, y.get_mut()?)),
-            DType::BF16 => launch_on(stream, transpose::<bf16, 64>(x.get()?, y.get_mut()?)),
+            DType::BF16 => launch_on(stream, transpose::<bf16, 128>(x.get()?, y.get_mut()?)),
             dtype => Err(format!("no row has a transpose of {dtype}").into()),
         }
     }

@@ -11,7 +11,7 @@ use tile::ir::DType;
 pub(crate) enum Kind {
     /// `A·B` of bf16, in tiles of 128×256.
     Nn,
-    /// The same in tiles of 128×128, where there would be fewer large ones than multiprocessors.
+    /// The same in tiles of 64×128, where there would be fewer large ones than multiprocessors.
     NnSmall,
     /// `A·Bᵀ` of bf16, in tiles of 128×256: rows of both follow the sum.
     Nt,
@@ -49,9 +49,9 @@ impl Problem for Gemm {
         let [a, b, c] = tensors else { return Err(misfit()) };
         let launch = match self.kind {
             Kind::Nn => gemm::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
-            Kind::NnSmall => gemm::<128, 128, 64>(a.get()?, b.get()?, c.get_mut()?),
+            Kind::NnSmall => gemm::<64, 128, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::Nt => gemm_nt::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
-            Kind::NtF8 => gemm_f8::<128, 128, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
+            Kind::NtF8 => gemm_f8::<128, 256, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
         };
         launch_on(stream, launch)
     }
@@ -98,7 +98,7 @@ impl Problem for Linear {
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [a, b, bias, residual, c] = tensors else { return Err(misfit()) };
         let (bias, residual) = (bias.get()?, residual.get()?);
-        launch_on(stream, linear::<128, 128, 64>(a.get()?, b.get()?, bias, residual, c.get_mut()?))
+        launch_on(stream, linear::<128, 256, 64>(a.get()?, b.get()?, bias, residual, c.get_mut()?))
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
@@ -132,7 +132,7 @@ impl Problem for Gemv {
 
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, w, y] = tensors else { return Err(misfit()) };
-        launch_on(stream, gemv::<8, 1024>(x.get()?, w.get()?, y.get_mut()?))
+        launch_on(stream, gemv::<64, 256>(x.get()?, w.get()?, y.get_mut()?))
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {

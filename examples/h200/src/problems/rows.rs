@@ -51,8 +51,8 @@ impl Problem for LongSoftmax {
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, largest, sums, y] = tensors else { return Err(misfit()) };
         let x = x.get()?;
-        launch_on(stream, softmax_statistics::<2048>(x, largest.get_mut()?, sums.get_mut()?))?;
-        launch_on(stream, softmax_scaled::<8192>(x, largest.get()?, sums.get()?, y.get_mut()?))
+        launch_on(stream, softmax_statistics::<1024>(x, largest.get_mut()?, sums.get_mut()?))?;
+        launch_on(stream, softmax_scaled::<4096>(x, largest.get()?, sums.get()?, y.get_mut()?))
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
