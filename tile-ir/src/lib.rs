@@ -69,6 +69,7 @@ pub mod message;
 #[cfg(test)]
 mod mutilated;
 pub mod ops;
+pub mod padding;
 pub mod pages;
 pub mod passes;
 pub mod round;

@@ -94,7 +94,8 @@ struct Demands {
 impl Demands {
     /// `None` where a variant that relies on less is the same.
     fn of(variant: Variant, instance: &Instance, abi: &KernelAbi) -> Option<Demands> {
-        let aligned = alignments(variant, abi);
+        let aligned: Vec<Condition> =
+            alignments(variant, abi).into_iter().map(|(name, of)| alignment(&name, of)).collect();
         let reaches = reaches(variant, instance);
         let pairs = if variant == Variant::Paired { pairs_of(instance, &aligned) } else { None };
         let is_own = match variant {
@@ -178,7 +179,7 @@ fn pairs_of(instance: &Instance, aligned: &[Condition]) -> Option<usize> {
 }
 
 /// What sizes must be multiples of, so that rows of tensors are aligned.
-fn alignments(variant: Variant, abi: &KernelAbi) -> Vec<Condition> {
+pub(crate) fn alignments(variant: Variant, abi: &KernelAbi) -> Vec<(String, u64)> {
     let mut demands: BTreeMap<&str, u64> = BTreeMap::new();
     if variant.is_aligned() {
         let is_tensor = |argument: &&Argument| matches!(argument, Argument::Tensor { .. });
@@ -189,7 +190,7 @@ fn alignments(variant: Variant, abi: &KernelAbi) -> Vec<Condition> {
             }
         }
     }
-    demands.into_iter().map(|(name, of)| alignment(name, of)).collect()
+    demands.into_iter().map(|(name, of)| (name.to_owned(), of)).collect()
 }
 
 /// What the tiles that are read and written with a mask must reach over at most, where sizes decide that.

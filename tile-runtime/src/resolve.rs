@@ -11,7 +11,7 @@ pub(crate) use describe::{display_bindings, display_parameters};
 use crate::cpu::Pace;
 use crate::error::{Error, Result};
 use crate::flight::Flight;
-use crate::gpu::GpuCode;
+use crate::gpu::{GpuCode, MOST_PITCH};
 use crate::launch::KernelDef;
 use crate::list::List;
 use crate::messages::Sites;
@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::cost::Plan;
 use tile_ir::counts::Counts;
+use tile_ir::padding::{Padded, Padding};
 use tile_ir::specialize::{Binding, Bindings, specialize_for};
 use tile_ir::target::{Family, TARGETS};
 use tile_ir::view::ArgumentLayout;
@@ -40,6 +41,7 @@ pub(crate) struct Prepared {
     gpu: List<OnGpu>,
     simulated: List<OnSimulated>,
     counts: OnceLock<Counts>,
+    padding: OnceLock<Padding>,
     plans: Mutex<HashMap<(&'static str, Variant), Arc<Plan>>>,
 }
 
@@ -102,6 +104,7 @@ impl Prepared {
             gpu: List::new(),
             simulated: List::new(),
             counts: OnceLock::new(),
+            padding: OnceLock::new(),
             plans: Mutex::default(),
         }
     }
@@ -127,6 +130,16 @@ impl Prepared {
     /// How much the kernel does.
     pub(crate) fn counts(&self) -> &Counts {
         self.counts.get_or_init(|| Counts::of(&self.instance))
+    }
+
+    /// The launch on copies with aligned rows in place of another, where that pays on a GPU of a family.
+    pub(crate) fn padded(&self, family: Family, bound: &Bound) -> Option<Padded> {
+        // AMD's buffer instructions read rows that begin anywhere as fast.
+        let padding = || Padding::of(&self.instance, &self.abi);
+        let padded = (family == Family::Nvptx)
+            .then(|| self.padding.get_or_init(padding).of_launch(&self.abi, bound))
+            .flatten()?;
+        padded.tensors.iter().all(|tensor| tensor.padded_bytes <= MOST_PITCH).then_some(padded)
     }
 
     /// The variants for the GPUs of a family that have most of them, looked for when the first GPU asks.

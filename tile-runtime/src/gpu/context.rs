@@ -154,8 +154,8 @@ impl Context {
         Ok(buffer)
     }
 
-    /// Device memory. What is kept for later allocations is given up where memory runs out.
-    fn allocated(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
+    /// Device memory with anything in it. What is kept for later allocations is given up where memory runs out.
+    pub(crate) fn allocated(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
         let _work = self.work.begin();
         // SAFETY: the stream is the context's own, and the only one that blocks are released on.
         let allocate = || unsafe { self.pool.allocate(&*self.driver, bytes, self.stream) };

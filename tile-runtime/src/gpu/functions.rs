@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::driver::{
-    Driver, EncodedMap, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle, StreamHandle,
+    Driver, EncodedMap, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle, RowSize, Rows,
+    StreamHandle,
 };
 use super::streams::GpuStream;
 use crate::error::{Error, Result};
@@ -110,10 +111,20 @@ impl Functions {
     }
 }
 
+/// Rows of bytes that are copied on the device before a kernel reads them.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct RowCopy {
+    pub(crate) target: Rows,
+    pub(crate) source: Rows,
+    pub(crate) size: RowSize,
+}
+
 /// A launch whose parameters are checked and whose code is loaded.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Ready {
     symbol: &'static str,
+    /// What is copied before.
+    copies: SmallVec<[RowCopy; 2]>,
     function: Function,
     grid: Grid,
     slots: SmallVec<[u64; 12]>,
@@ -125,8 +136,12 @@ impl Ready {
     /// Enqueues it.
     ///
     /// # Safety
-    /// The stream and the memory in the slots are there until it has run.
+    /// The stream and the memory in the slots and copies are there until it has run.
     unsafe fn enqueue(&self, driver: &dyn Driver, stream: StreamHandle) -> Result<(), Failure> {
+        for copy in &self.copies {
+            // SAFETY: the caller vouches for the stream and the memory.
+            unsafe { driver.copy_rows(copy.target, copy.source, copy.size, stream) }?;
+        }
         let slots = self.slots.iter().map(address_of);
         let maps = self.maps.iter().map(address_of);
         let mut parameters: SmallVec<[*mut c_void; 16]> =
@@ -135,6 +150,13 @@ impl Ready {
         // (checked against the kernel's ABI by `Launch`), each outlives the call, which copies it. The caller vouches for
         // the rest.
         unsafe { driver.launch(self.function.handle, self.grid, &mut parameters, stream) }
+    }
+}
+
+impl Ready {
+    /// The launch after copies of rows.
+    pub(crate) fn after(self, copies: impl IntoIterator<Item = RowCopy>) -> Ready {
+        Ready { copies: copies.into_iter().collect(), ..self }
     }
 }
 
@@ -158,6 +180,7 @@ impl Context {
         let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
         Ok(Ready {
             symbol,
+            copies: SmallVec::new(),
             function,
             grid: Grid { blocks, threads, shared_bytes },
             slots: parameters.slots.iter().copied().collect(),

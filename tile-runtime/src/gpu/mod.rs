@@ -29,7 +29,7 @@ mod work;
 
 pub(crate) use context::{Buffer, Context};
 pub(crate) use driver::{MOST_PITCH, RowSize, Rows};
-pub(crate) use functions::{Captured, GpuCode, Parameters, Ready};
+pub(crate) use functions::{Captured, GpuCode, Parameters, Ready, RowCopy};
 pub use limits::MemoryLimits;
 pub(crate) use pinned::PinnedBuffer;
 pub use pool::MemoryUse;

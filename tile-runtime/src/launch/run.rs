@@ -7,19 +7,24 @@ use super::host::{HostCode, HostRun};
 use super::places::placed;
 use super::{Checked, Given, GivenValue, Launch, Slots};
 use crate::device::{Device, Kind};
-use crate::error::Result;
-use crate::gpu::{self, GpuStream, Parameters, Ready};
+use crate::error::{Error, Result};
+use crate::gpu::{self, GpuStream, Parameters, Ready, RowCopy, RowSize, Rows};
 use crate::journal;
 use crate::messages::{self, Sink};
 use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Event, Pending, Stream, note_last};
-use crate::tensor::{Allocation, Place, transfer};
+use crate::tensor::{Allocation, Location, Place, scratch, transfer};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
+use tile_ir::padding::{Padded, PaddedTensor};
 use tile_ir::tensor_map;
+
+/// Aligned copies of tensors, which a launch reads in their place.
+type Copies = SmallVec<[Location; 2]>;
 
 impl<'a> Launch<'a> {
     /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
@@ -82,11 +87,14 @@ impl<'a> Launch<'a> {
                     before.iter().try_for_each(|event| stream.wait_for(event))?;
                 }
                 // A launch whose messages can't be waited for is enqueued all the same.
-                let run = self.run_gpu(&checked, context, Some(on), &mut sink);
-                if self.memory().next().is_none() {
+                let mut copies = Copies::new();
+                let run = self.run_gpu(&checked, context, Some(on), (&mut sink, &mut copies));
+                let copied = copies.iter().filter_map(|copy| Some((copy.allocation()?, true)));
+                let mut memory = self.memory().chain(copied).peekable();
+                if memory.peek().is_none() {
                     return run.map(|()| Pending::until_idle(stream));
                 }
-                let event = note_last(on, self.memory());
+                let event = note_last(on, memory);
                 run.and(event).map(|event| Pending::until(event, stream))
             }
             _ => self.on_host(&checked, stream),
@@ -156,7 +164,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The memory of the tensors that is theirs, and whether they are written.
-    pub(crate) fn memory(&self) -> impl Iterator<Item = (&'a Arc<Allocation>, bool)> + use<'a, '_> {
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
         self.arguments.iter().filter_map(|given| match given.value {
             GivenValue::Tensor { tensor, mutable, .. } => Some((tensor.allocation()?, mutable)),
             GivenValue::Scalar { .. } => None,
@@ -188,10 +196,12 @@ impl<'a> Launch<'a> {
             Kind::Gpu(context) => {
                 let mut memory = self.memory();
                 memory.try_for_each(|(allocation, writes)| allocation.uses().order(context, writes))?;
+                // What is copied is given back behind the launch, on the same queue.
+                let mut copies = Copies::new();
                 match timed {
-                    true => self.time_gpu(checked, context, sink)?,
+                    true => self.time_gpu(checked, context, (sink, &mut copies))?,
                     false => {
-                        self.run_gpu(checked, context, None, sink)?;
+                        self.run_gpu(checked, context, None, (sink, &mut copies))?;
                         Duration::ZERO
                     }
                 }
@@ -220,14 +230,46 @@ impl<'a> Launch<'a> {
         context.ready(code, bound.blocks(), &Parameters { slots: &slots, maps: &maps, log })
     }
 
+    /// The launch on aligned copies, where that pays and there is memory for them ([`tile_ir::padding`]).
+    fn padded(
+        &self,
+        checked: &Checked<'_>,
+        context: &Arc<gpu::Context>,
+        copies: &mut Copies,
+    ) -> Result<Option<Ready>> {
+        let Checked { prepared, device, bound, .. } = checked;
+        let Some(Padded { bound, tensors }) = prepared.padded(context.family(), bound) else {
+            return Ok(None);
+        };
+        let mut slots = self.slots(&bound);
+        let mut rows = SmallVec::<[RowCopy; 2]>::new();
+        for &PaddedTensor { argument, rows: height, row_bytes, padded_bytes } in &tensors {
+            let copy = match scratch(device, context, height * padded_bytes) {
+                Err(Error::OutOfMemory { .. }) => return Ok(None),
+                copy => copy?,
+            };
+            let target = Rows { first: copy.address(), pitch: padded_bytes };
+            let behind = Rows { first: target.first + row_bytes as u64, ..target };
+            context.fill_rows(behind, &[0], RowSize { width: padded_bytes - row_bytes, height })?;
+            let source = Rows { first: slots[argument], pitch: row_bytes };
+            rows.push(RowCopy { target, source, size: RowSize { width: row_bytes, height } });
+            slots[argument] = target.first;
+            copies.push(copy);
+        }
+        let code = prepared.gpu(self.kernel, &bound, context)?;
+        let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
+        let parameters = Parameters { slots: &slots, maps: &maps, log: None };
+        context.ready(code, bound.blocks(), &parameters).map(|ready| Some(ready.after(rows)))
+    }
+
     fn run_gpu(
         &self,
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
         stream: Option<&GpuStream>,
-        sink: &mut Option<Sink<'_>>,
+        (sink, copies): (&mut Option<Sink<'_>>, &mut Copies),
     ) -> Result<()> {
-        self.with_log(checked, context, sink, |launch| {
+        self.with_log(checked, context, (sink, copies), |launch| {
             // The log is written on the device's own stream.
             stream.map_or(Ok(()), GpuStream::follow)?;
             context.enqueue(launch, stream)?;
@@ -242,22 +284,24 @@ impl<'a> Launch<'a> {
         &self,
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
-        sink: &mut Option<Sink<'_>>,
+        (sink, copies): (&mut Option<Sink<'_>>, &mut Copies),
     ) -> Result<Duration> {
-        self.with_log(checked, context, sink, |launch| context.time(launch))
+        self.with_log(checked, context, (sink, copies), |launch| context.time(launch))
     }
 
-    /// Runs a launch with a log, if its kernel has messages, and reports them when it is done.
+    /// Runs a launch: on aligned copies of its tensors where that pays, or with a log, if its kernel has messages, and
+    /// reports them when it is done.
     fn with_log<R>(
         &self,
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
-        sink: &mut Option<Sink<'_>>,
+        (sink, copies): (&mut Option<Sink<'_>>, &mut Copies),
         run: impl FnOnce(&Ready) -> Result<R>,
     ) -> Result<R> {
         let Checked { prepared, bound, .. } = checked;
         if !prepared.abi().logs {
-            return run(&self.ready(checked, context, None)?);
+            let padded = self.padded(checked, context, copies)?;
+            return run(&padded.map_or_else(|| self.ready(checked, context, None), Ok)?);
         }
         let mut words = messages::empty(self.log_bytes)?;
         let log = context.zeroed(size_of_val(words.as_slice()))?;

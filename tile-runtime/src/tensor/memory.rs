@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::gpu::{self, GpuStream};
+use crate::gpu::{Context, self, GpuStream};
 use crate::host::HostBuffer;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Uses, note_last};
@@ -104,6 +104,14 @@ pub(super) fn pinned(device: &Device, bytes: usize) -> Result<Location> {
     let (device, address) = (Device::cpu(), buffer.first() as u64);
     let allocation = Some(Allocation::new(&device, Keeper::Pinned { buffer }));
     Ok(Location { device, address, bytes, allocation })
+}
+
+/// Memory of a GPU with anything in it, for what is written there before it is read.
+pub(crate) fn scratch(device: &Device, context: &Arc<Context>, bytes: usize) -> Result<Location> {
+    let buffer = context.allocated(bytes)?;
+    let address = buffer.address();
+    let allocation = Some(Allocation::new(device, Keeper::Gpu { _buffer: buffer }));
+    Ok(Location { device: device.clone(), address, bytes, allocation })
 }
 
 /// Zeroed memory of a device.
