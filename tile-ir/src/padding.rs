@@ -10,8 +10,8 @@
 //! It pays where tensors are read again and again, as the factors of large products are: a [`Variant`](crate::Variant) for
 //! aligned rows then reads them by tensor maps and in wide pieces, instead of element by element.
 
-use crate::analysis::uses::Uses;
 use crate::abi::{Argument, Bound, Check, KernelAbi};
+use crate::analysis::uses::Uses;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
 use crate::ops::{Literal, Op};
@@ -79,7 +79,11 @@ impl Padding {
         }
         let growing = |(name, multiple): (String, u64)| {
             let size = abi.sizes.iter().position(|size| *size == name)?;
-            Some(Growing { size, multiple, tensors: growth(instance, abi, &name, multiple).unwrap_or_default() })
+            Some(Growing {
+                size,
+                multiple,
+                tensors: growth(instance, abi, &name, multiple).unwrap_or_default(),
+            })
         };
         Padding(alignments(Variant::Aligned, abi).into_iter().filter_map(growing).collect())
     }
@@ -94,7 +98,8 @@ impl Padding {
         }
         let mut padded = bound.clone();
         for growing in &ragged {
-            padded.sizes[growing.size] = bound.sizes[growing.size].checked_next_multiple_of(growing.multiple)?;
+            padded.sizes[growing.size] =
+                bound.sizes[growing.size].checked_next_multiple_of(growing.multiple)?;
         }
         let mut tensors: Vec<PaddedTensor> = Vec::new();
         for along in ragged.iter().flat_map(|growing| &growing.tensors) {
@@ -130,7 +135,12 @@ impl Along {
         let rows = before[..self.axis].iter().product();
         let (row_bytes, padded_bytes) = (bytes(&before)?, bytes(&after)?);
         let is_some = rows > 0 && row_bytes > 0;
-        (is_worth_while && is_some).then_some(PaddedTensor { argument: self.argument, rows, row_bytes, padded_bytes })
+        (is_worth_while && is_some).then_some(PaddedTensor {
+            argument: self.argument,
+            rows,
+            row_bytes,
+            padded_bytes,
+        })
     }
 }
 
@@ -168,7 +178,8 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
             let argument = argument.filter(|_| matches!(data.op, Op::Partition(_)))?;
             let axis = view.tensor.extents.iter().position(|extent| extent.as_size() == Some(size))?;
             let others = view.tensor.extents.iter().enumerate().filter(|&(other, _)| other != axis);
-            let is_alone = !others.into_iter().any(|(_, extent)| mentions(std::slice::from_ref(extent), size));
+            let is_alone =
+                !others.into_iter().any(|(_, extent)| mentions(std::slice::from_ref(extent), size));
             let tile: Option<Vec<usize>> =
                 view.tile.iter().map(|extent| usize::try_from(extent.as_const()?).ok()).collect();
             let tile = tile.filter(|tile| tile[axis] as u64 % multiple == 0 && view.steps == view.tile)?;

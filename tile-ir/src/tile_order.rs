@@ -228,12 +228,7 @@ pub fn taken<A: Arithmetic, Extent>(
 }
 
 /// Bands of places along the other axes, and in a band index by index along the axis, from the last.
-fn falling<A: Arithmetic>(
-    a: &A,
-    axis: usize,
-    extents: &[A::Number],
-    number: A::Number,
-) -> Vec<A::Number> {
+fn falling<A: Arithmetic>(a: &A, axis: usize, extents: &[A::Number], number: A::Number) -> Vec<A::Number> {
     let mut others = extents.to_vec();
     let along = others.remove(axis);
     let places = others.iter().fold(a.number(1), |places, &extent| a.mul(places, extent));

@@ -3,13 +3,13 @@
 //! neither the tests nor an evaluator's time. A line of the file is a kernel with its arguments, as JSON.
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
+use half::{bf16, f16};
 use serde_json::Value;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tile_ir::{Array, DType, VerifiedKernel};
 use tile_runtime::launch::KernelDef;
-use half::{bf16, f16};
 use tile_runtime::{Device, Element, Launch, Tensor, f8e4m3fn, f8e5m2};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -95,8 +95,10 @@ impl Place {
             Place::Host => {
                 let mut words = vec![0u128; (padded.len() + ALIGNED) / size_of::<u128>()];
                 let first = words.as_ptr().addr().next_multiple_of(ALIGNED) - words.as_ptr().addr();
-                let inside = padded.chunks_exact(size_of::<u128>()).zip(&mut words[first / size_of::<u128>()..]);
-                inside.for_each(|(bytes, word)| *word = u128::from_ne_bytes(bytes.try_into().expect("a word")));
+                let inside =
+                    padded.chunks_exact(size_of::<u128>()).zip(&mut words[first / size_of::<u128>()..]);
+                inside
+                    .for_each(|(bytes, word)| *word = u128::from_ne_bytes(bytes.try_into().expect("a word")));
                 Memory::Host(words, first)
             }
             Place::Cuda(stream) => {
@@ -155,7 +157,8 @@ fn run(case: &Value, device: &Device, place: &Place) -> Result<Outcome> {
         let first = integers(&argument["first"])?[0];
         let address = memory.address().wrapping_add_signed(first * dtype.bytes() as i64);
         let (extents, strides) = (integers(&argument["extents"])?, integers(&argument["strides"])?);
-        let extents: Vec<usize> = extents.into_iter().map(usize::try_from).collect::<std::result::Result<_, _>>()?;
+        let extents: Vec<usize> =
+            extents.into_iter().map(usize::try_from).collect::<std::result::Result<_, _>>()?;
         let mutable = matches!(kernel.ty(parameter), tile_ir::Type::Tensor(tensor) if tensor.mutable);
         launch = with_tensor(launch, name, dtype, device, address, (&extents, &strides), mutable)?;
         placed.push(Placed { dtype, memory, expected: unhex(text(&argument["expected"])?)? });
@@ -205,7 +208,12 @@ macro_rules! of_format {
     };
 }
 
-fn with_scalar<'a>(launch: Launch<'a>, name: &'static str, dtype: DType, value: &Array) -> Result<Launch<'a>> {
+fn with_scalar<'a>(
+    launch: Launch<'a>,
+    name: &'static str,
+    dtype: DType,
+    value: &Array,
+) -> Result<Launch<'a>> {
     of_format!(dtype, T => launch.scalar(name, if dtype.is_float() {
         T::from_float(value.get_f64(0))
     } else {

@@ -45,7 +45,8 @@ fn the_depth_of_a_product_grows_to_aligned_rows() {
     let found = padded(&product(&[]), [96, 128, 37]).unwrap();
     let abi = KernelAbi::of(&product(&[]));
     assert_eq!(found.bound, abi.bind(&[&[96, 40], &[40, 128], &[96, 128]]).unwrap());
-    let copied = |argument, rows, row_bytes, padded_bytes| PaddedTensor { argument, rows, row_bytes, padded_bytes };
+    let copied =
+        |argument, rows, row_bytes, padded_bytes| PaddedTensor { argument, rows, row_bytes, padded_bytes };
     assert_eq!(found.tensors, [copied(0, 96, 2 * 37, 2 * 40), copied(1, 1, 2 * 37 * 128, 2 * 40 * 128)]);
 }
 
@@ -69,7 +70,8 @@ fn what_a_kernel_can_tell_keeps_it_from_growing() {
     assert!(fixed(&[("%pad = constant 0.0 : bf16", "%pad = constant -0.0 : bf16")]));
     assert!(fixed(&[("%0 = constant 0 : index", "%0 = constant 0 : index\n  %k = extent k : index")]));
     assert!(fixed(&[("f32>) {", "f32>) where \"k < 99\": k lt 99 {")]));
-    let twelve = [("16]", "12]"), ("[16,", "[12,"), ("k, 16)", "k, 12)"), ("8 x 16", "8 x 12"), ("16 x 8", "12 x 8")];
+    let twelve =
+        [("16]", "12]"), ("[16,", "[12,"), ("k, 16)", "k, 12)"), ("8 x 16", "8 x 12"), ("16 x 8", "12 x 8")];
     assert!(fixed(&twelve));
     let no_product = [("mma %ta, %tb, %acc", "add %acc, %zero")];
     assert!(fixed(&no_product));
@@ -96,8 +98,11 @@ fn a_launch_that_grows_computes_the_same() {
         });
         Array::from_bytes(DType::BF16, shape, &rows.collect::<Vec<u8>>())
     };
-    let mut larger =
-        [grown(&plain[0], &padded.tensors[0], &[m, 40]), grown(&plain[1], &padded.tensors[1], &[40, n]), none];
+    let mut larger = [
+        grown(&plain[0], &padded.tensors[0], &[m, 40]),
+        grown(&plain[1], &padded.tensors[1], &[40, n]),
+        none,
+    ];
     interp::run(&instance, &mut plain).unwrap();
     interp::run(&instance, &mut larger).unwrap();
     assert_eq!(plain[2].to_bytes(), larger[2].to_bytes());

@@ -130,7 +130,8 @@ fn blocks_of_a_falling_order_have_about_as_much_to_do() {
     for (extents, row_major, falling) in
         [([16, 128], 1.56, 1.01), ([64, 64], 1.07, 1.01), ([32, 32], 1.12, 1.01), ([3, 1000], 1.06, 1.01)]
     {
-        let found = [TileOrder::RowMajor, TileOrder::Falling(1)].map(|order| most_by_mean(order, extents, 132));
+        let found =
+            [TileOrder::RowMajor, TileOrder::Falling(1)].map(|order| most_by_mean(order, extents, 132));
         assert!(found[0] > row_major, "{extents:?}: {found:?}");
         assert!(found[1] < falling, "{extents:?}: {found:?}");
     }

@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::gpu::{Context, self, GpuStream};
+use crate::gpu::{self, Context, GpuStream};
 use crate::host::HostBuffer;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Uses, note_last};

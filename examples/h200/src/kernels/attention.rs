@@ -78,7 +78,7 @@ pub(crate) fn causal<const D: usize, const BM: usize, const BN: usize>(
 /// Attention of `r` queries that share their keys and values, over one of `p` parts of these: sums of values that are
 /// weighted relative to the part's largest score, the sums of the weights, and the largest scores. A part has `SPAN`
 /// keys, the last one perhaps fewer. `BM` is 64 for however few queries, because tensor cores take 64 rows.
-#[tile_kernel(where(SPAN % BN == 0), instances(D = 128, BM = 64, BN = 128, SPAN = 4096; D = 128, BM = 64, BN = 128, SPAN = 2048))]
+#[tile_kernel(where(SPAN % BN == 0), instances(D = 128, BM = 64, BN = 128, SPAN = 4096))]
 pub(crate) fn decode_part<const D: usize, const BM: usize, const BN: usize, const SPAN: usize>(
     q: &Tensor<bf16, h, r, D>,
     k: &Tensor<bf16, h, t, D>,
@@ -119,7 +119,7 @@ pub(crate) fn decode_part<const D: usize, const BM: usize, const BN: usize, cons
 }
 
 /// Joins what [`decode_part`] found in at most `P` parts.
-#[tile_kernel(instances(D = 128, P = 2; D = 128, P = 4))]
+#[tile_kernel(instances(D = 128, P = 2))]
 pub(crate) fn decode_join<const D: usize, const P: usize>(
     weighted: &Tensor<f32, h, p, r, D>,
     sums: &Tensor<f32, h, p, r, 1>,

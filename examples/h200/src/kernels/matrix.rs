@@ -82,7 +82,7 @@ pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize>(
 
 /// y = W·x: each block has `BN` rows of W. Tensor cores take eight columns, of which seven are zero here: that costs nothing
 /// where reading W takes all the time, and tiles of W are brought ahead as those of any product are.
-#[tile_kernel(instances(BN = 64, BK = 128; BN = 64, BK = 256; BN = 128, BK = 128))]
+#[tile_kernel(instances(BN = 64, BK = 256))]
 pub(crate) fn gemv<const BN: usize, const BK: usize>(
     x: &Tensor<bf16, 1, k>,
     w: &Tensor<bf16, n, k>,

@@ -29,11 +29,10 @@ pub(super) fn axis(kernel: &Kernel) -> Option<usize> {
 /// that loops count or carry is none of the tile's index alone.
 fn growing(kernel: &Kernel, made: &HashMap<ValueId, &OpData>, number: ValueId) -> Option<u64> {
     let data = made.get(&number)?;
-    let all = || data.operands.iter().try_fold(0, |axes, &operand| Some(axes | growing(kernel, made, operand)?));
+    let all =
+        || data.operands.iter().try_fold(0, |axes, &operand| Some(axes | growing(kernel, made, operand)?));
     match &data.op {
-        Op::BlockIndex => {
-            data.results.iter().position(|&result| result == number).map(|axis| 1 << axis)
-        }
+        Op::BlockIndex => data.results.iter().position(|&result| result == number).map(|axis| 1 << axis),
         // Indices, extents and counts are never negative.
         Op::Binary(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max) => all(),
         Op::Binary(BinaryOp::Div | BinaryOp::DivFloor | BinaryOp::DivCeil) => match all()? {

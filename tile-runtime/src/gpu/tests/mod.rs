@@ -12,6 +12,9 @@ macro_rules! image {
     ($symbol:literal, 3) => {
         image!(@ $symbol, ".param .u64 a, .param .u64 b, .param .u64 c")
     };
+    ($symbol:literal, 6) => {
+        image!(@ $symbol, ".param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .u64 f")
+    };
     (@ $symbol:literal, $parameters:literal) => {
         concat!(
             ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry ", $symbol, "(", $parameters, ") { ret; }\n"
@@ -27,6 +30,7 @@ mod memory;
 #[cfg(all(target_os = "linux", not(miri)))]
 pub(super) mod often;
 mod order;
+mod padded;
 mod peers;
 mod rows;
 mod streams;
