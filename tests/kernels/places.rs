@@ -84,8 +84,9 @@ fn a_launch_that_fails_later_says_where_it_is() {
         let mut y = Tensor::<f32>::zeros(&device, [4]).unwrap();
         let line = line!() + 1;
         let launch = positive::<4>(&x, &mut y);
-        launch.on(&stream).unwrap().detach();
-        let error = stream.synchronize().unwrap_err().to_string();
+        // A GPU's launch with assertions is waited for, which tells at once.
+        let later = launch.on(&stream).map(|pending| pending.detach()).and_then(|()| stream.synchronize());
+        let error = later.unwrap_err().to_string();
         assert!(error.starts_with("assertion failed in block [0] of kernel `positive`, at "), "{error}");
         assert!(error.contains(&format!("\n  --> {}:{line}:22, the launch\n", file!())), "{error}");
     }
