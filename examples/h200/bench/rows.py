@@ -43,7 +43,7 @@ def attention(name, number, batch, heads, shared, length, width, causal):
 
 def decode():
     batch, heads, shared, length, width = 32, 32, 8, 8192, 128
-    group, parts = heads // shared, length // 1024
+    group, parts = heads // shared, length // 4096
     q, kv = (batch * shared, group, width), (batch * shared, length, width)
     tensors = {
         "q": ("bf16", q),
