@@ -91,7 +91,7 @@ impl Padding {
     /// The launch with aligned rows in place of one of these sizes; `None` where its rows are aligned, where something that
     /// isn't may not grow, and where copies take longer than they save.
     pub fn of_launch(&self, abi: &KernelAbi, bound: &Bound) -> Option<Padded> {
-        let is_ragged = |growing: &&Growing| bound.sizes[growing.size] % growing.multiple != 0;
+        let is_ragged = |growing: &&Growing| !bound.sizes[growing.size].is_multiple_of(growing.multiple);
         let ragged: Vec<&Growing> = self.0.iter().filter(is_ragged).collect();
         if ragged.is_empty() || ragged.iter().any(|growing| growing.tensors.is_empty()) {
             return None;
@@ -182,7 +182,8 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
                 !others.into_iter().any(|(_, extent)| mentions(std::slice::from_ref(extent), size));
             let tile: Option<Vec<usize>> =
                 view.tile.iter().map(|extent| usize::try_from(extent.as_const()?).ok()).collect();
-            let tile = tile.filter(|tile| tile[axis] as u64 % multiple == 0 && view.steps == view.tile)?;
+            let tile =
+                tile.filter(|tile| (tile[axis] as u64).is_multiple_of(multiple) && view.steps == view.tile)?;
             let is_plain = is_alone && !view.tensor.mutable && view.tensor.layout.is_none();
             if !is_plain || !is_read_with_zeros(kernel, &uses, result) {
                 return None;

@@ -183,15 +183,23 @@ fn compare(tensor: &Placed) -> Result<()> {
     let count = expected.len() / tensor.dtype.bytes();
     let array = |bytes: &[u8]| Array::from_bytes(tensor.dtype, &[count], &bytes[..expected.len()]);
     let (found, expected) = (array(&found), array(expected));
-    for i in 0..count {
+    let differs = |&i: &usize| {
         let (f, e) = (found.get_f64(i), expected.get_f64(i));
-        let same = match tensor.dtype.is_float() {
-            true => f.to_bits() == e.to_bits() || f.is_nan() && e.is_nan(),
-            false => found.get(i) == expected.get(i),
-        };
-        if !same {
-            return Err(format!("element {i} is {:?}, not {:?}", found.get(i), expected.get(i)).into());
+        match tensor.dtype.is_float() {
+            true => f.to_bits() != e.to_bits() && !(f.is_nan() && e.is_nan()),
+            false => found.get(i) != expected.get(i),
         }
+    };
+    let differing: Vec<usize> = (0..count).filter(differs).collect();
+    if let Some(&i) = differing.first() {
+        return Err(format!(
+            "element {i} is {:?}, not {:?}, and {} in all differ, as {:?}",
+            found.get(i),
+            expected.get(i),
+            differing.len(),
+            &differing[..differing.len().min(8)]
+        )
+        .into());
     }
     Ok(())
 }

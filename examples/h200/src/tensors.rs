@@ -201,3 +201,19 @@ impl AnyTensor {
         T::of_mut(self).ok_or_else(|| format!("a tensor of {} was expected", T::DTYPE).into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_tensors_have_the_shape_that_is_asked_for() {
+        let spec = Spec::input("x", DType::F32, &[3, 700]);
+        let found = AnyTensor::normal(&Device::cpu(), &spec, 1).expect("it is made");
+        assert_eq!(found.get::<f32>().expect("it is of f32").shape(), [3, 700]);
+        let numbers = found.numbers().expect("they are read");
+        let mean = numbers.iter().sum::<f64>() / 2100.0;
+        let deviation = (numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 2100.0).sqrt();
+        assert!(mean.abs() < 0.1 && (deviation - 1.0).abs() < 0.1, "{mean} ± {deviation}");
+    }
+}

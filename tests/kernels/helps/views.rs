@@ -36,6 +36,27 @@ fn products_are_of_tiles() {
     ));
 }
 
+/// The rows of which the last take longest begin first.
+#[tile_kernel]
+fn sums_up_to<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    for mut tile in y.tiles_persistent(Falling(0)) {
+        let [last] = tile.index();
+        let mut sum = 0.0f32;
+        for i in 0..last + 1 {
+            sum += x.load_masked([i]).sum(0);
+        }
+        tile.store_masked(Tile::full([B], sum));
+    }
+}
+
+#[test]
+fn tiles_are_taken_from_the_last_to_the_first() {
+    let x = [1.0f32, 2.0, 3.0, 4.0, 5.0];
+    check_exact!(sums_up_to<B = 2>(x: x, [5]) -> f32, [5] => [3.0f32, 3.0, 10.0, 10.0, 15.0]);
+}
+
 /// Of a matrix as large as it is wide, in tiles.
 #[tile_kernel(instances(BM = 4 | 8, BN = 4), where(m == n, m > 0), grid = tiles, allow(slow_product))]
 fn flipped<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {

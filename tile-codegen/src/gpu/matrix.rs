@@ -158,6 +158,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let in_vectors = !matches!(instruction.passing, Passing::Words | Passing::Pairs | Passing::Tf32Words);
         let sums_type = ir.compute_type(instruction.sum);
+        let hidden = [a, b].map(|words| self.hidden_from_assembler(instruction, words));
+        let [a, b] = [&hidden[0][..], &hidden[1][..]];
         let mut operands = if instruction.exchanged { [b, a].concat() } else { [a, b].concat() };
         if in_vectors {
             operands.push(ir.gathered(sums, instruction.sum, sums_type));
@@ -178,6 +180,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let result = ir.intrinsic(instruction.intrinsic, &overloads, &operands);
         let result = result.expect("a matrix instruction has a result");
         ir.parts(result, sums.len() as u32)
+    }
+
+    /// Words of a factor of which NVIDIA's assembler doesn't know what they are.
+    ///
+    /// Where a GPU has no `mma.sync` of 8-bit floats (`sm_90a`), `ptxas` unpacks them for one of f16. Of words that it knows
+    /// it gives the upper half anything: versions 13.0 and 13.5 do, and an H200 has multiplied by it. So each word is changed
+    /// by a number that is 0 in every launch, whose grids have one axis, but for all that the assembler can tell.
+    fn hidden_from_assembler(&self, instruction: &MatrixInstruction, words: &[Value<'c>]) -> Vec<Value<'c>> {
+        let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.")
+            && instruction.factors.iter().all(|factor| factor.is_float() && factor.bits() == 8);
+        if !is_unpacked {
+            return words.to_vec();
+        }
+        let ir = self.ir;
+        let zero = ir.intrinsic("llvm.nvvm.read.ptx.sreg.ctaid.y", &[], &[]);
+        let zero = zero.expect("a register has a value").into_int_value();
+        words.iter().map(|word| ir.xor(word.into_int_value(), zero).into()).collect()
     }
 
     /// The types that the name of an instruction's intrinsic is completed by.

@@ -3,7 +3,7 @@
 
 use crate::pipelines::matmul;
 use crate::support::{close, instance, run_simt_as, sample};
-use tile_codegen::{Options, compile};
+use tile_codegen::{Code, Options, compile};
 use tile_ir::gpu::schedule;
 use tile_ir::target::Family;
 use tile_ir::{DType, Instance, Op, TargetDesc, interp, passes};
@@ -90,4 +90,40 @@ fn instructions_of_their_own_where_the_formats_are_the_same() {
         check(case, [NARROW, WIDE], "nk", [40, 30, 150]);
         check(case, [WIDE, NARROW], "kn", [17, 37, 70]);
     }
+}
+
+/// A factor that is made from positions, which code knows; see `hidden_from_assembler`.
+#[test]
+fn words_of_products_that_are_unpacked_are_unknown_to_the_assembler() {
+    let source = "\
+kernel @positions(%x: tensor<64 x 64 x f8e5m2>, %y: mut tensor<64 x 16 x f32>) {
+  %vx = partition %x [64, 32] : partition<64 x 64 x f8e5m2, [64, 32]>
+  %vy = partition %y [64, 16] : mut partition<64 x 16 x f32, [64, 16]>
+  %i, %j = block_index %vy : index, index
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<64 x 16 x f32>
+  %0 = constant 0 : index
+  %2 = constant 2 : index
+  %sum = for %p = %0 to %2 carry (%acc = %zero) : tile<64 x 16 x f32> {
+    %a = load %vx[%i, %p] : tile<64 x 32 x f8e5m2>
+    %row = iota 0 : tile<32 x 16 x i32>
+    %four = constant 4 : i32
+    %fours = splat %four : tile<32 x 16 x i32>
+    %rest = rem %row, %fours : tile<32 x 16 x i32>
+    %b = cast %rest : tile<32 x 16 x f8e5m2>
+    %next = mma %a, %b, %acc : tile<64 x 16 x f32>
+    yield %next
+  }
+  store %vy, %sum
+}
+";
+    let instance = instance(source, &[]);
+    let ptx = compile(&instance, TargetDesc::named("sm_90a").unwrap(), &Options::default()).unwrap();
+    let Code::Ptx(ptx) = ptx.code else { panic!("PTX") };
+    let (before, _) = ptx.split_once("mma.sync.aligned.m16n8k32").expect("it is done by `mma.sync`");
+    let word = before.lines().rev().find(|line| line.contains("%ctaid.y")).expect("a number that is 0");
+    let zero = word.split_whitespace().nth(1).unwrap().trim_end_matches(',');
+    let changed = before.lines().filter(|line| line.contains("xor.b32") && line.contains(zero));
+    // Four words of `a`, and one that all threads have for both of `b`.
+    assert_eq!(changed.count(), 5, "{before}");
 }

@@ -14,6 +14,8 @@ struct Case {
     index: [&'static str; 2],
     load: &'static str,
     range: [&'static str; 2],
+    /// Whether `b` lies column by column: the kernel reads it as a permuted view.
+    by_columns: bool,
 }
 
 const PLAIN: Case = Case {
@@ -22,6 +24,7 @@ const PLAIN: Case = Case {
     index: ["%i, %p", "%p, %j"],
     load: "load_masked V pad P",
     range: ["%0", "%end"],
+    by_columns: false,
 };
 
 impl Case {
@@ -31,10 +34,18 @@ impl Case {
             self.load.replace('V', &format!("%v{name}[{index}]")).replace('P', &format!("%pad_{name}"))
         };
         let zero = |dtype: &DType| if dtype.is_float() { "0.0" } else { "0" };
+        let (b_extents, read_b) = match self.by_columns {
+            true => (
+                "n x k",
+                format!("  %rows_of_b = view %b permute [1, 0] : tensor<k x n x {right}, strided [1, k]>\n"),
+            ),
+            false => ("k x n", String::new()),
+        };
+        let (b_rows, lies) = if self.by_columns { ("%rows_of_b", ", strided [1, k]") } else { ("%b", "") };
         format!(
-            "kernel @k(%a: tensor<m x k x {left}>, %b: tensor<k x n x {right}>, %c: mut tensor<m x n x {sum}>) {{
+            "kernel @k(%a: tensor<m x k x {left}>, %b: tensor<{b_extents} x {right}>, %c: mut tensor<m x n x {sum}>) {{
   %va = partition %a [192, 64] : partition<m x k x {left}, [192, 64]>
-  %vb = partition %b [64, 32] : partition<k x n x {right}, [64, 32]>
+{read_b}  %vb = partition {b_rows} [64, 32] : partition<k x n x {right}{lies}, [64, 32]>
   %vc = partition %c [192, 32] : mut partition<m x n x {sum}, [192, 32]>
   %i, %j = block_index %vc : index, index
   %pad_a = constant {} : {left}
@@ -65,7 +76,8 @@ impl Case {
     fn check(&self, [m, n, k]: [usize; 3]) {
         let instance = instance(&self.source(), &[]);
         let [left, right, sum] = self.formats;
-        let arguments = [sample(left, &[m, k], 1), sample(right, &[k, n], 2), sample(sum, &[m, n], 3)];
+        let extents_of_b = if self.by_columns { [n, k] } else { [k, n] };
+        let arguments = [sample(left, &[m, k], 1), sample(right, &extents_of_b, 2), sample(sum, &[m, n], 3)];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
         for cpu in all_cpus() {
@@ -115,7 +127,9 @@ fn of_every_size() {
         [I16, I16, I32],
         [I32; 3],
     ] {
-        SIZES.iter().for_each(|&sizes| Case { formats, ..PLAIN }.check(sizes));
+        for by_columns in [false, true] {
+            SIZES.iter().for_each(|&sizes| Case { formats, by_columns, ..PLAIN }.check(sizes));
+        }
     }
 }
 

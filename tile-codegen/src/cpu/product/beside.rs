@@ -90,7 +90,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         place: IntValue<'c>,
     ) -> Option<Beside<'c>> {
         let (ir, result, NextB { rows, name, found }) = (self.ir, product.results[0], next_b);
-        if !plan.beside {
+        // What lies column by column is transposed as it is packed.
+        if !plan.beside || rows.from.contiguous != 1 {
             return None;
         }
         let places = self.memories.places.get(&result)?.clone();

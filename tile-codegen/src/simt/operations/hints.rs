@@ -21,7 +21,7 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
         "read.ptx.sreg.nclusterid.x" => number(|block| block.blocks / u64::from(block.geometry.cluster)),
         "read.ptx.sreg.ntid.x" => number(|block| u64::from(block.geometry.threads)),
         "read.ptx.sreg.laneid" => number(|block| u64::from(block.running % block.geometry.warp)),
-        "read.ptx.sreg.tid.y" | "read.ptx.sreg.tid.z" => number(|_| 0),
+        "read.ptx.sreg.tid.y" | "read.ptx.sreg.tid.z" | "read.ptx.sreg.ctaid.y" => number(|_| 0),
         "prefetch.global.L1" | "prefetch.global.L2" | "prefetch.L1" | "prefetch.L2" => Operation::nothing(),
         "griddepcontrol.wait" | "griddepcontrol.launch.dependents" => Operation::nothing(),
         // LLVM itself refuses counts that aren't legal.

@@ -17,26 +17,25 @@ pub(super) fn axis(kernel: &Kernel) -> Option<usize> {
     let loops = kernel.walk().into_iter().map(|op| kernel.op(op)).filter(|data| data.op == Op::For);
     let mut axes = 0;
     for bounds in loops.map(|data| &data.operands[..2]) {
-        if growing(kernel, &made, bounds[0])? != 0 {
+        if growing(&made, bounds[0])? != 0 {
             return None;
         }
-        axes |= growing(kernel, &made, bounds[1])?;
+        axes |= growing(&made, bounds[1])?;
     }
     (axes.count_ones() == 1).then(|| axes.trailing_zeros() as usize)
 }
 
 /// The axes, a bit each, on whose index a number depends, and only so that it grows; `None` where that isn't known. A number
 /// that loops count or carry is none of the tile's index alone.
-fn growing(kernel: &Kernel, made: &HashMap<ValueId, &OpData>, number: ValueId) -> Option<u64> {
+fn growing(made: &HashMap<ValueId, &OpData>, number: ValueId) -> Option<u64> {
     let data = made.get(&number)?;
-    let all =
-        || data.operands.iter().try_fold(0, |axes, &operand| Some(axes | growing(kernel, made, operand)?));
+    let all = || data.operands.iter().try_fold(0, |axes, &operand| Some(axes | growing(made, operand)?));
     match &data.op {
         Op::BlockIndex => data.results.iter().position(|&result| result == number).map(|axis| 1 << axis),
         // Indices, extents and counts are never negative.
         Op::Binary(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max) => all(),
         Op::Binary(BinaryOp::Div | BinaryOp::DivFloor | BinaryOp::DivCeil) => match all()? {
-            axes if growing(kernel, made, data.operands[1])? == 0 => Some(axes),
+            axes if growing(made, data.operands[1])? == 0 => Some(axes),
             _ => None,
         },
         op if data.operands.is_empty() && op.is_leaf() => Some(0),
