@@ -43,11 +43,11 @@ fn sums_up_to<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     let mut y = y.partition_view_mut([B]);
     for mut tile in y.tiles_persistent(Falling(0)) {
         let [last] = tile.index();
-        let mut sum = 0.0f32;
+        let mut sum = Tile::<f32, 1>::zeros([1]);
         for i in 0..last + 1 {
             sum += x.load_masked([i]).sum(0);
         }
-        tile.store_masked(Tile::full([B], sum));
+        tile.store_masked(sum.broadcast([B]));
     }
 }
 

@@ -63,7 +63,7 @@ fn nothing_grows_that_is_aligned_written_or_not_worth_while() {
 
 #[test]
 fn what_a_kernel_can_tell_keeps_it_from_growing() {
-    let fixed = |edit: &[(&str, &str)]| padded(&product(edit), [96, 128, 37]) == None;
+    let fixed = |edit: &[(&str, &str)]| padded(&product(edit), [96, 128, 37]).is_none();
     assert!(!fixed(&[]));
     // Other elements outside, a number of the size, a condition, tiles that overlap or end before a multiple of 16 bytes.
     assert!(fixed(&[("%pad = constant 0.0 : bf16", "%pad = constant 1.0 : bf16")]));
