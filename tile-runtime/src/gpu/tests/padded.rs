@@ -106,7 +106,7 @@ fn rows_that_are_not_aligned_are_copied_to_where_they_are() {
     driver.add("aligned", 6, aligned);
     let ran_aligned = |k: usize, by: &dyn Fn(Launch<'_>)| {
         let before = ALIGNED.load(Ordering::Relaxed);
-        let (found, expected) = run(&device, k, |launch| by(launch));
+        let (found, expected) = run(&device, k, by);
         assert_eq!(found, expected, "depth {k}");
         ALIGNED.load(Ordering::Relaxed) - before == 1
     };
