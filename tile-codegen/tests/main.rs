@@ -104,6 +104,8 @@ mod several;
 mod shapes;
 #[path = "targets/sharing.rs"]
 mod sharing;
+#[path = "targets/sharing_blocks.rs"]
+mod sharing_blocks;
 #[path = "targets/simt.rs"]
 mod simt;
 #[path = "targets/sorts.rs"]

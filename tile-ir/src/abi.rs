@@ -174,6 +174,8 @@ pub struct Launch {
     pub shares_grid: bool,
     /// Blocks that run together as a cluster, of which a launch has whole ones; 1 where each is alone.
     pub cluster: u32,
+    /// Blocks that have each place of the grid together, one or a cluster: a launch has so many for each.
+    pub blocks_per_tile: u32,
 }
 
 /// Arguments that don't fit a kernel.

@@ -46,16 +46,17 @@ pub enum EmbeddedCode {
     LeftOut(&'static str),
 }
 
-/// What a launch needs to know: threads per block, shared and scratch bytes, whether blocks share the grid, and
-/// how many run together.
+/// What a launch needs to know: threads per block, shared and scratch bytes, whether blocks share the grid, how
+/// many run together, and how many have each place of the grid.
 pub const fn launch(
     threads: u32,
     shared_bytes: u32,
     scratch_bytes: u64,
     shares_grid: bool,
     cluster: u32,
+    blocks_per_tile: u32,
 ) -> Launch {
-    Launch { threads, shared_bytes, scratch_bytes, shares_grid, cluster }
+    Launch { threads, shared_bytes, scratch_bytes, shares_grid, cluster, blocks_per_tile }
 }
 
 /// An instance that a target can't hold, for this reason.
@@ -70,7 +71,7 @@ pub const fn left_out(
         variant: Variant::General,
         code: EmbeddedCode::LeftOut(reason),
         symbol: "",
-        launch: launch(0, 0, 0, false, 0),
+        launch: launch(0, 0, 0, false, 0, 0),
         tensor_maps: &[],
     }
 }

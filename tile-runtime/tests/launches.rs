@@ -113,7 +113,7 @@ fn an_instance_without_code_is_not_chosen() {
     }
     const fn code(bindings: &'static [(&'static str, Binding)], entry: CpuEntry) -> Embedded {
         let code = EmbeddedCode::Cpu { level: "x86-64-v2", entry };
-        let (variant, launch) = (Variant::General, launch(1, 0, 0, false, 1));
+        let (variant, launch) = (Variant::General, launch(1, 0, 0, false, 1, 1));
         Embedded { target: "cpu", bindings, variant, code, symbol: "marks", launch, tensor_maps: &[] }
     }
     static EMBEDDED: [Embedded; 2] =
@@ -275,7 +275,7 @@ fn without_a_compiler_embedded_code_takes_dense_tensors_alone() {
         variant: Variant::General,
         code: EmbeddedCode::Cpu { level: "x86-64-v2", entry: nothing },
         symbol: "double",
-        launch: launch(1, 0, 0, false, 1),
+        launch: launch(1, 0, 0, false, 1, 1),
         tensor_maps: &[],
     }];
     static CODED: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);

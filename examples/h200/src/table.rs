@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use crate::problems::{
-    Attention, Decode, GeluFused, Gemm, Gemv, Kind, Linear, LongSoftmax, RmsNorm, Skinny, Softmax, Sum,
+    Attention, Decode, GeluFused, Gemm, Gemv, Kind, Linear, RmsNorm, Skinny, Softmax, SoftmaxInPieces, Sum,
     Transpose,
 };
 use serde_json::{Value, json};
@@ -136,8 +136,8 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "softmax-8192",
         number: 12,
-        problem: &Softmax { rows: 16384 },
-        small: &[&Softmax { rows: 3 }],
+        problem: &Softmax { rows: 16384, width: 8192 },
+        small: &[&Softmax { rows: 3, width: 8192 }],
     },
     Row {
         name: "rmsnorm-8192",
@@ -148,8 +148,14 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "softmax-131072",
         number: 12,
-        problem: &LongSoftmax { rows: 4096, width: 131_072 },
-        small: &[&LongSoftmax { rows: 3, width: 16384 }],
+        problem: &Softmax { rows: 4096, width: 131_072 },
+        small: &[&Softmax { rows: 3, width: 131_072 }],
+    },
+    Row {
+        name: "softmax-131072-pieces",
+        number: 12,
+        problem: &SoftmaxInPieces { rows: 4096, width: 131_072 },
+        small: &[&SoftmaxInPieces { rows: 3, width: 16384 }],
     },
     Row {
         name: "gelu-fused",

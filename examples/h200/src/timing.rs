@@ -1,18 +1,19 @@
 //! How long rows take on an NVIDIA GPU, by its own events, and how long a launch takes on the host.
 //!
-//! Before each timed run the L2 cache is filled with something else. Of rows that compute more than they move there is a
+//! Before each timed run something else is read, which leaves the L2 cache without what the run reads, and without lines
+//! that were written: the run would wait while those go to memory. Of rows that compute more than they move there is a
 //! second time: back to back for a second, when power limits the clock.
 
 use crate::problem::{Problem, Result};
-use crate::problems::Linear;
+use crate::problems::{Linear, Sum};
 use crate::tensors::{AnyTensor, Role};
-use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, sys::CUevent_flags};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile::{Device, Stream};
 
-/// More than the L2 cache holds.
-const FLUSHED_BYTES: usize = 256 << 20;
+/// What is read before each run: 256 MiB of f32, several times what the L2 cache holds.
+const OTHER: Sum = Sum { rows: 256, width: 1 << 18 };
 /// How long a row runs before it is measured.
 const WARM_UP: Duration = Duration::from_millis(50);
 /// Runs are measured until there are so many, and for so long.
@@ -43,7 +44,7 @@ pub struct Timer {
     device: Device,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    other: CudaSlice<u8>,
+    other: Vec<AnyTensor>,
 }
 
 impl Timer {
@@ -56,8 +57,9 @@ impl Timer {
         let device = Device::cuda(ordinal)?;
         let context = CudaContext::new(ordinal)?;
         let stream = context.new_stream()?;
-        let other = stream.alloc_zeros(FLUSHED_BYTES)?;
-        Ok(Timer { device, context, stream, other })
+        let mut timer = Timer { device, context, stream, other: Vec::new() };
+        timer.other = timer.tensors(&OTHER)?;
+        Ok(timer)
     }
 
     /// The device.
@@ -102,7 +104,7 @@ impl Timer {
         let mut times = Vec::new();
         let start = Instant::now();
         while times.len() < RUNS || start.elapsed() < MEASURED {
-            self.stream.memset_zeros(&mut self.other)?;
+            OTHER.launch(&mut self.other, Some(&stream))?;
             let before = self.event()?;
             problem.launch(&mut tensors, Some(&stream))?;
             times.push(f64::from(before.elapsed_ms(&self.event()?)?) * 1e3);

@@ -49,7 +49,7 @@ pub(super) fn expression(
             entries,
             "        ::tile::embedded::Embedded {{\n            target: {:?},\n            bindings: &[{bindings}],\n            \
              variant: ::tile::embedded::Variant::{:?},\n            code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
-             ::tile::embedded::launch({}, {}, {}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
+             ::tile::embedded::launch({}, {}, {}, {}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
             artifact.target,
             compiled.variant,
             artifact.symbol,
@@ -58,6 +58,7 @@ pub(super) fn expression(
             launch.scratch_bytes,
             launch.shares_grid,
             launch.cluster,
+            launch.blocks_per_tile,
             artifact.tensor_maps.iter().map(|map| format!("{:?}, ", map.to_string())).collect::<String>()
         );
     }
@@ -108,6 +109,7 @@ mod tests {
                 scratch_bytes: 0,
                 shares_grid: true,
                 cluster: 2,
+                blocks_per_tile: 2,
             },
             tensor_maps,
         };
@@ -138,7 +140,7 @@ mod tests {
         let maps_of = || maps.iter().map(|map| text::parse_tensor_map(map).unwrap()).collect();
         let expression = embedded(maps_of(), None);
         let expected = format!(
-            "launch: ::tile::embedded::launch(128, 64, 0, true, 2),\n            tensor_maps: &[{:?}, {:?}, ],",
+            "launch: ::tile::embedded::launch(128, 64, 0, true, 2, 2),\n            tensor_maps: &[{:?}, {:?}, ],",
             maps[0], maps[1]
         );
         assert!(expression.contains(&expected), "{expression}");

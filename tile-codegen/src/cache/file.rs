@@ -7,7 +7,7 @@ use tile_ir::tensor_map::TensorMap;
 use tile_ir::text;
 
 /// What a file begins with, and its key as well: where files take another form, those of the old one aren't found.
-pub(super) const MAGIC: &str = "tile-art-4";
+pub(super) const MAGIC: &str = "tile-art-5";
 
 pub(super) fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
     let kind = match &artifact.code {
@@ -25,6 +25,7 @@ pub(super) fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
     bytes.extend(artifact.launch.scratch_bytes.to_le_bytes());
     bytes.push(artifact.launch.shares_grid.into());
     bytes.extend(artifact.launch.cluster.to_le_bytes());
+    bytes.extend(artifact.launch.blocks_per_tile.to_le_bytes());
     bytes.extend((artifact.tensor_maps.len() as u64).to_le_bytes());
     for map in artifact.tensor_maps.iter().map(ToString::to_string) {
         add_field(&mut bytes, map.as_bytes());
@@ -69,6 +70,7 @@ fn decode_body(body: &[u8], key: &str) -> Result<Option<Artifact>, String> {
         scratch_bytes: u64::from_le_bytes(reader.array()?),
         shares_grid: reader.array()? == [1],
         cluster: u32::from_le_bytes(reader.array()?),
+        blocks_per_tile: u32::from_le_bytes(reader.array()?),
     };
     let maps = u64::from_le_bytes(reader.array()?);
     let tensor_maps = (0..maps).map(|_| reader.tensor_map()).collect::<Result<_, _>>()?;
@@ -119,6 +121,7 @@ mod tests {
                 scratch_bytes: 0,
                 shares_grid: true,
                 cluster: 2,
+                blocks_per_tile: 2,
             },
             tensor_maps: vec![
                 map("argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128"),

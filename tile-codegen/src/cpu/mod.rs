@@ -130,6 +130,7 @@ pub(crate) fn emit<'c>(
             scratch_bytes: behind::bytes(behind, scratch.bytes()) + Memories::bytes(&products),
             shares_grid: false,
             cluster: 1,
+            blocks_per_tile: 1,
         },
     ))
 }

@@ -1,6 +1,7 @@
 //! Elements that threads of a block give each other through shared memory: written row-major, and read after a
 //! barrier.
 
+use super::cluster;
 use super::coordinates::{Coordinate, Mapping};
 use super::fragment::Fragment;
 use super::region::Emitter;
@@ -23,8 +24,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Waits for the threads that hold tiles, as the op that is emitted needs it.
     pub(super) fn sync(&self) {
         match self.role {
+            _ if self.scheduled.blocks_per_tile() > 1 => cluster::meet(self.ir),
             Role::Consumer => self.dialect.part_barrier(self.ir, self.thread_count()),
             Role::All | Role::Producer => self.dialect.barrier(self.ir, self.orders),
+        }
+    }
+
+    /// Waits for the threads of the block that hold tiles.
+    pub(super) fn sync_block(&self) {
+        match self.scheduled.blocks_per_tile() {
+            1 => self.sync(),
+            _ => self.dialect.barrier(self.ir, self.orders),
         }
     }
 

@@ -9,6 +9,7 @@ use super::fragment::Fragment;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::types::{BasicType, BasicTypeEnum};
+use inkwell::values::{BasicValue, CallSiteValue, InstructionOpcode};
 use std::collections::BTreeSet;
 use tile_ir::gpu::Product;
 use tile_ir::kernel::OpData;
@@ -185,18 +186,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Words of a factor of which NVIDIA's assembler doesn't know what they are.
     ///
     /// Where a GPU has no `mma.sync` of 8-bit floats (`sm_90a`), `ptxas` unpacks them for one of f16. Of words that it knows
-    /// it gives the upper half anything: versions 13.0 and 13.5 do, and an H200 has multiplied by it. So each word is changed
-    /// by a number that is 0 in every launch, whose grids have one axis, but for all that the assembler can tell.
+    /// it gives the upper half anything: versions 13.0 and 13.5 do, and an H200 has multiplied by it. So each word that isn't
+    /// read from memory is changed by a number that is 0 in every launch, whose grids have one axis, but for all that the
+    /// assembler can tell.
     fn hidden_from_assembler(&self, instruction: &MatrixInstruction, words: &[Value<'c>]) -> Vec<Value<'c>> {
         let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.")
             && instruction.factors.iter().all(|factor| factor.is_float() && factor.bits() == 8);
-        if !is_unpacked {
+        if !is_unpacked || words.iter().all(|&word| is_read(word)) {
             return words.to_vec();
         }
         let ir = self.ir;
         let zero = ir.intrinsic("llvm.nvvm.read.ptx.sreg.ctaid.y", &[], &[]);
         let zero = zero.expect("a register has a value").into_int_value();
-        words.iter().map(|word| ir.xor(word.into_int_value(), zero).into()).collect()
+        let hidden = |&word: &Value<'c>| match is_read(word) {
+            true => word,
+            false => ir.xor(word.into_int_value(), zero).into(),
+        };
+        words.iter().map(hidden).collect()
     }
 
     /// The types that the name of an instruction's intrinsic is completed by.
@@ -212,6 +218,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
             (_, Trailing::Formats) => vec![own; 2],
             _ => Vec::new(),
         }
+    }
+}
+
+/// Whether a word is as memory had it.
+fn is_read(word: Value<'_>) -> bool {
+    use InstructionOpcode::{BitCast, Call, ExtractElement, ExtractValue, Load};
+    let Some(made) = word.as_instruction_value() else { return false };
+    match made.get_opcode() {
+        Load => true,
+        Call => {
+            let callee = CallSiteValue::try_from(made).ok().and_then(|call| call.get_called_fn_value());
+            callee.is_some_and(|callee| callee.get_name().to_bytes().starts_with(b"llvm.nvvm.ldmatrix."))
+        }
+        BitCast | ExtractElement | ExtractValue => {
+            made.get_operand(0).and_then(|operand| operand.value()).is_some_and(is_read)
+        }
+        _ => false,
     }
 }
 

@@ -8,6 +8,7 @@
 mod alternate;
 mod atomics;
 mod bounded;
+mod cluster;
 mod convert;
 mod coordinates;
 mod copies;
@@ -151,6 +152,7 @@ impl<'c> Module<'c> {
             scratch_bytes: 0,
             shares_grid: scheduled.shares_grid(),
             cluster: scheduled.cluster(),
+            blocks_per_tile: scheduled.blocks_per_tile(),
         };
         let tensor_maps = scheduled.tensor_maps().to_vec();
         Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
@@ -228,6 +230,7 @@ fn emit(
     };
     let maps = scheduled.tensor_maps().len();
     let entry = device.entry(ir, symbol, &scheduled.abi(), maps, resources);
+    let entry = cluster::entry(ir, entry, scheduled.threads());
     let pair = scheduled.pipelines().pairs().map(|axis| Pair::along(ir, axis));
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
     let emitter =

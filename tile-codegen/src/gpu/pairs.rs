@@ -1,9 +1,10 @@
-//! Pairs of blocks that copy for each other ([`tile_ir::gpu::Pipelines::pairs`]): who a block is in its pair, which tile
-//! it takes, and how both wait for each other.
+//! Pairs of blocks that copy for each other ([`tile_ir::gpu::Pipelines::pairs`]): who a block is in its pair, and which
+//! tile it takes.
 //!
 //! A pair takes two tiles that are neighbours along an axis. So pairs count what is left of the grid when that axis is
 //! halved, in whatever order single blocks would; the block's rank in its pair says which of the two it takes.
 
+use super::cluster;
 use super::region::Emitter;
 use crate::emit::Ir;
 use inkwell::values::IntValue;
@@ -29,13 +30,8 @@ pub(super) struct Pair<'c> {
 impl<'c> Pair<'c> {
     /// The running block as one of a pair along an axis.
     pub(super) fn along(ir: &Ir<'c>, axis: usize) -> Pair<'c> {
-        let register = |name: &str| {
-            let number = ir.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[], &[]);
-            number.expect("a register has a value").into_int_value()
-        };
-        let wide = |name: &str| ir.resize(register(name), 64, false);
-        let (number, count) = (wide("clusterid.x"), wide("nclusterid.x"));
-        Pair { axis, rank: register("cluster.ctarank"), number, count }
+        let [number, count] = cluster::number(ir);
+        Pair { axis, rank: cluster::rank(ir), number, count }
     }
 
     /// The space of pairs in a space of tiles.
@@ -44,12 +40,6 @@ impl<'c> Pair<'c> {
         space[self.axis] = ir.lshr(space[self.axis], ir.i64(1));
         space
     }
-}
-
-/// Waits until every thread of both blocks is here, and what each did before is seen by all.
-pub(super) fn meet(ir: &Ir<'_>) {
-    ir.intrinsic("llvm.nvvm.barrier.cluster.arrive", &[], &[]);
-    ir.intrinsic("llvm.nvvm.barrier.cluster.wait", &[], &[]);
 }
 
 impl<'c> Emitter<'_, 'c> {

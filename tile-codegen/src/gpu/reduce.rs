@@ -1,9 +1,10 @@
-//! Reductions along one axis: first within each thread, then between the lanes of a warp, then between warps.
+//! Reductions along one axis: first within each thread, then between the lanes of a warp, then between warps,
+//! then between blocks that share the tile.
 //!
 //! Lanes give each other partial results by shuffles, in halves: afterwards all lanes that differ along the axis have
 //! the same result, bit by bit, because what joins two partial results is commutative. Warps that differ along the
-//! axis write theirs to shared memory, and every thread joins those of its results. Sums and products of f16 and bf16
-//! are kept in f32 and rounded once.
+//! axis write theirs to shared memory, and every thread joins those of its results; so do blocks, to the shared memory of
+//! all. Sums and products of f16 and bf16 are kept in f32 and rounded once.
 
 use super::coordinates::{Coordinate, Linear, Mapping, both, has_none};
 use super::fragment::Fragment;
@@ -13,6 +14,23 @@ use inkwell::values::IntValue;
 use tile_ir::gpu::{Buffer, Reduction};
 use tile_ir::kernel::OpData;
 use tile_ir::{OpId, ValueId};
+
+/// Threads that have joined what each of them had.
+#[derive(Clone, Copy)]
+enum Group {
+    Warps,
+    Blocks,
+}
+
+impl Group {
+    /// The bits of a thread's number by which groups differ along the axis.
+    fn bits<'r>(self, reduction: &'r Reduction<'_>) -> &'r [u32] {
+        match self {
+            Group::Warps => &reduction.warps,
+            Group::Blocks => &reduction.blocks,
+        }
+    }
+}
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn reduce(&mut self, op: OpId, data: &OpData) {
@@ -28,8 +46,12 @@ impl<'c> Emitter<'_, 'c> {
                 *value = self.join(&reduction, *value, other);
             }
         }
-        if let Some(&buffer) = self.scheduled.buffers(op).first() {
-            partial = self.across_warps(&reduction, buffer, result, &partial);
+        let mut buffers = self.scheduled.buffers(op).iter();
+        for group in
+            [Group::Warps, Group::Blocks].into_iter().filter(|group| !group.bits(&reduction).is_empty())
+        {
+            let buffer = *buffers.next().expect("scheduled: a buffer for what is exchanged");
+            partial = self.across(group, &reduction, buffer, result, &partial);
         }
         let dtype = self.dtype(result);
         if dtype != reduction.dtype {
@@ -68,29 +90,41 @@ impl<'c> Emitter<'_, 'c> {
         members.map(|slots| slots.into_iter().map(element).collect()).collect()
     }
 
-    fn across_warps(
+    /// Joins the partial results of groups of threads that differ along the axis.
+    fn across(
         &self,
+        group: Group,
         reduction: &Reduction<'_>,
         buffer: Buffer,
         result: ValueId,
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, mapping) = (self.ir, self.mapping(result));
-        let count = 1u64 << reduction.warps.len();
-        // The warp's place along the axis, as a number of partial results.
+        let bits = group.bits(reduction);
+        let count = 1u64 << bits.len();
+        // The group's place along the axis, as a number of partial results.
         let mut places = vec![0; self.thread_count().ilog2() as usize];
-        for (i, &bit) in reduction.warps.iter().enumerate() {
+        for (i, &bit) in bits.iter().enumerate() {
             places[bit as usize] = 1 << i;
         }
         let own = Linear::of(ir, self.running_thread(), &places).at(ir, 0, 0);
-        let answers = self.answers_along(reduction, &mapping);
+        let answers = self.answers(group, reduction, &mapping);
         for (slot, &value) in partial.iter().enumerate() {
             let place = mapping.element(ir, slot as u64).then(ir, count, own);
-            let write = || self.write_shared(buffer, place.value(ir), value);
+            let write = || match group {
+                Group::Warps => self.write_shared(buffer, place.value(ir), value),
+                Group::Blocks => {
+                    let pointer = self.shared_pointer(buffer, place.value(ir));
+                    self.write_in_cluster(pointer, value, buffer.dtype);
+                }
+            };
             let inside = mapping.is_element(ir, slot as u64);
             self.where_it_holds(both(ir, inside, answers), write);
         }
-        self.sync();
+        match group {
+            Group::Warps => self.sync_block(),
+            Group::Blocks => self.sync(),
+        }
         let join = |slot: u64| {
             let element = mapping.element(ir, slot);
             let first = mapping.or_zero(ir, slot, element.then(ir, count, ZERO).value(ir));
@@ -100,11 +134,20 @@ impl<'c> Emitter<'_, 'c> {
         (0..mapping.slots()).map(join).collect()
     }
 
-    /// Whether the running thread answers for its warp's partial results: it does but for copies of what other
-    /// threads of the warp have, and copies of the warp.
-    fn answers_along(&self, reduction: &Reduction<'_>, mapping: &Mapping<'c>) -> Option<IntValue<'c>> {
-        let warps = reduction.warps.iter().fold(0, |all, bit| all | 1 << bit);
-        let others = mapping.distribution().copies() & !warps;
+    /// Whether the running thread answers for the partial results of its group: it does but for copies of what other threads
+    /// of the group have, and copies of the group among those that read what it writes.
+    fn answers(
+        &self,
+        group: Group,
+        reduction: &Reduction<'_>,
+        mapping: &Mapping<'c>,
+    ) -> Option<IntValue<'c>> {
+        let groups = group.bits(reduction).iter().fold(0, |all, bit| all | 1 << bit);
+        let readers = match group {
+            Group::Warps => self.scheduled.threads().of_block(),
+            Group::Blocks => self.thread_count(),
+        };
+        let others = mapping.distribution().copies() & !groups & (readers - 1);
         (others != 0).then(|| has_none(self.ir, self.running_thread(), others))
     }
 }

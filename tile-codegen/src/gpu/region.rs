@@ -4,6 +4,7 @@
 //! all threads alike. So all threads of a block take the same path through loops and branches: barriers may
 //! stand anywhere in them.
 
+use super::cluster;
 use super::convert::InShared;
 use super::coordinates::{Mapping, i32_const};
 use super::copies::Copying;
@@ -31,7 +32,7 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) scheduled: &'a Scheduled,
     pub(super) dialect: &'a Device,
     pub(super) target: &'a TargetDesc,
-    /// The running thread's number in its block, an i32.
+    /// The running thread's number among those that hold a tile, an i32.
     pub(super) thread: IntValue<'c>,
     /// The first byte of shared memory.
     pub(super) shared: PointerValue<'c>,
@@ -43,6 +44,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) shared_tiles: Option<Shared<'c>>,
     /// How many blocks there are, an i64, on targets whose blocks share tiles unasked.
     pub(super) blocks: Option<IntValue<'c>>,
+    /// The op before which all blocks of a cluster must have begun, where these share tiles.
+    first_meeting: Option<OpId>,
     /// The block's place in its pair, where blocks are pairs.
     pub(super) pair: Option<Pair<'c>>,
     /// Where the kernel prints, if it does.
@@ -111,6 +114,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             block,
             shared_tiles: entry.tiles,
             blocks: entry.blocks,
+            first_meeting: cluster::first_meeting(scheduled),
             pair,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
@@ -194,7 +198,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Mapping::new(self.ir, self.scheduled.distribution(tile), self.running_thread())
     }
 
-    /// The threads of a block.
+    /// The threads that hold tiles.
     pub(super) fn thread_count(&self) -> u64 {
         self.scheduled.threads().count()
     }
@@ -218,6 +222,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits the kernel's body.
     pub(super) fn body(&mut self) {
+        if self.first_meeting.is_some() {
+            cluster::begin(self.ir);
+        }
         self.ops(self.scheduled.body());
     }
 
@@ -277,6 +284,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let around = std::mem::replace(&mut self.orders, self.scheduled.orders(op));
         if self.role != Role::Producer && self.scheduled.waits_before(op) {
             self.sync();
+        }
+        if self.first_meeting == Some(op) {
+            cluster::wait(self.ir);
         }
         let holds_products = self.role == Role::Consumer && !data.regions.is_empty();
         if holds_products {

@@ -4,8 +4,8 @@
 //! Consumers are the first warps of the block, so that their distributions are as ever; they wait for each other at
 //! a barrier of their own. A producer needs few registers, and gives the others to the consumers.
 
+use super::cluster;
 use super::mbarrier;
-use super::pairs;
 use super::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::attributes::AttributeLoc;
@@ -68,7 +68,7 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
     consumer.end_stores();
     if consumer.pair.is_some() {
         // As long as one block copies to the other, or says that it left a stage, both are there.
-        pairs::meet(ir);
+        cluster::meet(ir);
     }
 }
 
@@ -92,7 +92,7 @@ impl<'c> Emitter<'_, 'c> {
             mbarrier::fence_init(ir);
         });
         match self.pair {
-            Some(_) => pairs::meet(ir),
+            Some(_) => cluster::meet(ir),
             None => self.dialect.barrier(ir, Orders::SharedMemory),
         }
     }

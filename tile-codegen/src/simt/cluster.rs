@@ -8,6 +8,7 @@ use super::block::{Block, State};
 use super::fault::Problem;
 use super::instruction::{Call, Then};
 use super::order::{Joined, Moment, Scope, Snapshot};
+use std::collections::HashSet;
 use tile_ir::Loc;
 
 /// The barrier of a cluster. A device doesn't wait for threads that have ended; here all must come.
@@ -21,6 +22,8 @@ pub(super) struct ClusterBarrier {
     joined: Option<Joined>,
     /// The threads that arrived and haven't waited yet, with the phase in which they did.
     owing: Vec<(u32, u32)>,
+    /// Those that have waited, and so know that all have begun.
+    passed: HashSet<u32>,
 }
 
 /// Something that a thread did to shared memory of another block of its cluster.
@@ -63,6 +66,29 @@ impl Block<'_> {
         let by = |moment: Moment| (moment.block, moment.thread);
         self.remote.retain(|other| other.rank != rank || by(other.moment) != by(moment));
         self.remote.push(Remote { rank, moment, thread, name: name.to_owned(), place });
+    }
+
+    /// Notes an access, by its number among the code's, of the running thread to shared memory of its cluster.
+    ///
+    /// # Errors
+    /// If that is of another block and the thread hasn't waited for all to begin, or of none.
+    pub(super) fn reach(&mut self, address: u64, number: u32) -> Result<(), Problem> {
+        let (running, program) = (self.running, self.program);
+        let Some((rank, _)) = self.home(address) else {
+            return Err(Problem::Misuse("reaches memory that no block of the cluster shares".to_owned()));
+        };
+        if rank == self.rank_of(running) {
+            return Ok(());
+        }
+        if !self.cluster_barrier.passed.contains(&running) {
+            let block = self.number + u64::from(rank);
+            let what = format!("reaches shared memory of block {block}, which may not have begun");
+            return Err(Problem::Misuse(what));
+        }
+        let moment = self.threads[running as usize].clock.moment();
+        let (name, place) = &program.accesses[number as usize];
+        self.note_remote_at(running, address, moment, (name, *place));
+        Ok(())
     }
 
     /// Whether what threads did to other blocks' memory was done before these ended.
@@ -136,6 +162,7 @@ impl Block<'_> {
 
     fn pass_cluster(&mut self, thread: u32) {
         self.cluster_barrier.owing.retain(|(other, _)| *other != thread);
+        self.cluster_barrier.passed.insert(thread);
         let clock = &mut self.threads[thread as usize].clock;
         self.cluster_barrier.joined.iter().for_each(|joined| clock.absorb(joined));
     }

@@ -59,6 +59,8 @@ pub(super) struct Touch {
 pub(super) enum Space {
     Global,
     Shared,
+    /// That of any block of the cluster.
+    Cluster,
     /// Whichever the address lies in; a thread's own memory isn't watched.
     Generic,
 }
@@ -128,7 +130,7 @@ impl Block<'_> {
         }
         let bytes = kind.bytes as usize;
         let shared = match kind.space {
-            Space::Shared => true,
+            Space::Shared | Space::Cluster => true,
             Space::Global => false,
             Space::Generic if self.is_shared(address) => true,
             Space::Generic if stack::holds(address, self.geometry.stack) => return Ok(()),
@@ -140,6 +142,9 @@ impl Block<'_> {
         self.record(Site::Code(number), running, shared, [address, kind.bytes]);
         if shared && kind.space == Space::Shared && !self.is_own(running, address) {
             return Err(self.outside_shared(running, address, bytes));
+        }
+        if kind.space == Space::Cluster {
+            self.reach(address, number)?;
         }
         if shared {
             self.note_shared(running, address, bytes, access)?;

@@ -72,6 +72,8 @@ pub struct SimtKernel {
     /// What it prints and asserts.
     sites: Vec<Site>,
     tensor_maps: Vec<TensorMap>,
+    /// Blocks that have each place of the grid.
+    blocks_per_tile: u32,
 }
 
 /// What a run did besides changing memory.
@@ -138,7 +140,8 @@ fn compile_changed(
     let gpu = Gpu { name: target.name, warp: target.warp };
     let code = Code::of(context, module.ir, gpu, extent, module.shared_bytes as usize).map_err(refused)?;
     let (abi, sites) = (KernelAbi::of(&instance), log::sites(&instance));
-    Ok(SimtKernel { code, abi, sites, tensor_maps: module.tensor_maps })
+    let (tensor_maps, blocks_per_tile) = (module.tensor_maps, module.launch.blocks_per_tile);
+    Ok(SimtKernel { code, abi, sites, tensor_maps, blocks_per_tile })
 }
 
 impl Code {
@@ -214,8 +217,8 @@ impl SimtKernel {
         self.code.geometry.threads
     }
 
-    /// Runs blocks `0..blocks`, one cluster after the other, with asynchronous operations as late as they may be. Tensor
-    /// maps are made here.
+    /// Runs blocks `0..blocks`, one cluster after the other, with asynchronous operations as late as they may be. Where a
+    /// cluster has each place of the grid, these are places. Tensor maps are made here.
     ///
     /// # Safety
     /// The slots are as [`tile_ir::abi`] says for the kernel's instance, and tensors are as large as their
@@ -236,6 +239,7 @@ impl SimtKernel {
     /// # Errors
     /// As [`SimtKernel::run`].
     pub unsafe fn run_as(&self, slots: &[u64], blocks: u64, mode: Mode) -> Result<Trace, RunError> {
+        let blocks = blocks.saturating_mul(self.blocks_per_tile.into());
         self.check_blocks(blocks)?;
         // First, because what no driver takes is no memory to be looked at.
         let maps = self.maps(slots)?;

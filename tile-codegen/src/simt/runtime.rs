@@ -26,7 +26,7 @@ pub(super) fn functions() -> [(&'static str, usize); 4] {
 const SCOPES: [Scope; 6] =
     [Scope::Thread, Scope::Warp, Scope::Block, Scope::Cluster, Scope::Device, Scope::System];
 const ORDERED: [Of; 2] = [Of::All, Of::Shared];
-const SPACES: [Space; 3] = [Space::Global, Space::Shared, Space::Generic];
+const SPACES: [Space; 4] = [Space::Global, Space::Shared, Space::Cluster, Space::Generic];
 
 fn position<T: PartialEq>(list: &[T], item: &T) -> u64 {
     list.iter().position(|other| other == item).expect("the list is complete") as u64
@@ -94,7 +94,7 @@ mod tests {
             let kind = AccessKind {
                 bytes: 1 << (bits % 5),
                 alignment: 1 << (bits % 8),
-                space: SPACES[bits % 3],
+                space: SPACES[bits % 4],
                 reads: flag(2),
                 writes: flag(3),
                 atomic: flag(4).then_some(order),

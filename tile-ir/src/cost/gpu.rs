@@ -95,15 +95,15 @@ impl GpuMachine {
             return Err(NoRoom { needed, available, target });
         }
         let tiles = totals.tiles.max(1);
-        let per_tile = |all: f64| all / tiles as f64;
+        let blocks = tiles * plan.blocks_per_tile;
         let by_rate = self.clocks(totals, plan).into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let (busiest, all) = by_rate.expect("there are kinds of work");
-        let pace = per_tile(all);
+        let pace = all / blocks as f64;
         let ways = WAYS_OF_A_BLOCK * latency;
-        let turns = per_tile(totals.loading_turns as f64) * latency / plan.stages as f64;
+        let turns = totals.loading_turns as f64 / tiles as f64 * latency / plan.stages as f64;
         let alone = ways + pace.max(turns);
 
-        let most = tiles.div_ceil(u64::from(multiprocessors));
+        let most = blocks.div_ceil(u64::from(multiprocessors));
         let resident = self.resident(plan);
         let (throughput, paths) = (most as f64 * pace + ways, most.div_ceil(resident) as f64 * alone);
         let waits = paths > throughput && pace < ways.max(turns);
@@ -115,7 +115,7 @@ impl GpuMachine {
             (false, false) => busiest,
         };
         let at_once = resident * u64::from(multiprocessors);
-        let waves = totals.tiles as f64 / at_once as f64;
+        let waves = (totals.tiles * plan.blocks_per_tile) as f64 / at_once as f64;
         let (seconds, operations) = (on_chip.max(by_memory), operations(totals));
         Ok(Prediction { seconds, limit, on_chip, operations, at_once, waves })
     }

@@ -45,6 +45,8 @@ pub struct ProductPlan {
 pub struct Plan {
     /// Its threads.
     pub threads: u64,
+    /// Blocks that share each tile.
+    pub blocks_per_tile: u64,
     /// Its shared memory, in bytes.
     pub shared_bytes: u64,
     /// What the target has of that for a block.
@@ -72,6 +74,7 @@ impl Plan {
         let stages = rings.chain(copied).min().unwrap_or(2);
         Plan {
             threads: scheduled.block_threads(),
+            blocks_per_tile: scheduled.blocks_per_tile().into(),
             shared_bytes: scheduled.shared_bytes(),
             shared_available: u64::from(target.shared_bytes),
             registers: registers(&scheduled),

@@ -13,6 +13,7 @@
 mod access;
 mod ahead;
 mod barriers;
+mod cluster;
 mod copies;
 mod followers;
 mod layouts;
@@ -79,19 +80,26 @@ const SMALL_TILE: u64 = 1024;
 /// Threads of a block that has a larger tile, and of one that hasn't.
 const THREADS: [u64; 2] = [256, 128];
 
-/// The threads of a block.
+/// The threads that hold each tile: those of a block, or of the blocks of a cluster that share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Threads {
     /// Lanes that execute in lock-step: a power of two.
     pub lanes: u64,
-    /// Warps: a power of two.
+    /// Warps of all blocks: a power of two.
     pub warps: u64,
+    /// The blocks: a power of two.
+    pub blocks: u64,
 }
 
 impl Threads {
     /// All of them.
     pub fn count(self) -> u64 {
         self.lanes * self.warps
+    }
+
+    /// Those of a block.
+    pub fn of_block(self) -> u64 {
+        self.count() / self.blocks
     }
 
     /// So many threads in warps of a target; fewer than a warp are its first lanes.
@@ -101,7 +109,7 @@ impl Threads {
     pub fn of(count: u64, target: &TargetDesc) -> Threads {
         assert!(count.is_power_of_two(), "a block has a power of two of threads, not {count}");
         let lanes = count.min(u64::from(target.warp));
-        Threads { lanes, warps: count / lanes }
+        Threads { lanes, warps: count / lanes, blocks: 1 }
     }
 
     /// As many as a kernel's largest tile asks for, and no more than have work in its products.
@@ -135,6 +143,7 @@ struct LaidOut {
     products: HashMap<OpId, Product>,
     ways: HashMap<OpId, Way>,
     staged: HashMap<OpId, OpId>,
+    threads: Threads,
 }
 
 /// The parts of a schedule that say what goes through shared memory.
@@ -145,7 +154,6 @@ struct Parts<'s> {
     uniform: &'s HashSet<ValueId>,
     pipelines: &'s Pipelines,
     copies: &'s Copies,
-    threads: Threads,
 }
 
 impl Parts<'_> {
@@ -160,7 +168,13 @@ impl Parts<'_> {
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    schedule_from(instance, (target, threads), Room::ALL)
+    let threads = threads.map(|count| Threads::of(count.into(), target));
+    let shared = if threads.is_none() { cluster::threads(&instance, target) } else { None };
+    let shared = shared.map(|threads| schedule_from(instance.clone(), (target, Some(threads)), Room::ALL));
+    match shared.filter(|shared| cluster::exchanges_reductions_alone(shared, &shared.scratch)) {
+        Some(shared) => shared,
+        None => schedule_from(instance, (target, threads), Room::ALL),
+    }
 }
 
 /// [`schedule`] that copies no tile ahead.
@@ -168,12 +182,13 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule_without_copies(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
+    let threads = threads.map(|count| Threads::of(count.into(), target));
     schedule_from(instance, (target, threads), Room { scratch: u64::MAX, ..Room::ALL })
 }
 
 fn schedule_from(
     instance: Instance,
-    (target, threads): (&TargetDesc, Option<u32>),
+    (target, threads): (&TargetDesc, Option<Threads>),
     mut room: Room,
 ) -> Scheduled {
     let widened = widen::needed(&instance, target);
@@ -198,7 +213,7 @@ fn schedule_from(
 fn with_next_tiles(
     scheduled: Scheduled,
     instance: Instance,
-    (target, threads): (&TargetDesc, Option<u32>),
+    (target, threads): (&TargetDesc, Option<Threads>),
     room: Room,
 ) -> Scheduled {
     if !scheduled.pipelines().wait_for_room(&scheduled) {
@@ -209,8 +224,7 @@ fn with_next_tiles(
 }
 
 /// The steps of a schedule.
-fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>), room: Room) -> Scheduled {
-    let given = threads.map(|count| Threads::of(u64::from(count), target));
+fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads>), room: Room) -> Scheduled {
     let (instance, pipelines) = pipelined(instance, target, given, room);
     let order = persistent::order(&instance, target, &pipelines);
     let shares_grid = order.is_some();
@@ -258,7 +272,6 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         uniform: &uniform,
         pipelines: &pipelines,
         copies: &copies,
-        threads,
     };
     let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
     let barriers = Barriers::of(&parts, &scratch);
@@ -268,7 +281,6 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         laid_out,
         moves,
         uniform,
-        threads,
         pipelines,
         copies,
         shares_grid,
@@ -316,7 +328,7 @@ impl LaidOut {
         });
         let ways = ways::ways(&instance, &distributions, target);
         let staged = ways::staged(&instance, &ways, &products, pipelines);
-        LaidOut { instance, distributions, accesses, products, ways, staged }
+        LaidOut { instance, distributions, accesses, products, ways, staged, threads }
     }
 
     fn dtype(&self, value: ValueId) -> DType {
@@ -333,16 +345,16 @@ impl LaidOut {
         let Op::Reduce { op, axis } = data.op else { unreachable!("it is asked of reductions alone") };
         let (operand, result) = (data.operands[0], data.results[0]);
         let places = (&self.distributions[&operand], &self.distributions[&result]);
-        Reduction::of(places, self.dtype(operand), (op, axis))
+        Reduction::of(places, (self.dtype(operand), self.threads), (op, axis))
     }
 
-    /// How a [`Op::Sort`] is done by these threads.
-    fn sorting(&self, data: &OpData, threads: Threads) -> Sorting {
+    /// How a [`Op::Sort`] is done.
+    fn sorting(&self, data: &OpData) -> Sorting {
         let Op::Sort { axis, .. } = data.op else { unreachable!("it is asked of sorts alone") };
         let shape = |tile| self.distributions[&tile].shape();
         let (extents, kept) = (shape(data.operands[0]), shape(data.results[0])[axis]);
         let lines = extents.iter().product::<u64>() / extents[axis];
-        Sorting::of((lines, extents[axis], kept), self.dtype(data.operands[0]), threads)
+        Sorting::of((lines, extents[axis], kept), self.dtype(data.operands[0]), self.threads)
     }
 }
 

@@ -13,7 +13,14 @@ use tile_layout::linear::Distribution;
 pub fn print(scheduled: &Scheduled) -> String {
     let mut numbers: HashMap<&Distribution, usize> = HashMap::new();
     let threads = scheduled.threads();
-    let mut text = format!("; {} warps of {} lanes\n", threads.warps, threads.lanes);
+    let mut text = match threads.blocks {
+        1 => format!("; {} warps of {} lanes\n", threads.warps, threads.lanes),
+        blocks => format!(
+            "; {blocks} blocks, which share each tile, of {} warps of {} lanes\n",
+            threads.warps / blocks,
+            threads.lanes
+        ),
+    };
     for tile in scheduled.value_ids() {
         let Some(distribution) = scheduled.laid_out.distributions.get(&tile) else { continue };
         let next = numbers.len();

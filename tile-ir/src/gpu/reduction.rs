@@ -1,5 +1,7 @@
-//! How threads join what a reduction along an axis joins: each its own elements, then lanes of a warp, then warps.
+//! How threads join what a reduction along an axis joins: each its own elements, then lanes of a warp, then warps of a
+//! block, then blocks of a cluster.
 
+use super::Threads;
 use crate::dtype::DType;
 use crate::ops::ReduceOp;
 use std::collections::HashMap;
@@ -21,21 +23,24 @@ pub struct Reduction<'s> {
     pub lanes: Vec<u32>,
     /// Bits of the thread's number that are the warp's.
     pub warps: Vec<u32>,
+    /// Bits of the thread's number that are the block's.
+    pub blocks: Vec<u32>,
 }
 
 impl<'s> Reduction<'s> {
     /// The reduction of a tile of a format that lies in the first distribution, to one in the second.
     pub(super) fn of(
         (operand, result): (&'s Distribution, &'s Distribution),
-        dtype: DType,
+        (dtype, threads): (DType, Threads),
         (op, axis): (ReduceOp, usize),
     ) -> Reduction<'s> {
         let copies = operand.copies();
         let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
         let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
-        let lane_bits = operand.lane_count().ilog2();
-        let (lanes, warps) = bits.partition(|&bit| bit < lane_bits);
-        Reduction { op, axis, dtype: op.partial(dtype), operand, result, lanes, warps }
+        let (lane_bits, block_bits) = (operand.lane_count().ilog2(), threads.of_block().ilog2());
+        let (lanes, others): (Vec<u32>, Vec<u32>) = bits.partition(|&bit| bit < lane_bits);
+        let (warps, blocks) = others.into_iter().partition(|&bit| bit < block_bits);
+        Reduction { op, axis, dtype: op.partial(dtype), operand, result, lanes, warps, blocks }
     }
 
     /// The slots of the operand that each slot of the result joins.
@@ -54,12 +59,19 @@ impl<'s> Reduction<'s> {
         members
     }
 
-    /// Partial results that warps give each other: for each result, of every warp along the axis.
-    pub fn exchanged(&self) -> u64 {
-        if self.warps.is_empty() {
-            0
-        } else {
-            self.result.shape().iter().product::<u64>() << self.warps.len()
-        }
+    /// Partial results that warps of a block give each other: for each result, of every warp along the axis. `None` where
+    /// they give each other none.
+    pub fn exchanged_by_warps(&self) -> Option<u64> {
+        self.exchanged(&self.warps)
+    }
+
+    /// Partial results that blocks give each other: for each result, of every block along the axis. `None` where they give
+    /// each other none.
+    pub fn exchanged_by_blocks(&self) -> Option<u64> {
+        self.exchanged(&self.blocks)
+    }
+
+    fn exchanged(&self, along: &[u32]) -> Option<u64> {
+        (!along.is_empty()).then(|| self.result.shape().iter().product::<u64>() << along.len())
     }
 }

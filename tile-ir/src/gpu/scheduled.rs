@@ -26,7 +26,6 @@ pub struct Scheduled {
     pub(super) moves: Moves,
     /// Tiles all of whose elements are one value.
     pub(super) uniform: HashSet<ValueId>,
-    pub(super) threads: Threads,
     pub(super) pipelines: Pipelines,
     pub(super) copies: Copies,
     pub(super) shares_grid: bool,
@@ -46,14 +45,14 @@ impl std::ops::Deref for Scheduled {
 }
 
 impl Scheduled {
-    /// The threads of a block that hold tiles.
+    /// The threads that hold tiles.
     pub fn threads(&self) -> Threads {
-        self.threads
+        self.laid_out.threads
     }
 
     /// All threads of a block: those that hold tiles, and then those that copy them to shared memory.
     pub fn block_threads(&self) -> u64 {
-        self.threads.count() + self.pipelines.producers()
+        self.threads().of_block() + self.pipelines.producers()
     }
 
     /// The loops whose tiles a producer copies ahead.
@@ -128,7 +127,7 @@ impl Scheduled {
     /// # Panics
     /// If the op is another.
     pub fn sorting(&self, data: &OpData) -> Sorting {
-        self.laid_out.sorting(data, self.threads)
+        self.laid_out.sorting(data)
     }
 
     /// Whether the loop over tiles isn't its author's: a launch that knows nothing of it may start fewer blocks than there
@@ -143,9 +142,15 @@ impl Scheduled {
         KernelAbi { persistent: abi.persistent && !self.shares_grid, ..abi }
     }
 
-    /// Blocks that run together: two where pairs of blocks copy for each other ([`Pipelines::pairs`]).
+    /// Blocks that run together: two where pairs of blocks copy for each other ([`Pipelines::pairs`]), and those that share
+    /// each tile.
     pub fn cluster(&self) -> u32 {
-        if self.pipelines.pairs().is_some() { PAIR as u32 } else { 1 }
+        if self.pipelines.pairs().is_some() { PAIR as u32 } else { self.blocks_per_tile() }
+    }
+
+    /// Blocks that share each tile, as a cluster; 1 where every block has its own.
+    pub fn blocks_per_tile(&self) -> u32 {
+        self.threads().blocks as u32
     }
 
     /// The order of the places of the grid of which the blocks of a part of the device take successive ones; `None`

@@ -137,7 +137,7 @@ impl Sorting {
 mod tests {
     use super::*;
 
-    const BLOCK: Threads = Threads { lanes: 32, warps: 4 };
+    const BLOCK: Threads = Threads { lanes: 32, warps: 4, blocks: 1 };
 
     #[test]
     fn keys_have_the_bits_that_an_order_and_a_place_need() {

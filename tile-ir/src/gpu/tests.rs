@@ -31,6 +31,31 @@ kernel @softmax<B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) where \
 }
 
 #[test]
+fn a_row_that_no_block_holds_is_shared_by_a_cluster() {
+    let source = "\
+kernel @softmax(%x: tensor<m x 131072 x bf16>, %y: mut tensor<m x 131072 x bf16>) {
+  %vx = partition %x [1, 131072] : partition<m x 131072 x bf16, [1, 131072]>
+  %vy = partition %y [1, 131072] : mut partition<m x 131072 x bf16, [1, 131072]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x 131072 x bf16>
+  %f = cast %t : tile<1 x 131072 x f32>
+  %m = reduce max %f axis 1 : tile<1 x 1 x f32>
+  %mb = broadcast %m : tile<1 x 131072 x f32>
+  %d = sub %f, %mb : tile<1 x 131072 x f32>
+  %e = exp %d : tile<1 x 131072 x f32>
+  %s = reduce sum %e axis 1 : tile<1 x 1 x f32>
+  %sb = broadcast %s : tile<1 x 131072 x f32>
+  %r = div %e, %sb : tile<1 x 131072 x f32>
+  %z = cast %r : tile<1 x 131072 x bf16>
+  store %vy, %z
+}
+";
+    insta::assert_snapshot!(print(&scheduled(source, &[], "sm_90a")));
+    // Without clusters there is one block, which nothing can be compiled for.
+    assert_eq!(scheduled(source, &[], "sm_80").blocks_per_tile(), 1);
+}
+
+#[test]
 fn a_transposed_tile_changes_threads_before_it_is_stored() {
     let source = "\
 kernel @transpose(%x: tensor<64 x 64 x f32>, %y: mut tensor<64 x 64 x f32>) {

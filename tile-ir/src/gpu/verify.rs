@@ -367,7 +367,7 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
     #[test]
     fn elements_in_other_threads_than_their_operands_are_found() {
         let (mut scheduled, tiles) = scheduled();
-        let Threads { lanes, warps } = scheduled.threads();
+        let Threads { lanes, warps, .. } = scheduled.threads();
         let other = Distribution::blocked(&[4, 64], &[0, 1], 1, lanes, warps).unwrap();
         scheduled.laid_out.distributions.insert(tiles[0], other);
         let problem = verify(&scheduled).unwrap_err().problem;

@@ -172,11 +172,12 @@ impl Context {
         let Launch { threads, shared_bytes, .. } = *launch;
         let function = self.function(code)?;
         let most = most_blocks(threads, self.description().grid_threads);
+        let blocks = blocks.saturating_mul(launch.blocks_per_tile as usize);
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= most).ok_or_else(|| {
             let problem = format!("a grid of {blocks} blocks exceeds {most}; use larger tiles");
             Error::Refused { kernel: symbol.clone(), problem }
         })?;
-        // Of a kernel of clusters both are whole ones: its variant is taken where the grid's places are.
+        // Of a kernel of clusters both are whole ones: its variant is taken where the grid's places are, or each place is one's.
         let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
         Ok(Ready {
             symbol,
@@ -342,8 +343,14 @@ mod tests {
 
     #[test]
     fn why_no_cluster_runs_is_said() {
-        let launch =
-            Launch { threads: 384, shared_bytes: 230_400, scratch_bytes: 0, shares_grid: true, cluster: 2 };
+        let launch = Launch {
+            threads: 384,
+            shared_bytes: 230_400,
+            scratch_bytes: 0,
+            shares_grid: true,
+            cluster: 2,
+            blocks_per_tile: 1,
+        };
         assert_eq!(
             no_room(&launch),
             "no 2 blocks of 384 threads and 230400 bytes of shared memory run together on this GPU; is it a part of \

@@ -2,8 +2,8 @@
 
 use tile::prelude::*;
 
-/// Softmax of rows of `W` elements, one per block.
-#[tile_kernel(instances(W = 8192))]
+/// Softmax of rows of `W` elements, one per block; of 131072 on Hopper one per cluster.
+#[tile_kernel(instances(W = 8192 | 131072))]
 pub(crate) fn softmax<const W: usize>(x: &Tensor<bf16, m, W>, y: &mut Tensor<bf16, m, W>) {
     let x = x.partition_view([1, W]);
     let mut y = y.partition_view_mut([1, W]);
@@ -13,8 +13,8 @@ pub(crate) fn softmax<const W: usize>(x: &Tensor<bf16, m, W>, y: &mut Tensor<bf1
     y.store_masked((scaled * (1.0 / scaled.sum(1))).cast::<bf16>());
 }
 
-/// The largest element of each row, and Σ exp(x − largest): what the softmax of rows needs that don't fit into a
-/// block. Read in pieces of `B` elements: few, because each has a largest element and a sum of its own in registers, and
+/// The largest element of each row, and Σ exp(x − largest): what the softmax of rows needs that are read a second time.
+/// Read in pieces of `B` elements: few, because each has a largest element and a sum of its own in registers, and
 /// these decide how many reads are on their way.
 #[tile_kernel(where(n % B == 0), instances(B = 1024))]
 pub(crate) fn softmax_statistics<const B: usize>(

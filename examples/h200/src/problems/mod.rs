@@ -8,4 +8,4 @@ mod rows;
 pub(crate) use attention::{Attention, Decode};
 pub(crate) use elements::{GeluFused, Transpose};
 pub(crate) use matrix::{Gemm, Gemv, Kind, Linear, Skinny};
-pub(crate) use rows::{LongSoftmax, RmsNorm, Softmax, Sum};
+pub(crate) use rows::{RmsNorm, Softmax, SoftmaxInPieces, Sum};

@@ -9,37 +9,45 @@ use tile::ir::DType;
 /// Elements of the rows that fit into a block.
 const WIDTH: usize = 8192;
 
-/// Softmax of rows of 8192 elements.
+/// Those of rows that a cluster's blocks hold together.
+const LONG: usize = 131_072;
+
+/// Softmax of rows that are tiles.
 pub(crate) struct Softmax {
     pub(crate) rows: usize,
+    /// 8192 or 131072.
+    pub(crate) width: usize,
 }
 
 impl Problem for Softmax {
     fn tensors(&self) -> Vec<Spec> {
-        let shape = [self.rows, WIDTH];
+        let shape = [self.rows, self.width];
         vec![Spec::input("x", DType::BF16, &shape), Spec::output("y", DType::BF16, &shape)]
     }
 
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, y] = tensors else { return Err(misfit()) };
-        launch_on(stream, softmax::<WIDTH>(x.get()?, y.get_mut()?))
+        match self.width {
+            LONG => launch_on(stream, softmax::<LONG>(x.get()?, y.get_mut()?)),
+            _ => launch_on(stream, softmax::<WIDTH>(x.get()?, y.get_mut()?)),
+        }
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
-        inputs[0].chunks(WIDTH).flat_map(softmax_of).collect()
+        inputs[0].chunks(self.width).flat_map(softmax_of).collect()
     }
 }
 
-/// Softmax of rows that fit into no block: they are read twice.
-pub(crate) struct LongSoftmax {
+/// Softmax of rows in pieces, which are read twice.
+pub(crate) struct SoftmaxInPieces {
     pub(crate) rows: usize,
     /// A multiple of 8192.
     pub(crate) width: usize,
 }
 
-impl Problem for LongSoftmax {
+impl Problem for SoftmaxInPieces {
     fn tensors(&self) -> Vec<Spec> {
-        let &LongSoftmax { rows, width } = self;
+        let &SoftmaxInPieces { rows, width } = self;
         vec![
             Spec::input("x", DType::BF16, &[rows, width]),
             Spec::scratch("largest", &[rows, 1]),

@@ -32,6 +32,8 @@ use tile_ir::Loc;
 const GENERIC: u32 = 0;
 const GLOBAL: u32 = 1;
 const SHARED_SPACE: u32 = 3;
+/// That of shared memory of the blocks of a cluster.
+const CLUSTER_SPACE: u32 = 7;
 
 /// What becomes of a module.
 pub(super) struct Rewritten {

@@ -1,6 +1,6 @@
 //! Accesses and fences: before each of them the runtime is told.
 
-use super::{GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
+use super::{CLUSTER_SPACE, GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
 use crate::simt::memory::{AccessKind, Space};
 use crate::simt::order::{Of, Ordering, Scope};
 use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order};
@@ -165,6 +165,7 @@ pub(super) unsafe fn watched_space(address: LLVMValueRef) -> Option<Space> {
         match LLVMGetPointerAddressSpace(LLVMTypeOf(address)) {
             GLOBAL => Some(Space::Global),
             SHARED_SPACE => Some(Space::Shared),
+            CLUSTER_SPACE => Some(Space::Cluster),
             GENERIC if !is_own_memory(address) => Some(Space::Generic),
             _ => None,
         }

@@ -127,7 +127,7 @@ impl Kernel {
 
     /// The kernel as if it were emitted for an instance with this contract.
     pub(super) fn emitted(self, abi: KernelAbi, tensor_maps: Vec<TensorMap>) -> SimtKernel {
-        SimtKernel { code: self.code, abi, sites: Vec::new(), tensor_maps }
+        SimtKernel { code: self.code, abi, sites: Vec::new(), tensor_maps, blocks_per_tile: 1 }
     }
 
     /// Runs blocks on arrays, named after the parameters.

@@ -3,6 +3,7 @@
 
 mod barriers;
 mod buffers;
+mod clusters;
 mod copies;
 mod costs;
 mod exits;

@@ -197,7 +197,7 @@ fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
 }
 
 /// Makes a call one of another intrinsic of the same type.
-fn rename<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, from: &str, to: &str) {
+pub(super) fn rename<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, from: &str, to: &str) {
     let callee = CallSiteValue::try_from(call).expect("a call").get_called_fn_value().expect("a declaration");
     let name = callee.get_name().to_string_lossy().replace(from, to);
     let other = ir.module.get_function(&name);

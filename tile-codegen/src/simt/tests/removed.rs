@@ -49,7 +49,7 @@ fn instance(source: &str, tile: usize) -> Instance {
 }
 
 /// The calls of intrinsics whose name has this part, without those that only tell LLVM's scheduler an order.
-fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
+pub(super) fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
     let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
     let calls = |instruction: &InstructionValue<'c>| {

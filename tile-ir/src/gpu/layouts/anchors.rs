@@ -77,7 +77,7 @@ impl Layouts<'_> {
         if let Some(&(axis, count)) = key.as_ref().and_then(|key| self.runs.get(key)) {
             registers.extend(deal.take(count.ilog2(), &[axis]));
         }
-        let Threads { lanes, warps } = self.threads;
+        let Threads { lanes, warps, .. } = self.threads;
         let (lanes, warps) = (deal.take(lanes.ilog2(), order), deal.take(warps.ilog2(), order));
         Distribution::new(shape, registers, lanes, warps)
             .expect("extents and threads are powers of two, and there are elements")

@@ -31,7 +31,7 @@ impl Parts<'_> {
             Op::ConvertLayout => self.converted(op, data),
             Op::Reshape(_) if self.moves.reshape(op).is_some() => Vec::new(),
             Op::Reshape(_) | Op::Item => self.varying(data.operands[0]),
-            Op::Reduce { .. } => self.joined_by_warps(data),
+            Op::Reduce { .. } => self.joined(data),
             Op::Mma if self.laid_out.products.contains_key(&op) => Vec::new(),
             Op::Mma => self.tiles(&data.operands[..2]),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => {
@@ -72,16 +72,16 @@ impl Parts<'_> {
         }
     }
 
-    /// A partial result of each warp along the axis.
-    fn joined_by_warps(&self, data: &OpData) -> Vec<Request> {
+    /// A partial result of each warp along the axis, and of each block.
+    fn joined(&self, data: &OpData) -> Vec<Request> {
         let reduction = self.laid_out.reduction(data);
-        let elements = reduction.exchanged();
-        if elements == 0 { Vec::new() } else { vec![Request { dtype: reduction.dtype, elements }] }
+        let counts = [reduction.exchanged_by_warps(), reduction.exchanged_by_blocks()].into_iter().flatten();
+        counts.map(|elements| Request { dtype: reduction.dtype, elements }).collect()
     }
 
     /// The elements, the places of those that are kept, and keys that other warps compare with theirs.
     fn sorted(&self, data: &OpData) -> Vec<Request> {
-        let sorting = self.laid_out.sorting(data, self.threads);
+        let sorting = self.laid_out.sorting(data);
         let keys = Request { dtype: sorting.words().1, elements: sorting.exchanged_words() };
         let keys = (keys.elements > 0).then_some(keys);
         [self.tile(data.operands[0]), self.tile(data.results[1])].into_iter().chain(keys).collect()
@@ -107,7 +107,7 @@ impl Parts<'_> {
             |value| self.laid_out.distributions.contains_key(value) && !self.uniform.contains(value);
         let positions = condition
             .is_some_and(differs)
-            .then_some(Request { dtype: DType::U32, elements: self.threads.count() });
+            .then_some(Request { dtype: DType::U32, elements: self.laid_out.threads.count() });
         [Request { dtype: DType::U64, elements: 1 }].into_iter().chain(positions).collect()
     }
 

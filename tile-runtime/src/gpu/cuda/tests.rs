@@ -27,6 +27,7 @@ fn the_suite_passes_on_the_functions_of_cuda() {
                 "a_kernel_gets_the_parameters_of_its_calling_convention",
                 a_kernel_gets_the_parameters_of_its_calling_convention,
             ),
+            ("places_of_a_grid_have_clusters", places_of_a_grid_have_clusters),
             ("code_that_the_driver_refuses_is_told_of", code_that_the_driver_refuses_is_told_of),
             (
                 "tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules",
@@ -87,7 +88,7 @@ kernel @fill<B>(%y: mut tensor<m x n x f32>) {
         variant: Variant::General,
         code: EmbeddedCode::Ptx { text: PTX, cubin: None },
         symbol: "paired",
-        launch: launch(128, 100 << 10, 0, true, 2),
+        launch: launch(128, 100 << 10, 0, true, 2, 1),
         tensor_maps: &["argument 0 : f32 offset 0 [n stride 1 tile 4, m stride n tile 8] swizzle 0"],
     }];
     static KERNEL: KernelDef = KernelDef::new("fill", FILL, &CODE);
@@ -108,6 +109,47 @@ kernel @fill<B>(%y: mut tensor<m x n x f32>) {
     KernelLaunch::new(&KERNEL).constant("B", 8).tensor_mut("y", &mut y).launch().unwrap();
     // There are 32 tiles, and 4 clusters of two blocks run at once.
     assert_eq!(y.to_vec().unwrap()[0], 8.0);
+}
+
+/// Where a cluster's blocks share each tile, a launch has all of them for each place of the grid.
+fn places_of_a_grid_have_clusters() {
+    const COPY: &str = "\
+kernel @copy<B>(%y: mut tensor<n x f32>) {
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %0 = constant 0.0 : f32
+  %t = splat %0 : tile<B x f32>
+  store_masked %vy, %t
+}
+";
+    const PTX: &str = "\
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry shared_tiles(.param .u64 y, .param .u64 n)
+.reqntid 256, 1, 1
+.reqnctapercluster 4, 1, 1
+{ ret; }
+";
+    static CODE: [Embedded; 1] = [Embedded {
+        target: "sm_90a",
+        bindings: &[("B", Binding::Const(8))],
+        variant: Variant::General,
+        code: EmbeddedCode::Ptx { text: PTX, cubin: None },
+        symbol: "shared_tiles",
+        launch: launch(256, 0, 0, false, 4, 4),
+        tensor_maps: &[],
+    }];
+    static KERNEL: KernelDef = KernelDef::new("copy", COPY, &CODE);
+    fn note(grid: Blocks, words: &[u64]) {
+        // SAFETY: the tensor has elements.
+        unsafe { (words[0] as *mut f32).write(grid.blocks as f32) };
+    }
+    let hopper = StandIn::existing(1);
+    hopper.add_whole("shared_tiles", &[8, 8], 4, note);
+    let device = Device(Kind::Gpu(Arc::new(Context::new(hopper.driver()).unwrap())));
+    let mut y = Tensor::<f32>::zeros(&device, [37]).unwrap();
+    KernelLaunch::new(&KERNEL).constant("B", 8).tensor_mut("y", &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap()[0], 20.0);
 }
 
 /// Code whose parameters or clusters aren't those of the kernel is refused, and so is what isn't code.

@@ -32,7 +32,7 @@ const fn code(
     symbol: &'static str,
     shared: bool,
 ) -> Embedded {
-    let (bindings, launch) = (&[("B", Binding::Const(4))], launch(64, 0, 0, shared, 1));
+    let (bindings, launch) = (&[("B", Binding::Const(4))], launch(64, 0, 0, shared, 1, 1));
     Embedded { target, bindings, variant, code, symbol, launch, tensor_maps: &[] }
 }
 

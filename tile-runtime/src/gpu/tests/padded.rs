@@ -37,7 +37,7 @@ const fn code(target: &'static str, variant: Variant, code: EmbeddedCode, symbol
         variant,
         code,
         symbol,
-        launch: launch(64, 0, 0, false, 1),
+        launch: launch(64, 0, 0, false, 1, 1),
         tensor_maps: &[],
     }
 }

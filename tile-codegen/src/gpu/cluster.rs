@@ -1,0 +1,82 @@
+//! Blocks of a cluster: how they wait for each other, and how those that share a tile join what each has of it
+//! (`tile_ir::gpu::Threads::blocks`).
+//!
+//! A block writes its partial results to the shared memory of every block of its cluster (PTX ISA, "mapa"), and reads what
+//! all have written to its own once all have come to the cluster's barrier. None may write to another's memory before that
+//! one has begun: they meet once before the first does.
+
+use super::coordinates::i32_const;
+use super::dialect::Entry;
+use super::region::Emitter;
+use crate::emit::{Ir, Value};
+use inkwell::values::{IntValue, PointerValue};
+use tile_ir::gpu::{Scheduled, Threads};
+use tile_ir::{DType, Op, OpId};
+
+/// Comes to the barrier of the cluster, of which nobody but who waits there learns anything.
+pub(super) fn begin(ir: &Ir<'_>) {
+    ir.intrinsic("llvm.nvvm.barrier.cluster.arrive.relaxed", &[], &[]);
+}
+
+/// Waits until every thread of the cluster has come to its barrier.
+pub(super) fn wait(ir: &Ir<'_>) {
+    ir.intrinsic("llvm.nvvm.barrier.cluster.wait", &[], &[]);
+}
+
+/// Waits until every thread of the cluster is here, and what each did before is seen by all.
+pub(super) fn meet(ir: &Ir<'_>) {
+    ir.intrinsic("llvm.nvvm.barrier.cluster.arrive", &[], &[]);
+    wait(ir);
+}
+
+/// The running block's place in its cluster, an i32.
+pub(super) fn rank<'c>(ir: &Ir<'c>) -> IntValue<'c> {
+    register(ir, "cluster.ctarank")
+}
+
+/// The number of the running block's cluster, and how many there are, i64.
+pub(super) fn number<'c>(ir: &Ir<'c>) -> [IntValue<'c>; 2] {
+    ["clusterid.x", "nclusterid.x"].map(|name| ir.resize(register(ir, name), 64, false))
+}
+
+fn register<'c>(ir: &Ir<'c>, name: &str) -> IntValue<'c> {
+    let number = ir.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[], &[]);
+    number.expect("a register has a value").into_int_value()
+}
+
+/// What a kernel starts with where blocks share tiles: threads are numbered through those that hold a tile, and what counts
+/// blocks counts clusters.
+pub(super) fn entry<'c>(ir: &Ir<'c>, entry: Entry<'c>, threads: Threads) -> Entry<'c> {
+    if threads.blocks == 1 {
+        return entry;
+    }
+    let first = ir.shl(rank(ir), i32_const(ir, threads.of_block().ilog2().into()));
+    let [block, blocks] = number(ir);
+    Entry { thread: ir.or(first, entry.thread), block, blocks: Some(blocks), ..entry }
+}
+
+/// The op before which the blocks of a cluster must all have begun: the first of a kernel's body in which one writes to
+/// another's memory.
+pub(super) fn first_meeting(scheduled: &Scheduled) -> Option<OpId> {
+    let joins_blocks = |op: OpId| {
+        let data = scheduled.op(op);
+        matches!(data.op, Op::Reduce { .. }) && !scheduled.reduction(data).blocks.is_empty()
+    };
+    let within = |op: OpId| {
+        let regions = scheduled.op(op).regions.iter();
+        regions.flat_map(|&region| scheduled.walk_in(region)).any(joins_blocks)
+    };
+    scheduled.region(scheduled.body()).ops.iter().copied().find(|&op| joins_blocks(op) || within(op))
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// Writes a value to where a pointer leads in the shared memory of every block of the cluster.
+    pub(super) fn write_in_cluster(&self, place: PointerValue<'c>, value: Value<'c>, dtype: DType) {
+        let (ir, stored) = (self.ir, self.ir.value_to_storage(value, dtype));
+        for rank in 0..u64::from(self.scheduled.cluster()) {
+            let operands = [place.into(), self.i32(rank).into()];
+            let there = ir.intrinsic("llvm.nvvm.mapa.shared.cluster", &[], &operands);
+            ir.store(there.expect("a place in shared memory").into_pointer_value(), stored);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Blocks that share a tile: what is taken away from their barriers and addresses is objected to.
+
+use super::pairs::rename;
+use super::removed::calls;
+use crate::simt::*;
+use tile_ir::Instance;
+
+const NORMS: &str = "\
+file \"kernel.rs\"
+kernel @norms(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [65536] : partition<n x f32, [65536]>
+  %vy = partition %y [65536] : mut partition<n x f32, [65536]>
+  %i = block_index %vy : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %pad : tile<65536 x f32>
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  %result = for %p = %0 to %3 carry (%all = %t) : tile<65536 x f32> {
+    %most = reduce max %all axis 0 : tile<1 x f32> @9:9
+    %b = broadcast %most : tile<65536 x f32>
+    %next = sub %all, %b : tile<65536 x f32>
+    yield %next
+  }
+  store_masked %vy, %result
+}
+";
+
+/// The same without its loop.
+const NORM: &str = "\
+file \"kernel.rs\"
+kernel @norm(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [65536] : partition<n x f32, [65536]>
+  %vy = partition %y [65536] : mut partition<n x f32, [65536]>
+  %i = block_index %vy : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %pad : tile<65536 x f32>
+  %most = reduce max %t axis 0 : tile<1 x f32> @9:9
+  %b = broadcast %most : tile<65536 x f32>
+  %result = sub %t, %b : tile<65536 x f32>
+  store_masked %vy, %result
+}
+";
+
+/// What the executor says of a kernel after a change.
+fn run(source: &str, change: &mut dyn FnMut(&Ir<'_>)) -> Result<(), String> {
+    let instance = Instance::parse(source, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let target = TargetDesc::named("sm_90a").expect("a target");
+    let kernel = compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"));
+    let mut tensors = [vec![1.0f32; 65536], vec![0.0; 65536]];
+    let bound = KernelAbi::of(&instance).bind(&[&[65536], &[65536]]).expect("shapes that fit");
+    let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
+    slots.extend(&bound.sizes);
+    // SAFETY: the slots are as the ABI says, and the tensors as large as their shapes.
+    let result = unsafe { kernel.run(&slots, bound.blocks() as u64) };
+    result.map(|_| ()).map_err(|error| match error {
+        RunError::Fault(fault) => fault.to_string(),
+        other => panic!("{other}"),
+    })
+}
+
+/// Without its cluster's barrier of this number.
+fn without_meeting(source: &str, number: usize) -> String {
+    let said = run(source, &mut |ir| {
+        for part in ["barrier.cluster.arrive", "barrier.cluster.wait"] {
+            calls(ir, part)[number].erase_from_basic_block();
+        }
+    });
+    said.expect_err("a barrier of the cluster is missed")
+}
+
+#[test]
+fn they_are_right_as_they_are() {
+    for (source, barriers) in [(NORM, [2, 1]), (NORMS, [3, 1])] {
+        let mut found = [0; 2];
+        let parts = ["barrier.cluster.arrive", "barrier.cta"];
+        assert_eq!(run(source, &mut |ir| found = parts.map(|part| calls(ir, part).len())), Ok(()));
+        assert_eq!(found, barriers);
+    }
+}
+
+#[test]
+fn that_within_a_block_is_missed() {
+    for source in [NORM, NORMS] {
+        let said = run(source, &mut |ir| calls(ir, "barrier.cta")[0].erase_from_basic_block());
+        let said = said.expect_err("a barrier is missed");
+        assert!(said.contains(" at 9:9: "), "{said}");
+    }
+}
+
+/// That before blocks reach each other, that by which a reduction joins blocks, and that before the next turn's.
+#[test]
+fn those_of_the_cluster_are_missed() {
+    for (source, number, expected) in [
+        (NORM, 0, "which may not have begun"),
+        (NORM, 1, "which nobody wrote"),
+        (NORMS, 1, "no order between them"),
+        (NORMS, 2, "which nobody wrote"),
+    ] {
+        let said = without_meeting(source, number);
+        assert!(said.contains(expected) && said.contains(" at 9:9: "), "{number} of {source}: {said}");
+    }
+}
+
+/// A barrier that nobody hands anything on at orders nothing.
+#[test]
+fn arrivals_behind_writes_release() {
+    let said = run(NORM, &mut |ir| {
+        let arrival = calls(ir, "barrier.cluster.arrive")[1];
+        rename(ir, arrival, "arrive", "arrive.relaxed");
+    });
+    let said = said.expect_err("what is written isn't seen");
+    assert!(said.contains("no order between them"), "{said}");
+}
+
+/// Each block has a place of its own for every block.
+#[test]
+fn blocks_write_to_all_and_not_twice_to_one() {
+    let said = run(NORM, &mut |ir| {
+        let first = calls(ir, "mapa")[0].get_operand(1).expect("a rank").value().expect("a number");
+        assert!(calls(ir, "mapa")[3].set_operand(1, first));
+    });
+    let said = said.expect_err("a block lacks what others have");
+    assert!(said.contains("nobody wrote"), "{said}");
+}
