@@ -209,7 +209,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let bytes = count * window.dtype().bytes() as i64 * own / all;
             for line in (0..bytes.max(1)).step_by(LINE_BYTES as usize) {
                 let at = ir.bytes_further(start, ir.i64(beyond + line));
-                if is_near { ir.prefetch(at) } else { ir.prefetch_for_later(at) }
+                (0..self.processor.prefetching.times)
+                    .for_each(|_| if is_near { ir.prefetch(at) } else { ir.prefetch_for_later(at) });
             }
         }
     }
@@ -277,9 +278,9 @@ mod tests {
 ",
         );
         let cheap = format!("{largest}{difference}  %result = mul %d, %w1 : tile<4 x 256 x f32>\n");
-        assert_eq!(prefetches(&cheap), 2, "both loops ask");
+        assert_eq!(prefetches(&cheap), 2 * 4, "both loops ask, four times for each line");
         let exponentials = format!("{largest}{difference}  %result = exp %d : tile<4 x 256 x f32>\n");
-        assert_eq!(prefetches(&exponentials), 1, "the loop that computes functions asks");
+        assert_eq!(prefetches(&exponentials), 4, "the loop that computes functions asks");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
 pub(super) struct Prefetching {
     /// Which loops over a row ask for a later block's row.
     pub(super) rows: RowsAhead,
+    /// How often they ask for each line: a processor that has much on the way may drop what it is asked for.
+    pub(super) times: u32,
     /// What a loop does that reads from memory while it stores the row of another block; `None` where no loop does both.
     pub(super) beside_store: Option<BesideStore>,
     /// How many bytes ahead of itself a loop asks that reads what is read once and stores past the caches, if it does.
@@ -68,10 +70,14 @@ impl Prefetching {
     /// What pays where nothing else is known.
     const GENERAL: Prefetching = Prefetching {
         rows: RowsAhead::SharesOfFunctions { of_stores: 1 },
+        times: 1,
         beside_store: None,
         once: None,
         turned: Turned::InPieces(1 << 10),
     };
+
+    /// Where what is asked for is dropped if much is on the way already (Zen 3 and 4).
+    const AGAIN: Prefetching = Prefetching { times: 4, ..Prefetching::GENERAL };
 
     /// Where first caches have room for rows to come.
     const NEAR: Prefetching = Prefetching {
@@ -92,6 +98,7 @@ impl Prefetching {
     /// next and with weights, are left to the next block.
     const FOR_ALL: Prefetching = Prefetching {
         rows: RowsAhead::Shares { of_stores: 7 },
+        times: 1,
         beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2, bytes: 16 << 10 }),
         once: Some(5 << 9),
         turned: Turned::AlongRows,
@@ -155,7 +162,7 @@ fn x86_64(machine: &Machine) -> Processor {
             () if machine.has(ASKS_FOR_ALL) => Prefetching::FOR_ALL,
             () if machine.has(BRINGS_NEAR) && machine.has("avx512f") => Prefetching::NEAR,
             () if machine.has("avx512f") && !machine.has(READS_AHEAD) => Prefetching::BESIDE_STORES,
-            () => Prefetching::GENERAL,
+            () => Prefetching::AGAIN,
         },
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }
