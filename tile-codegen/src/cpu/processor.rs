@@ -76,7 +76,7 @@ impl Prefetching {
         turned: Turned::InPieces(1 << 10),
     };
 
-    /// Where what is asked for is dropped if much is on the way already (Zen 3 and 4).
+    /// Where what is asked for is dropped if much is on the way already (Zen 4).
     const AGAIN: Prefetching = Prefetching { times: 4, ..Prefetching::GENERAL };
 
     /// Where first caches have room for rows to come.
