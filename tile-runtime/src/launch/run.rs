@@ -32,9 +32,9 @@ impl<'a> Launch<'a> {
     /// that prints or asserts is waited for.
     ///
     /// # Errors
-    /// [`Error`](crate::Error): shapes that don't fit, tensors on different devices, no code for the device, and what the
+    /// [`Error`]: shapes that don't fit, tensors on different devices, no code for the device, and what the
     /// device reports. Nothing has run in the first three cases.
-    /// [`Error::AssertionFailed`](crate::Error::AssertionFailed) where a `tile_assert!` doesn't hold: what the kernel
+    /// [`Error::AssertionFailed`] where a `tile_assert!` doesn't hold: what the kernel
     /// wrote is then unspecified.
     pub fn launch(self) -> Result<()> {
         self.launch_by(false).map(drop)
@@ -60,7 +60,7 @@ impl<'a> Launch<'a> {
     /// also those that use slices of the host or memory without an owner, which nobody else would keep.
     ///
     /// # Errors
-    /// As [`Launch::launch`]; [`Error::Refused`](crate::Error::Refused) where the stream is another device's.
+    /// As [`Launch::launch`]; [`Error::Refused`] where the stream is another device's.
     pub fn on(self, stream: &Stream) -> Result<Pending<'a>> {
         let site = self.site();
         site.locate(self.enqueue(stream))
