@@ -7,7 +7,7 @@
 //! that `k` may occur as the number of such tiles alone. Indices of tiles don't matter: those behind the last one have zeros
 //! before and after.
 //!
-//! It pays where tensors are read again and again, as the factors of large products are: a [`Variant`](crate::Variant) for
+//! It pays where tensors are read again and again, as the factors of large products are: a [`Variant`] for
 //! aligned rows then reads them by tensor maps and in wide pieces, instead of element by element.
 
 use crate::abi::{Argument, Bound, Check, KernelAbi};
