@@ -39,6 +39,12 @@ pub(super) fn number<'c>(ir: &Ir<'c>) -> [IntValue<'c>; 2] {
     ["clusterid.x", "nclusterid.x"].map(|name| ir.resize(register(ir, name), 64, false))
 }
 
+/// The place in the shared memory of the block of a rank that a pointer leads to in the running one's.
+pub(super) fn counterpart<'c>(ir: &Ir<'c>, place: PointerValue<'c>, rank: IntValue<'c>) -> PointerValue<'c> {
+    let there = ir.intrinsic("llvm.nvvm.mapa.shared.cluster", &[], &[place.into(), rank.into()]);
+    there.expect("a place in shared memory").into_pointer_value()
+}
+
 fn register<'c>(ir: &Ir<'c>, name: &str) -> IntValue<'c> {
     let number = ir.intrinsic(&format!("llvm.nvvm.read.ptx.sreg.{name}"), &[], &[]);
     number.expect("a register has a value").into_int_value()
@@ -74,9 +80,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn write_in_cluster(&self, place: PointerValue<'c>, value: Value<'c>, dtype: DType) {
         let (ir, stored) = (self.ir, self.ir.value_to_storage(value, dtype));
         for rank in 0..u64::from(self.scheduled.cluster()) {
-            let operands = [place.into(), self.i32(rank).into()];
-            let there = ir.intrinsic("llvm.nvvm.mapa.shared.cluster", &[], &operands);
-            ir.store(there.expect("a place in shared memory").into_pointer_value(), stored);
+            ir.store(counterpart(ir, place, self.i32(rank)), stored);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Barriers in shared memory at which threads arrive and others wait, and which also count the bytes that
 //! asynchronous copies bring (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier").
 
+use super::cluster;
 use crate::emit::Ir;
 use inkwell::values::{IntValue, PointerValue};
 
@@ -25,10 +26,9 @@ pub(super) fn arrive<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>) {
 /// have read what they read, which they have once they were waited for; no other memory is ordered across blocks, for
 /// which a thread would wait for all its stores to global memory, too.
 pub(super) fn arrive_in<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, rank: IntValue<'c>) {
-    let there = ir.intrinsic("llvm.nvvm.mapa.shared.cluster", &[], &[barrier.into(), rank.into()]);
-    let there = there.expect("an address is mapped to one");
+    let there = cluster::counterpart(ir, barrier, rank);
     let one = ir.context.i32_type().const_int(1, false);
-    ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster", &[], &[there, one.into()]);
+    ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster", &[], &[there.into(), one.into()]);
 }
 
 /// Arrives once, and says that so many bytes will come.
