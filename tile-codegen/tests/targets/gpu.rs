@@ -257,6 +257,12 @@ fn tiles_that_do_not_fit_are_refused_with_numbers() {
         "kernel `softmax`: tile<64 x 4096 x f32> takes 1024 registers per thread on sm_80, more than the 256 that \
          this compiler spends on one tile; use a smaller tile"
     );
+    // The blocks of a cluster share a tile of 64×4096, but none of so many rows.
+    assert_eq!(
+        message(&instance(SOFTMAX, &[("B", 1024), ("W", 4096)]), "sm_90a"),
+        "kernel `softmax`: tile<1024 x 4096 x f32> takes 512 registers per thread on sm_90a, more than the 256 that \
+         this compiler spends on one tile; use a smaller tile"
+    );
 }
 
 /// The first number before these words.
