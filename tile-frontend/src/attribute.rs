@@ -1,5 +1,6 @@
 //! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64 | 128; BM = 64, BN = 64)`,
-//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `allow(slow_product)`.
+//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `fast_accumulation`,
+//! `allow(slow_product)`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
@@ -18,6 +19,8 @@ pub(crate) struct Attribute {
     instances: Vec<Instances>,
     /// What it says of the grid.
     pub(crate) grid: Option<GridOption>,
+    /// Whether it says that products of 8-bit floats may be added up in fewer bits.
+    pub(crate) fast_accumulation: bool,
     /// Whether it says that products are slower than they might be, and meant so.
     pub(crate) allows_slow_products: bool,
 }
@@ -50,8 +53,8 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 }
 
 /// What an error about the options says.
-const OPTIONS: &str = "write `instances(NAME = value | value, …)`, `where(condition, …)`, `grid = [blocks, …]`, `grid = tiles` \
-                       or `allow(slow_product)`";
+const OPTIONS: &str = "write `instances(NAME = value | value, …)`, `where(condition, …)`, `grid = [blocks, …]`, `grid = tiles`, \
+                       `fast_accumulation` or `allow(slow_product)`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
@@ -59,6 +62,7 @@ impl Parse for Attribute {
             conditions: Vec::new(),
             instances: Vec::new(),
             grid: None,
+            fast_accumulation: false,
             allows_slow_products: false,
         };
         while !input.is_empty() {
@@ -70,6 +74,7 @@ impl Parse for Attribute {
                     parenthesized!(list in input);
                     attribute.conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
                 }
+                "fast_accumulation" => attribute.fast_accumulation = true,
                 "instances" => attribute.instances.extend(instances(input)?),
                 "allow" => {
                     allowed(input)?;

@@ -158,6 +158,9 @@ pub struct Kernel {
     /// The axis of the grid along which neighbours are pairs, whose blocks run together: a launch has an even number of
     /// places along it. It changes nothing of what is computed ([`crate::Variant::Paired`]).
     pub pairs: Option<usize>,
+    /// Whether products of 8-bit floats may be added up in the bits that tensor cores keep of them, where these are fewer
+    /// than the format of the sums has.
+    pub fast_accumulation: bool,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -176,6 +179,7 @@ impl Kernel {
             conditions: Vec::new(),
             grid: None,
             pairs: None,
+            fast_accumulation: false,
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

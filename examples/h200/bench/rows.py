@@ -41,20 +41,22 @@ def attention(name, number, batch, heads, shared, length, width, causal):
     return Row(name, number, "attention", tensors, None, {"batch": batch, "causal": causal})
 
 
-def decode():
-    batch, heads, shared, length, width = 32, 32, 8, 8192, 128
-    group, parts = heads // shared, length // 4096
+def gemm_f8(name, fast):
+    size = (8192, 8192)
+    tensors = {"a": ("f8e4m3fn", size), "b": ("f8e4m3fn", size), "c": ("bf16", size)}
+    return Row(name, 6, "gemm_f8", tensors, None, {"scale": 1 / 64, "bits": 8, "fast": fast})
+
+
+def decode(name, batch, length, parts):
+    """`parts`: in how many the keys are dealt out, if they are."""
+    heads, shared, width = 32, 8, 128
+    group = heads // shared
     q, kv = (batch * shared, group, width), (batch * shared, length, width)
-    tensors = {
-        "q": ("bf16", q),
-        "k": ("bf16", kv),
-        "v": ("bf16", kv),
-        "weighted": ("f32", (batch * shared, parts, group, width)),
-        "sums": ("f32", (batch * shared, parts, group, 1)),
-        "largest": ("f32", (batch * shared, parts, group, 1)),
-        "o": ("bf16", q),
-    }
-    return Row("decode", 11, "decode", tensors, "read", {"batch": batch})
+    tensors = {"q": ("bf16", q), "k": ("bf16", kv), "v": ("bf16", kv)}
+    if parts:
+        of_parts = (batch * shared, parts, group)
+        tensors |= {scratch: ("f32", (*of_parts, n)) for scratch, n in (("weighted", width), ("sums", 1), ("largest", 1))}
+    return Row(name, 11, "decode", tensors | {"o": ("bf16", q)}, "read", {"batch": batch})
 
 
 def softmax(name, rows, width, scratch=()):
@@ -86,14 +88,8 @@ ROWS = [
             "c": ("bf16", (8192, 8192)),
         },
     ),
-    Row(
-        "gemm-f8-8192",
-        6,
-        "gemm_f8",
-        {"a": ("f8e4m3fn", (8192, 8192)), "b": ("f8e4m3fn", (8192, 8192)), "c": ("bf16", (8192, 8192))},
-        None,
-        {"scale": 1 / 64, "bits": 8},
-    ),
+    gemm_f8("gemm-f8-8192", False),
+    gemm_f8("gemm-f8-8192-fast", True),
     gemv("gemv-57344", 57344, 7168),
     gemv("gemv-8192", 8192, 8192),
     skinny("skinny-57344", 57344, 7168),
@@ -102,7 +98,8 @@ ROWS = [
     attention("attention-128-causal", 9, 1, 16, 16, 16384, 128, True),
     attention("attention-128-causal-gqa", 9, 1, 32, 8, 4096, 128, True),
     attention("attention-64-causal", 10, 2, 32, 32, 8192, 64, True),
-    decode(),
+    decode("decode", 32, 8192, None),
+    decode("decode-long", 4, 65536, 16),
     softmax("softmax-8192", 16384, 8192),
     Row(
         "rmsnorm-8192",

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use crate::problems::{
-    Attention, Decode, GeluFused, Gemm, Gemv, Kind, Linear, RmsNorm, Skinny, Softmax, SoftmaxInPieces, Sum,
+    Attention, Decode, DecodeInParts, GeluFused, Gemm, Gemv, Kind, Linear, RmsNorm, Skinny, Softmax, SoftmaxInPieces, Sum,
     Transpose,
 };
 use serde_json::{Value, json};
@@ -77,6 +77,12 @@ pub const ROWS: &[Row] = &[
         small: &[&gemm(Kind::NtF8, 130, 272, 272), &gemm(Kind::NtF8, 70, 261, 70)],
     },
     Row {
+        name: "gemm-f8-8192-fast",
+        number: 6,
+        problem: &gemm(Kind::NtF8Fast, 8192, 8192, 8192),
+        small: &[&gemm(Kind::NtF8Fast, 130, 272, 272), &gemm(Kind::NtF8Fast, 70, 261, 70)],
+    },
+    Row {
         name: "gemv-57344",
         number: 7,
         problem: &Gemv { n: 57344, k: 7168 },
@@ -132,6 +138,15 @@ pub const ROWS: &[Row] = &[
         number: 11,
         problem: &Decode { heads: 256, group: 4, keys: 8192 },
         small: &[&Decode { heads: 2, group: 4, keys: 1100 }, &Decode { heads: 1, group: 3, keys: 64 }],
+    },
+    Row {
+        name: "decode-long",
+        number: 11,
+        problem: &DecodeInParts(Decode { heads: 32, group: 4, keys: 65536 }),
+        small: &[
+            &DecodeInParts(Decode { heads: 2, group: 4, keys: 4500 }),
+            &DecodeInParts(Decode { heads: 1, group: 3, keys: 64 }),
+        ],
     },
     Row {
         name: "softmax-8192",

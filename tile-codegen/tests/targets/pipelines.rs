@@ -211,6 +211,23 @@ fn floats_of_8_bits_by_their_rows() {
     product([DType::F8E5M2, DType::F32], "mk", "nk", [128, 64, 128], [144, 64, 400], 384);
 }
 
+/// Sums go on from turn to turn, and tiles need no second set of them.
+#[test]
+fn floats_of_8_bits_with_fast_accumulation() {
+    for (tile, [m, n, k], threads) in
+        [([64, 32, 64], [80, 48, 144], 256), ([128, 256, 64], [144, 272, 208], 384)]
+    {
+        let source = matmul([DType::F8E4M3FN, DType::F32], "mk", "nk", tile);
+        let source = source.replacen(" {\n", " fast_accumulation {\n", 1);
+        let arguments = [
+            sample(DType::F8E4M3FN, &[m, k], 1),
+            sample(DType::F8E4M3FN, &[n, k], 2),
+            sample(DType::F32, &[m, n], 3),
+        ];
+        check(&source, &[], &arguments, threads, 0.0);
+    }
+}
+
 #[test]
 fn no_turns_at_all() {
     product(HALF, "mk", "kn", [64, 64, 64], [64, 64, 0], 256);

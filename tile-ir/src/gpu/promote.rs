@@ -2,8 +2,9 @@
 //!
 //! Hopper's tensor cores align what they add of such products to the largest of it and keep about 14 bits (DeepSeek-V3
 //! Technical Report, section 3.3.2), whatever the format of the sums. Over a long depth that is too few for sums of f32:
-//! so a turn's depth is all that is added up in this way, as libraries do without "fast accumulation". Additions of f32
-//! do the rest, at the price of registers for both sums.
+//! so a turn's depth is all that is added up in this way, and additions of f32 do the rest, at the price of registers for
+//! both sums. That is what libraries do without "fast accumulation", which a kernel can ask for
+//! ([`Kernel::fast_accumulation`]).
 
 use super::Pipelines;
 use crate::insert::Inserter;
@@ -11,10 +12,12 @@ use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op};
 use crate::types::Type;
 
-/// Whether a product of a pipeline is of 8-bit floats, and adds to something.
+/// Whether a product of a pipeline is of 8-bit floats, and adds to something, in a kernel that doesn't say that fewer bits will
+/// do ([`Kernel::fast_accumulation`]).
 pub(super) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> bool {
     let data = kernel.op(op);
-    data.op == Op::Mma
+    !kernel.fast_accumulation
+        && data.op == Op::Mma
         && pipelines.factors(op).is_some()
         && super::dtype_of(kernel, data.operands[0]).is_float()
         && super::dtype_of(kernel, data.operands[0]).bits() == 8

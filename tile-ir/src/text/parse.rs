@@ -191,6 +191,7 @@ impl Parser {
         if self.accept_word("pairs") {
             self.kernel.pairs = Some(self.unsigned("an axis")? as usize);
         }
+        self.kernel.fast_accumulation = self.accept_word("fast_accumulation");
         let body = self.kernel.body();
         self.region_ops(body)?;
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }

@@ -89,7 +89,8 @@ impl<'k> Printer<'k> {
         self.conditions();
         let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
         let pairs = self.kernel.pairs.map_or(String::new(), |axis| format!(" pairs {axis}"));
-        let _ = writeln!(self.out, "{grid}{pairs} {{");
+        let fast = if self.kernel.fast_accumulation { " fast_accumulation" } else { "" };
+        let _ = writeln!(self.out, "{grid}{pairs}{fast} {{");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out

@@ -80,6 +80,25 @@ pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize>(
     c.store_masked((acc * scale).cast::<bf16>());
 }
 
+/// [`gemm_f8`], summed in the bits that tensor cores keep.
+#[tile_kernel(instances(BM = 128, BN = 256, BK = 128), fast_accumulation)]
+pub(crate) fn gemm_f8_fast<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, m, k>,
+    b: &Tensor<f8e4m3fn, n, k>,
+    c: &mut Tensor<bf16, m, n>,
+    scale: f32,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BN, BK]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::<f32, 2>::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([j, p]).t(), acc);
+    }
+    c.store_masked((acc * scale).cast::<bf16>());
+}
+
 /// y = W·x: each block has `BN` rows of W. Tensor cores take eight columns, of which seven are zero here: that costs nothing
 /// where reading W takes all the time, and tiles of W are brought ahead as those of any product are.
 #[tile_kernel(instances(BN = 64, BK = 256))]

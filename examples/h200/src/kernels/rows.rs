@@ -8,8 +8,10 @@ pub(crate) fn softmax<const W: usize>(x: &Tensor<bf16, m, W>, y: &mut Tensor<bf1
     let x = x.partition_view([1, W]);
     let mut y = y.partition_view_mut([1, W]);
     let row = x.load_masked(y.index()).cast::<f32>();
-    let scaled = exp(row - row.max(1));
-    // A division for each element takes the arithmetic longer than reading and writing it takes memory.
+    // Arithmetic may take no longer than reading and writing an element takes memory: a power of two is one instruction
+    // where one of e is seven, and a product less than a division.
+    let log2_e = std::f32::consts::LOG2_E;
+    let scaled = exp2(row.mul_add(log2_e, row.max(1) * -log2_e));
     y.store_masked((scaled * (1.0 / scaled.sum(1))).cast::<bf16>());
 }
 

@@ -1,6 +1,6 @@
 //! Attention.
 
-use crate::kernels::attention::{attention, causal, decode_join, decode_part};
+use crate::kernels::attention::{attention, causal, decode, decode_join, decode_part};
 use crate::problem::{Problem, Result, launch_on, misfit};
 use crate::tensors::{AnyTensor, Spec};
 use tile::Stream;
@@ -92,38 +92,20 @@ pub(crate) struct Decode {
     /// Heads of keys and values, of all sequences together.
     pub(crate) heads: usize,
     pub(crate) group: usize,
-    /// At most 8192.
     pub(crate) keys: usize,
 }
 
 const WIDTH: usize = 128;
-/// Keys of a part.
-const SPAN: usize = 4096;
 
 impl Problem for Decode {
     fn tensors(&self) -> Vec<Spec> {
-        let &Decode { heads, group, keys } = self;
-        let parts = keys.div_ceil(SPAN);
-        vec![
-            Spec::input("q", DType::BF16, &[heads, group, WIDTH]),
-            Spec::input("k", DType::BF16, &[heads, keys, WIDTH]),
-            Spec::input("v", DType::BF16, &[heads, keys, WIDTH]),
-            Spec::scratch("weighted", &[heads, parts, group, WIDTH]),
-            Spec::scratch("sums", &[heads, parts, group, 1]),
-            Spec::scratch("largest", &[heads, parts, group, 1]),
-            Spec::output("o", DType::BF16, &[heads, group, WIDTH]),
-        ]
+        decoding(self, Vec::new())
     }
 
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
-        let [q, k, v, weighted, sums, largest, o] = tensors else { return Err(misfit()) };
-        let scale = scale(WIDTH);
-        let (q, k, v) = (q.get()?, k.get()?, v.get()?);
-        let written = (weighted.get_mut()?, sums.get_mut()?, largest.get_mut()?);
-        let parts = decode_part::<128, 64, 128, SPAN>(q, k, v, written.0, written.1, written.2, scale);
-        launch_on(stream, parts)?;
-        let (weighted, sums, largest) = (weighted.get()?, sums.get()?, largest.get()?);
-        launch_on(stream, decode_join::<128, 2>(weighted, sums, largest, o.get_mut()?, scale))
+        let [q, k, v, o] = tensors else { return Err(misfit()) };
+        let (q, k, v, o) = (q.get()?, k.get()?, v.get()?, o.get_mut()?);
+        launch_on(stream, decode::<WIDTH, 64, 128>(q, k, v, o, scale(WIDTH)))
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
@@ -133,5 +115,47 @@ impl Problem for Decode {
             attend(query, &inputs[1][own.clone()], &inputs[2][own])
         };
         inputs[0].chunks(WIDTH).enumerate().flat_map(query).collect()
+    }
+}
+
+/// The tensors of [`Decode`], with others before the output.
+fn decoding(&Decode { heads, group, keys }: &Decode, others: Vec<Spec>) -> Vec<Spec> {
+    let input = |name, shape: [usize; 3]| Spec::input(name, DType::BF16, &shape);
+    let inputs =
+        [input("q", [heads, group, WIDTH]), input("k", [heads, keys, WIDTH]), input("v", [heads, keys, WIDTH])];
+    let output = Spec::output("o", DType::BF16, &[heads, group, WIDTH]);
+    inputs.into_iter().chain(others).chain([output]).collect()
+}
+
+/// [`Decode`] of few and long sequences, whose keys and values are dealt out in parts of [`SPAN`].
+pub(crate) struct DecodeInParts(pub(crate) Decode);
+
+/// Keys of a part.
+const SPAN: usize = 4096;
+/// The most parts.
+const PARTS: usize = 16;
+
+impl Problem for DecodeInParts {
+    fn tensors(&self) -> Vec<Spec> {
+        let &Decode { heads, group, keys } = &self.0;
+        let parts = keys.div_ceil(SPAN);
+        let scratch = [("weighted", WIDTH), ("sums", 1), ("largest", 1)];
+        let scratch = scratch.map(|(name, width)| Spec::scratch(name, &[heads, parts, group, width]));
+        decoding(&self.0, scratch.to_vec())
+    }
+
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
+        let [q, k, v, weighted, sums, largest, o] = tensors else { return Err(misfit()) };
+        let scale = scale(WIDTH);
+        let (q, k, v) = (q.get()?, k.get()?, v.get()?);
+        let written = (weighted.get_mut()?, sums.get_mut()?, largest.get_mut()?);
+        let parts = decode_part::<WIDTH, 64, 128, SPAN>(q, k, v, written.0, written.1, written.2, scale);
+        launch_on(stream, parts)?;
+        let (weighted, sums, largest) = (weighted.get()?, sums.get()?, largest.get()?);
+        launch_on(stream, decode_join::<WIDTH, PARTS>(weighted, sums, largest, o.get_mut()?, scale))
+    }
+
+    fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
+        self.0.expected(inputs)
     }
 }

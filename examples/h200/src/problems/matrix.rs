@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use crate::kernels::matrix::{gemm, gemm_f8, gemm_nt, gemv, linear, skinny};
+use crate::kernels::matrix::{gemm, gemm_f8, gemm_f8_fast, gemm_nt, gemv, linear, skinny};
 use crate::problem::{Problem, Result, launch_on, misfit};
 use crate::tensors::{AnyTensor, Spec};
 use tile::Stream;
@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Nt,
     /// `scale·A·Bᵀ` of f8, in tiles of 128×256.
     NtF8,
+    /// The same with fast accumulation.
+    NtF8Fast,
 }
 
 /// What products of f8 are multiplied with.
@@ -36,7 +38,7 @@ impl Problem for Gemm {
         let (dtype, b) = match kind {
             Kind::Nn | Kind::NnSmall => (DType::BF16, [k, n]),
             Kind::Nt => (DType::BF16, [n, k]),
-            Kind::NtF8 => (DType::F8E4M3FN, [n, k]),
+            Kind::NtF8 | Kind::NtF8Fast => (DType::F8E4M3FN, [n, k]),
         };
         vec![
             Spec::input("a", dtype, &[m, k]),
@@ -52,6 +54,7 @@ impl Problem for Gemm {
             Kind::NnSmall => gemm::<64, 128, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::Nt => gemm_nt::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::NtF8 => gemm_f8::<128, 256, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
+            Kind::NtF8Fast => gemm_f8_fast::<128, 256, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
         };
         launch_on(stream, launch)
     }
@@ -63,7 +66,7 @@ impl Problem for Gemm {
         match kind {
             Kind::Nn | Kind::NnSmall => product([m, n, k], row_of_a, |p, j| b[p * n + j]),
             Kind::Nt => product([m, n, k], row_of_a, |p, j| b[j * k + p]),
-            Kind::NtF8 => {
+            Kind::NtF8 | Kind::NtF8Fast => {
                 let sums = product([m, n, k], row_of_a, |p, j| b[j * k + p]);
                 sums.into_iter().map(|sum| sum * f64::from(F8_SCALE)).collect()
             }

@@ -5,7 +5,7 @@ mod elements;
 mod matrix;
 mod rows;
 
-pub(crate) use attention::{Attention, Decode};
+pub(crate) use attention::{Attention, Decode, DecodeInParts};
 pub(crate) use elements::{GeluFused, Transpose};
 pub(crate) use matrix::{Gemm, Gemv, Kind, Linear, Skinny};
 pub(crate) use rows::{RmsNorm, Softmax, SoftmaxInPieces, Sum};

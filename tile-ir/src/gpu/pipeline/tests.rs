@@ -39,9 +39,19 @@ fn tiles_of_a_product_are_copied_ahead() {
 
 /// The product of a and of what `factor` makes b, summed in `sum`.
 fn matmul_of(dtype: &str, sum: &str, b: [&str; 3]) -> super::super::Scheduled {
+    scheduled_matmul(&matmul_source(dtype, sum, b))
+}
+
+fn scheduled_matmul(source: &str) -> super::super::Scheduled {
+    let numbers = ["M", "N", "K"].map(|name| (name, 64));
+    let instance = crate::passes::optimize(Instance::parse(source, &numbers).unwrap());
+    schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
+}
+
+fn matmul_source(dtype: &str, sum: &str, b: [&str; 3]) -> String {
     let [ty, loaded, index] = b;
     let turned = if ty == "n x k" { "    %tt = permute %tb [1, 0] : tile<K x N x bf16>\n" } else { "" };
-    let source = MATMUL
+    MATMUL
         .replace("k x n x bf16", &format!("{ty} x bf16"))
         .replace("[K, N] : partition", &format!("[{loaded}] : partition"))
         .replace("bf16, [K, N]>", &format!("bf16, [{loaded}]>"))
@@ -54,10 +64,7 @@ fn matmul_of(dtype: &str, sum: &str, b: [&str; 3]) -> super::super::Scheduled {
         .replace("0.0 : f32", &format!("{} : {sum}", if sum == "i32" { "0" } else { "0.0" }))
         .replace("0.0 : bf16", &format!("{} : bf16", if sum == "i32" { "0" } else { "0.0" }))
         .replace("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
-        .replace("bf16", dtype);
-    let numbers = ["M", "N", "K"].map(|name| (name, 64));
-    let instance = crate::passes::optimize(Instance::parse(&source, &numbers).unwrap());
-    schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
+        .replace("bf16", dtype)
 }
 
 const ACROSS: [&str; 3] = ["k x n", "K, N", "%p, %j"];
@@ -82,6 +89,19 @@ fn factors_of_8_bits_that_lie_across_are_remarked_upon() {
 #[test]
 fn sums_of_a_turn_of_8_bit_floats_begin_at_zero() {
     insta::assert_snapshot!(print(&matmul_of("f8e4m3fn", "f32", ALONG)));
+}
+
+/// Where a kernel says that fewer bits will do, they go on from turn to turn as those of other formats do.
+#[test]
+fn sums_of_8_bit_floats_go_on_with_fast_accumulation() {
+    let text = |source: &str| print(&scheduled_matmul(source));
+    let plain = matmul_source("f8e4m3fn", "f32", ALONG);
+    let fast = plain.replacen(" {\n", " fast_accumulation {\n", 1);
+    assert!(text(&plain).contains(" = add %"));
+    assert!(!text(&fast).contains(" = add %") && text(&fast).contains("fast_accumulation {"));
+    let of_bytes = matmul_source("i8", "i32", ALONG);
+    let said_of_bytes = text(&of_bytes.replacen(" {\n", " fast_accumulation {\n", 1));
+    assert_eq!(said_of_bytes.replace(" fast_accumulation", ""), text(&of_bytes));
 }
 
 #[test]
