@@ -1,16 +1,20 @@
 //! Blocks of a cluster: how they wait for each other, and how those that share a tile join what each has of it
 //! (`tile_ir::gpu::Threads::blocks`).
 //!
-//! A block writes its partial results to the shared memory of every block of its cluster (PTX ISA, "mapa"), and reads what
-//! all have written to its own once all have come to the cluster's barrier. None may write to another's memory before that
-//! one has begun: they meet once before the first does.
+//! A block writes its partial results to the shared memory of every block of its cluster (PTX ISA, "mapa"). Where these are
+//! sent (`tile_ir::gpu::Scheduled::arrival`; PTX ISA, "st.async"), a block waits until an mbarrier of its own has counted the
+//! bytes of all; elsewhere until all have come to the cluster's barrier. None may write to another's memory before that one
+//! has begun and its mbarriers are made: they meet once before the first does.
 
 use super::coordinates::i32_const;
+use super::declared;
 use super::dialect::Entry;
+use super::mbarrier;
 use super::region::Emitter;
 use crate::emit::{Ir, Value};
+use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::{Scheduled, Threads};
+use tile_ir::gpu::{Buffer, Scheduled, Threads};
 use tile_ir::{DType, Op, OpId};
 
 /// Comes to the barrier of the cluster, of which nobody but who waits there learns anything.
@@ -75,12 +79,63 @@ pub(super) fn first_meeting(scheduled: &Scheduled) -> Option<OpId> {
     scheduled.region(scheduled.body()).ops.iter().copied().find(|&op| joins_blocks(op) || within(op))
 }
 
+/// The declaration that sends a word of so many bits (PTX ISA, "st.async").
+pub(super) fn send_name(bits: usize) -> String {
+    format!("{SEND}{bits}")
+}
+
+/// What the names of these declarations begin with.
+pub(super) const SEND: &str = "tile.send.b";
+
 impl<'c> Emitter<'_, 'c> {
-    /// Writes a value to where a pointer leads in the shared memory of every block of the cluster.
-    pub(super) fn write_in_cluster(&self, place: PointerValue<'c>, value: Value<'c>, dtype: DType) {
-        let (ir, stored) = (self.ir, self.ir.value_to_storage(value, dtype));
-        for rank in 0..u64::from(self.scheduled.cluster()) {
-            ir.store(counterpart(ir, place, self.i32(rank)), stored);
+    /// Comes to the cluster's barrier, at which all learn that it has begun, with the mbarriers ready that count what the block
+    /// is sent: of each one phase, of one arrival and the bytes.
+    pub(super) fn begin_in_cluster(&self) {
+        let ir = self.ir;
+        let sent: Vec<OpId> =
+            self.scheduled.walk().into_iter().filter(|&op| self.scheduled.arrival(op).is_some()).collect();
+        if !sent.is_empty() {
+            let within = self.i32(self.scheduled.threads().of_block() - 1);
+            let first = ir.icmp(IntPredicate::EQ, ir.and(self.running_thread(), within), self.i32(0));
+            ir.if_then(first, || {
+                for &op in &sent {
+                    let reduction = self.scheduled.reduction(self.scheduled.op(op));
+                    let words = reduction.exchanged_by_blocks().expect("what is sent is exchanged");
+                    let arrival = self.arrival_of(op).expect("it is sent");
+                    mbarrier::init(ir, arrival, 1);
+                    mbarrier::arrive_expecting(ir, arrival, words * reduction.dtype.bytes() as u64);
+                }
+                mbarrier::fence_init(ir);
+            });
+        }
+        begin(ir);
+    }
+
+    /// The mbarrier of a reduction that is sent.
+    pub(super) fn arrival_of(&self, op: OpId) -> Option<PointerValue<'c>> {
+        self.scheduled.arrival(op).map(|buffer| self.shared_pointer(buffer, self.i32(0)))
+    }
+
+    /// Writes a value to where a pointer leads in the shared memory of every block of the cluster: sends it, if there is an
+    /// mbarrier that counts what comes.
+    pub(super) fn write_in_cluster(
+        &self,
+        place: PointerValue<'c>,
+        value: Value<'c>,
+        Buffer { dtype, .. }: Buffer,
+        arrival: Option<PointerValue<'c>>,
+    ) {
+        let (ir, bits) = (self.ir, 8 * dtype.bytes());
+        for rank in (0..u64::from(self.scheduled.cluster())).map(|rank| self.i32(rank)) {
+            let there = counterpart(ir, place, rank);
+            match arrival {
+                Some(arrival) => {
+                    let word = ir.bitcast(dtype, if bits == 32 { DType::U32 } else { DType::U64 }, value);
+                    let operands = [there.into(), word, counterpart(ir, arrival, rank).into()];
+                    declared::call_without_result(ir, &send_name(bits), &operands, &[("nounwind", 0)]);
+                }
+                None => ir.store(there, ir.value_to_storage(value, dtype)),
+            }
         }
     }
 }

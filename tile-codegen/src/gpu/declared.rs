@@ -9,8 +9,11 @@
 //!   but those of the G groups that were committed last (PTX ISA, "wgmma.wait_group").
 //! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
 //!   "cp.async.bulk.prefetch").
+//! * `tile.send.b{32|64}`: (ptr in the cluster's shared memory, i32 or i64, ptr to the mbarrier there that counts the
+//!   bytes) (PTX ISA, "st.async").
 //! * `tile.store.…`, `tile.add.…`: [`super::scattered`].
 
+use super::cluster::SEND;
 use super::{scattered, wgmma};
 use crate::emit::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -208,11 +211,23 @@ fn assembly(name: &str) -> Option<Assembly> {
     match name {
         PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
         PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
+        _ if name.starts_with(SEND) => send(&name[SEND.len()..]),
         _ => match name.strip_prefix("tile.wgmma.wait.") {
             Some(sums) => wait(sums),
             None => scattered::assembly(name),
         },
     }
+}
+
+/// The statement that sends a word of so many bits.
+fn send(bits: &str) -> Option<Assembly> {
+    let register = match bits {
+        "32" => "r",
+        "64" => "l",
+        _ => return None,
+    };
+    let text = format!("st.async.shared::cluster.mbarrier::complete_tx::bytes.b{bits} [$0], $1, [$2];");
+    Some(Assembly { text, constraints: format!("l,{register},l"), effect: Effect::Writes })
 }
 
 /// The statement that waits, through which the sums go.

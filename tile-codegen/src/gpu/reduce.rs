@@ -8,6 +8,7 @@
 
 use super::coordinates::{Coordinate, Linear, Mapping, both, has_none};
 use super::fragment::Fragment;
+use super::mbarrier;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::values::IntValue;
@@ -51,7 +52,7 @@ impl<'c> Emitter<'_, 'c> {
             [Group::Warps, Group::Blocks].into_iter().filter(|group| !group.bits(&reduction).is_empty())
         {
             let buffer = *buffers.next().expect("scheduled: a buffer for what is exchanged");
-            partial = self.across(group, &reduction, buffer, result, &partial);
+            partial = self.across(group, &reduction, buffer, (op, result), &partial);
         }
         let dtype = self.dtype(result);
         if dtype != reduction.dtype {
@@ -96,7 +97,7 @@ impl<'c> Emitter<'_, 'c> {
         group: Group,
         reduction: &Reduction<'_>,
         buffer: Buffer,
-        result: ValueId,
+        (op, result): (OpId, ValueId),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, mapping) = (self.ir, self.mapping(result));
@@ -109,21 +110,23 @@ impl<'c> Emitter<'_, 'c> {
         }
         let own = Linear::of(ir, self.running_thread(), &places).at(ir, 0, 0);
         let answers = self.answers(group, reduction, &mapping);
+        let arrival = self.arrival_of(op);
         for (slot, &value) in partial.iter().enumerate() {
             let place = mapping.element(ir, slot as u64).then(ir, count, own);
             let write = || match group {
                 Group::Warps => self.write_shared(buffer, place.value(ir), value),
                 Group::Blocks => {
                     let pointer = self.shared_pointer(buffer, place.value(ir));
-                    self.write_in_cluster(pointer, value, buffer.dtype);
+                    self.write_in_cluster(pointer, value, buffer, arrival);
                 }
             };
             let inside = mapping.is_element(ir, slot as u64);
             self.where_it_holds(both(ir, inside, answers), write);
         }
-        match group {
-            Group::Warps => self.sync_block(),
-            Group::Blocks => self.sync(),
+        match (group, arrival) {
+            (Group::Warps, _) => self.sync_block(),
+            (Group::Blocks, Some(arrival)) => mbarrier::wait(ir, arrival, self.i32(0)),
+            (Group::Blocks, None) => self.sync(),
         }
         let join = |slot: u64| {
             let element = mapping.element(ir, slot);

@@ -223,7 +223,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits the kernel's body.
     pub(super) fn body(&mut self) {
         if self.first_meeting.is_some() {
-            cluster::begin(self.ir);
+            self.begin_in_cluster();
         }
         self.ops(self.scheduled.body());
     }

@@ -2,7 +2,8 @@
 //!
 //! The barrier of a cluster has two parts, an arrival and a wait (PTX ISA, "barrier.cluster"). What a thread does to
 //! shared memory of another block must come before that block's end, and be known to: a block's memory is another's once
-//! the block is over. That is asked when all blocks of the cluster have ended.
+//! the block is over. That is asked when all blocks of the cluster have ended. An arrival behind `fence.mbarrier_init` shows
+//! all threads the mbarriers that the fence is of, also one that hands on nothing else (PTX ISA, "membar/fence").
 
 use super::block::{Block, State};
 use super::fault::Problem;
@@ -16,6 +17,10 @@ use tile_ir::Loc;
 pub(super) struct ClusterBarrier {
     /// The threads that are there, and what they hand on.
     arrivals: Vec<(u32, Option<Snapshot>)>,
+    /// The mbarriers that those who are there have made visible to asynchronous operations.
+    fenced: Vec<u64>,
+    /// Those when it last opened.
+    shown: Vec<u64>,
     /// How often it has opened.
     phase: u32,
     /// What was handed on when it last opened.
@@ -80,15 +85,23 @@ impl Block<'_> {
         if rank == self.rank_of(running) {
             return Ok(());
         }
-        if !self.cluster_barrier.passed.contains(&running) {
-            let block = self.number + u64::from(rank);
-            let what = format!("reaches shared memory of block {block}, which may not have begun");
-            return Err(Problem::Misuse(what));
-        }
+        self.check_begun(running, rank)?;
         let moment = self.threads[running as usize].clock.moment();
         let (name, place) = &program.accesses[number as usize];
         self.note_remote_at(running, address, moment, (name, *place));
         Ok(())
+    }
+
+    /// Whether a thread knows that the block of a rank has begun.
+    ///
+    /// # Errors
+    /// If it hasn't waited for all blocks to begin, and the block is another than its own.
+    pub(super) fn check_begun(&self, thread: u32, rank: u32) -> Result<(), Problem> {
+        if rank == self.rank_of(thread) || self.cluster_barrier.passed.contains(&thread) {
+            return Ok(());
+        }
+        let block = self.number + u64::from(rank);
+        Err(Problem::Misuse(format!("reaches shared memory of block {block}, which may not have begun")))
     }
 
     /// Whether what threads did to other blocks' memory was done before these ended.
@@ -117,9 +130,11 @@ impl Block<'_> {
         if self.cluster_barrier.owing.iter().any(|(thread, _)| *thread == call.thread) {
             return Err(Problem::Misuse("comes to the cluster's barrier twice without waiting".to_owned()));
         }
+        let fenced = self.fenced_by(call.thread);
         let clock = &mut self.threads[call.thread as usize].clock;
         let snapshot = releases.then(|| clock.release(Scope::Cluster));
         let barrier = &mut self.cluster_barrier;
+        barrier.fenced.extend(fenced);
         barrier.owing.push((call.thread, barrier.phase));
         barrier.arrivals.push((call.thread, snapshot));
         if barrier.arrivals.len() == self.threads.len() {
@@ -133,6 +148,7 @@ impl Block<'_> {
         let arrivals = std::mem::take(&mut barrier.arrivals);
         let snapshots: Vec<Snapshot> = arrivals.into_iter().filter_map(|(_, snapshot)| snapshot).collect();
         barrier.joined = Joined::of(&snapshots);
+        barrier.shown = std::mem::take(&mut barrier.fenced);
         barrier.phase += 1;
         for thread in 0..self.threads.len() as u32 {
             if self.threads[thread as usize].state == State::AtCluster {
@@ -165,6 +181,8 @@ impl Block<'_> {
         self.cluster_barrier.passed.insert(thread);
         let clock = &mut self.threads[thread as usize].clock;
         self.cluster_barrier.joined.iter().for_each(|joined| clock.absorb(joined));
+        let shown = self.cluster_barrier.shown.clone();
+        self.show_mbarriers(&shown, thread);
     }
 
     /// Who is at the barrier of the cluster, in words.

@@ -23,7 +23,7 @@ pub enum Timing {
 /// Bytes that move together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Where they come from; `None` for zeros.
+    /// Where they come from; `None` for zeros, and for the bytes that the operation has.
     pub(super) from: Option<u64>,
     /// Where they go; `None` for an operation that only reads.
     pub(super) to: Option<u64>,
@@ -48,6 +48,8 @@ pub(super) struct Order {
     pub(super) proxy: Proxy,
     pub(super) pieces: Vec<Piece>,
     pub(super) combine: Option<Combine>,
+    /// The bytes, where the instruction itself has them.
+    pub(super) data: Option<Vec<u8>>,
     /// When its accesses are said to be made: a time of the queue it is in.
     pub(super) moment: Moment,
 }
@@ -57,7 +59,7 @@ impl Order {
     pub(super) fn of(call: &Call<'_>, proxy: Proxy, pieces: Vec<Piece>, moment: Moment) -> Order {
         let Call { thread, instruction, .. } = call;
         let (name, place) = (instruction.name.clone(), instruction.place);
-        Order { name, thread: *thread, place, proxy, pieces, combine: None, moment }
+        Order { name, thread: *thread, place, proxy, pieces, combine: None, data: None, moment }
     }
 }
 
@@ -122,7 +124,8 @@ impl Block<'_> {
             }
         }
         let issuer = clock_moment;
-        self.flights.push(Flight { order, issuer, data: None, delivered: false, read: false, landed: false });
+        let data = order.data.clone();
+        self.flights.push(Flight { order, issuer, data, delivered: false, read: false, landed: false });
         if self.timing == Timing::Early {
             self.fetch(flight);
             self.deliver(flight);

@@ -9,7 +9,7 @@ use super::fault::Problem;
 use super::flight::{Order, Piece, Proxy, Timing};
 use super::instruction::{Call, Then};
 use super::order::{Clock, Ended, Joined, Moment, Scope, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// The largest count of arrivals and of outstanding bytes (PTX ISA, "Contents of the mbarrier object").
 const MOST: i64 = (1 << 20) - 1;
@@ -53,6 +53,9 @@ struct Mbarrier {
     object: u32,
     /// When fences made it visible to asynchronous operations.
     visible: Vec<Moment>,
+    /// The threads that waited at the cluster's barrier, to which a thread came after such a fence: they may use it, whatever
+    /// else that arrival hands on.
+    shown: HashSet<u32>,
 }
 
 /// What the arrivals of a phase hand on to whoever acquires it.
@@ -118,7 +121,7 @@ impl Block<'_> {
         let clock = &self.threads[call.thread as usize].clock;
         match self.mbarriers.0.get_mut(&address) {
             None => Err(Problem::Misuse(format!("there is no mbarrier at {name}"))),
-            Some(barrier) if !clock.knows(barrier.made) => Err(Problem::Misuse(format!(
+            Some(barrier) if !clock.knows(barrier.made) && !barrier.shown.contains(&call.thread) => Err(Problem::Misuse(format!(
                 "uses the mbarrier at {name}, which thread {} initialises with no barrier between them",
                 barrier.made.thread
             ))),
@@ -182,6 +185,7 @@ impl Block<'_> {
             made,
             object,
             visible: Vec::new(),
+            shown: HashSet::new(),
         };
         self.mbarriers.0.insert(address, barrier);
         Ok(())
@@ -211,6 +215,23 @@ impl Block<'_> {
             let covers = if known { clock.knows(barrier.made) } else { own(barrier.made, clock) };
             if covers && !barrier.visible.iter().any(|&fence| clock.knows(fence)) {
                 barrier.visible.push(clock.tick());
+            }
+        }
+    }
+
+    /// The mbarriers that a fence of a thread made visible to asynchronous operations.
+    pub(super) fn fenced_by(&self, thread: u32) -> Vec<u64> {
+        let now = self.threads[thread as usize].clock.moment();
+        let is_own = |fence: &Moment| (fence.block, fence.thread) == (now.block, now.thread);
+        let fenced = self.mbarriers.0.iter().filter(|(_, barrier)| barrier.visible.iter().any(is_own));
+        fenced.map(|(&address, _)| address).collect()
+    }
+
+    /// Shows mbarriers to a thread.
+    pub(super) fn show_mbarriers(&mut self, fenced: &[u64], thread: u32) {
+        for address in fenced {
+            if let Some(barrier) = self.mbarriers.0.get_mut(address) {
+                barrier.shown.insert(thread);
             }
         }
     }
@@ -252,9 +273,10 @@ impl Block<'_> {
     /// Whether asynchronous operations of the calling thread may use the mbarrier: a fence made it visible to them, and
     /// what the fence's thread did comes before.
     pub(super) fn check_mbarrier(&mut self, call: &Call<'_>, address: u64) -> Result<(), Problem> {
-        let fences = self.mbarrier(call, address)?.visible.clone();
+        let barrier = self.mbarrier(call, address)?;
+        let (fences, is_shown) = (barrier.visible.clone(), barrier.shown.contains(&call.thread));
         let clock = &self.threads[call.thread as usize].clock;
-        if fences.iter().any(|&fence| clock.knows(fence)) {
+        if is_shown || fences.iter().any(|&fence| clock.knows(fence)) {
             return Ok(());
         }
         let missing = "uses an mbarrier that no `fence.mbarrier_init` or `fence.proxy.async` made visible to \

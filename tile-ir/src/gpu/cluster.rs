@@ -5,8 +5,8 @@
 //! reductions join, a partial result of each block, so that is all that goes from one multiprocessor to another. A kernel
 //! whose tiles would have to be exchanged otherwise keeps one block per tile, and is refused if that can't hold them.
 
-use super::{Threads, persistent, scratch, shape_of};
-use crate::kernel::Kernel;
+use super::{LaidOut, Threads, persistent, scratch, shape_of};
+use crate::kernel::{Kernel, OpId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 
@@ -43,6 +43,21 @@ fn may_share(kernel: &Kernel) -> bool {
     let is_of_a_block = |op: &Op| matches!(op, Op::Mma | Op::Sort { .. });
     let has_such = kernel.walk().into_iter().any(|op| is_of_a_block(&kernel.op(op).op));
     !has_such && !persistent::is_seen(kernel)
+}
+
+/// Whether blocks send each other what a reduction joins of each, and each waits for what it is sent, which an mbarrier of
+/// its own counts in bytes: so nobody waits for the cluster's barrier, before whose arrivals a GPU puts a fence of all memory.
+///
+/// What is sent may come while a block is still at an op before, so the op's buffers are nobody else's, and it must be done
+/// once. Words of 4 and 8 bytes can be sent. A barrier of the block orders what its own warps exchange.
+pub(super) fn sends(laid_out: &LaidOut, op: OpId) -> bool {
+    let kernel: &Kernel = &laid_out.instance;
+    let data = kernel.op(op);
+    if !matches!(data.op, Op::Reduce { .. }) || kernel.region_of(op) != Some(kernel.body()) {
+        return false;
+    }
+    let reduction = laid_out.reduction(data);
+    !reduction.blocks.is_empty() && !reduction.warps.is_empty() && matches!(reduction.dtype.bytes(), 4 | 8)
 }
 
 /// Whether all that threads of different blocks would exchange is what reductions join.

@@ -348,6 +348,11 @@ impl LaidOut {
         Reduction::of(places, (self.dtype(operand), self.threads), (op, axis))
     }
 
+    /// Whether blocks of a cluster send each other what a reduction joins of each ([`cluster::sends`]).
+    fn is_sent(&self, op: OpId) -> bool {
+        cluster::sends(self, op)
+    }
+
     /// How a [`Op::Sort`] is done.
     fn sorting(&self, data: &OpData) -> Sorting {
         let Op::Sort { axis, .. } = data.op else { unreachable!("it is asked of sorts alone") };

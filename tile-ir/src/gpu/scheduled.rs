@@ -44,6 +44,9 @@ impl std::ops::Deref for Scheduled {
     }
 }
 
+/// The feature of `st.async` (PTX ISA).
+const SENDS: &str = "+ptx81";
+
 impl Scheduled {
     /// The threads that hold tiles.
     pub fn threads(&self) -> Threads {
@@ -84,6 +87,13 @@ impl Scheduled {
     /// results'.
     pub fn buffers(&self, op: OpId) -> &[Buffer] {
         self.scratch.buffers(op)
+    }
+
+    /// Where the mbarrier of a reduction lies by which a block waits for what the cluster's blocks send it; `None` where they
+    /// wait for each other at the cluster's barrier, or send nothing.
+    pub fn arrival(&self, op: OpId) -> Option<Buffer> {
+        let arrival = || *self.buffers(op).last().expect("scheduled: a reduction that is sent has an mbarrier");
+        self.laid_out.is_sent(op).then(arrival)
     }
 
     /// Whether the threads that hold tiles wait for each other before an op.
@@ -176,7 +186,8 @@ impl Scheduled {
     pub fn feature(&self) -> &'static str {
         let products = self.laid_out.products.values().map(|product| product.instruction.feature);
         let accesses = self.laid_out.accesses.values().map(|access| access.feature);
-        products.chain(accesses).max().unwrap_or_default()
+        let sends = self.walk().into_iter().any(|op| self.laid_out.is_sent(op)).then_some(SENDS);
+        products.chain(accesses).chain(sends).max().unwrap_or_default()
     }
 
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.

@@ -1,7 +1,10 @@
-//! `mbarrier.*` (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier").
+//! `mbarrier.*` (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"), and words that are sent to
+//! a block's shared memory and counted by an mbarrier there (PTX ISA, "st.async").
 
+use crate::simt::flight::{Order, Piece, Proxy};
+use crate::simt::fault::Problem;
 use crate::simt::instruction::{Operation, Then};
-use crate::simt::mbarrier::{Arrival, Awaited, Wait};
+use crate::simt::mbarrier::{Arrival, Attached, Awaited, Wait};
 use crate::simt::order::Scope;
 
 pub(super) fn find(name: &str) -> Option<Operation> {
@@ -33,6 +36,38 @@ pub(super) fn find(name: &str) -> Option<Operation> {
         ("try.wait.parity" | "try.wait.parity.tl", true) => wait([true, true], reach, relaxed),
         _ => None,
     }
+}
+
+/// Declarations of [`crate::gpu`].
+pub(super) fn declared(name: &str) -> Option<Operation> {
+    let bytes = match name.strip_prefix("tile.send.b")? {
+        "32" => 4,
+        "64" => 8,
+        _ => return None,
+    };
+    Operation::alone(move |block, call| {
+        let (to, barrier) = (call.word(0), call.word(2));
+        let homes = [to, barrier].map(|address| block.home(address).map(|(rank, _)| rank));
+        let [Some(rank), Some(counting)] = homes else {
+            return Err(Problem::Misuse("sends to memory that no block of the cluster shares".to_owned()));
+        };
+        if rank != counting {
+            let what = format!("sends to block {rank} of the cluster what an mbarrier of block {counting} counts");
+            return Err(Problem::Misuse(what));
+        }
+        if !to.is_multiple_of(bytes as u64) {
+            return Err(Problem::Misaligned { alignment: bytes as u64, excess: to % bytes as u64 });
+        }
+        block.check_begun(call.thread, rank)?;
+        block.check_mbarrier(call, barrier)?;
+        let piece = Piece { from: None, to: Some(to), bytes };
+        let moment = block.moment_on(barrier);
+        let order = Order { data: Some(call.bytes(1).to_vec()), ..Order::of(call, Proxy::Generic, vec![piece], moment) };
+        let flight = block.issue(order)?;
+        block.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
+        block.attach(call, barrier, Attached::Copy { flight, bytes: bytes as i64 })?;
+        Ok(Then::GoOn)
+    })
 }
 
 /// How far an instruction reaches.

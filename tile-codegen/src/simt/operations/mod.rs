@@ -45,8 +45,8 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| of_gpus.iter().find_map(|find| find(name, gpu)));
     }
-    let families: [fn(&str) -> Option<Operation>; 4] =
-        [hints::declared, floats::declared, scatters::declared, matrix::wgmma::find];
+    let families: [fn(&str) -> Option<Operation>; 5] =
+        [hints::declared, floats::declared, scatters::declared, mbarriers::declared, matrix::wgmma::find];
     families.iter().find_map(|find| find(name))
 }
 

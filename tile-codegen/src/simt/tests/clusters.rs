@@ -1,5 +1,6 @@
 //! Blocks that share a tile: what is taken away from their barriers and addresses is objected to.
 
+use super::mutations::remove;
 use super::pairs::rename;
 use super::removed::calls;
 use crate::simt::*;
@@ -25,7 +26,7 @@ kernel @norms(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
 }
 ";
 
-/// The same without its loop.
+/// The same without its loop: blocks send each other what they join.
 const NORM: &str = "\
 file \"kernel.rs\"
 kernel @norm(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
@@ -70,11 +71,11 @@ fn without_meeting(source: &str, number: usize) -> String {
 
 #[test]
 fn they_are_right_as_they_are() {
-    for (source, barriers) in [(NORM, [2, 1]), (NORMS, [3, 1])] {
-        let mut found = [0; 2];
-        let parts = ["barrier.cluster.arrive", "barrier.cta"];
-        assert_eq!(run(source, &mut |ir| found = parts.map(|part| calls(ir, part).len())), Ok(()));
-        assert_eq!(found, barriers);
+    for (source, found) in [(NORM, [1, 1, 1, 4]), (NORMS, [3, 1, 0, 0])] {
+        let mut counts = [0; 4];
+        let parts = ["barrier.cluster.arrive", "barrier.cta", "mbarrier.try.wait", "tile.send.b32"];
+        assert_eq!(run(source, &mut |ir| counts = parts.map(|part| calls(ir, part).len())), Ok(()));
+        assert_eq!(counts, found);
     }
 }
 
@@ -87,12 +88,11 @@ fn that_within_a_block_is_missed() {
     }
 }
 
-/// That before blocks reach each other, that by which a reduction joins blocks, and that before the next turn's.
+/// That before blocks reach each other, that by which a reduction in a loop joins blocks, and that before the next turn's.
 #[test]
 fn those_of_the_cluster_are_missed() {
     for (source, number, expected) in [
         (NORM, 0, "which may not have begun"),
-        (NORM, 1, "which nobody wrote"),
         (NORMS, 1, "no order between them"),
         (NORMS, 2, "which nobody wrote"),
     ] {
@@ -104,8 +104,8 @@ fn those_of_the_cluster_are_missed() {
 /// A barrier that nobody hands anything on at orders nothing.
 #[test]
 fn arrivals_behind_writes_release() {
-    let said = run(NORM, &mut |ir| {
-        let arrival = calls(ir, "barrier.cluster.arrive")[1];
+    let said = run(NORMS, &mut |ir| {
+        let arrival = calls(ir, "barrier.cluster.arrive")[2];
         rename(ir, arrival, "arrive", "arrive.relaxed");
     });
     let said = said.expect_err("what is written isn't seen");
@@ -115,10 +115,46 @@ fn arrivals_behind_writes_release() {
 /// Each block has a place of its own for every block.
 #[test]
 fn blocks_write_to_all_and_not_twice_to_one() {
-    let said = run(NORM, &mut |ir| {
+    let said = run(NORMS, &mut |ir| {
         let first = calls(ir, "mapa")[0].get_operand(1).expect("a rank").value().expect("a number");
         assert!(calls(ir, "mapa")[3].set_operand(1, first));
     });
     let said = said.expect_err("a block lacks what others have");
     assert!(said.contains("nobody wrote"), "{said}");
+}
+
+/// What is sent is counted where it comes to, by an mbarrier that is ready, to its last byte.
+#[test]
+fn what_is_sent_is_waited_for() {
+    type Change<'t> = (&'t str, fn(&Ir<'_>), &'t str);
+    let changes: [Change<'_>; 6] = [
+        ("a send", |ir| calls(ir, "tile.send")[2].erase_from_basic_block(), "misses 0 of 1 arrivals and 16 bytes"),
+        (
+            "what is expected",
+            |ir| calls(ir, "mbarrier.arrive.expect.tx")[0].erase_from_basic_block(),
+            "misses 1 of 1 arrivals and -16 bytes",
+        ),
+        ("the fence", |ir| calls(ir, "fence.mbarrier_init")[0].erase_from_basic_block(), "`fence.mbarrier_init`"),
+        (
+            "the mbarrier",
+            |ir| {
+                calls(ir, "mbarrier.arrive.expect.tx")[0].erase_from_basic_block();
+                calls(ir, "mbarrier.init")[0].erase_from_basic_block();
+            },
+            "there is no mbarrier at",
+        ),
+        (
+            "its block",
+            |ir| {
+                let first = calls(ir, "mapa")[0].get_operand(1).expect("a rank").value().expect("a number");
+                assert!(calls(ir, "mapa")[3].set_operand(1, first));
+            },
+            "sends to block 1 of the cluster what an mbarrier of block 0 counts",
+        ),
+        ("the wait", |ir| remove(ir, "try.wait", calls(ir, "mbarrier.try.wait")[0]), "which nobody wrote"),
+    ];
+    for (what, change, expected) in changes {
+        let said = run(NORM, &mut |ir| change(ir)).expect_err(what);
+        assert!(said.contains(expected), "without {what}: {said}");
+    }
 }

@@ -4,7 +4,7 @@
 //! outlives its op, until the product, and the stages that a loop's tiles are copied to are the loop's. So buffers are
 //! handed out round a ring ([`ring`]), and memory that was read since the last barrier must not be written before the
 //! next one ([`super::barriers`]): with a ring a following op usually writes elsewhere and needs no barrier of its own
-//! for that.
+//! for that. What blocks of a cluster send each other comes at any time, to buffers that are nobody else's.
 
 mod requests;
 mod ring;
@@ -59,9 +59,16 @@ impl Scratch {
         let largest = all.iter().map(|(_, requests)| total(requests)).max().unwrap_or(0);
         let mut ring = Ring::of(largest.max(SMALL_RING.min(available)));
         let mut scratch = Scratch { bytes: base, ..Scratch::default() };
-        for (position, (op, requests)) in all.iter().enumerate().filter(|(_, (_, all))| !all.is_empty()) {
+        let exchanging = all.iter().enumerate().filter(|(_, (_, requests))| !requests.is_empty());
+        let (sent, others): (Vec<_>, Vec<_>) =
+            exchanging.partition(|(_, (op, _))| parts.laid_out.is_sent(*op));
+        for (position, (op, requests)) in sent.iter().chain(&others) {
             let bytes = total(requests);
-            let mut offset = base + ring.place(bytes, position..=positions[&last_reader(parts, *op)]);
+            let used = match parts.laid_out.is_sent(*op) {
+                true => 0..=all.len(),
+                false => *position..=positions[&last_reader(parts, *op)],
+            };
+            let mut offset = base + ring.place(bytes, used);
             if scratch.bytes < offset + bytes {
                 (scratch.bytes, scratch.largest) = (offset + bytes, Some(*op));
             }

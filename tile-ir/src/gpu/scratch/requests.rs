@@ -31,7 +31,7 @@ impl Parts<'_> {
             Op::ConvertLayout => self.converted(op, data),
             Op::Reshape(_) if self.moves.reshape(op).is_some() => Vec::new(),
             Op::Reshape(_) | Op::Item => self.varying(data.operands[0]),
-            Op::Reduce { .. } => self.joined(data),
+            Op::Reduce { .. } => self.joined(op, data),
             Op::Mma if self.laid_out.products.contains_key(&op) => Vec::new(),
             Op::Mma => self.tiles(&data.operands[..2]),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => {
@@ -72,11 +72,13 @@ impl Parts<'_> {
         }
     }
 
-    /// A partial result of each warp along the axis, and of each block.
-    fn joined(&self, data: &OpData) -> Vec<Request> {
+    /// A partial result of each warp along the axis, and of each block; and the mbarrier that counts what blocks send.
+    fn joined(&self, op: OpId, data: &OpData) -> Vec<Request> {
         let reduction = self.laid_out.reduction(data);
         let counts = [reduction.exchanged_by_warps(), reduction.exchanged_by_blocks()].into_iter().flatten();
-        counts.map(|elements| Request { dtype: reduction.dtype, elements }).collect()
+        let partial = counts.map(|elements| Request { dtype: reduction.dtype, elements });
+        let arrival = self.laid_out.is_sent(op).then_some(Request { dtype: DType::U64, elements: 1 });
+        partial.chain(arrival).collect()
     }
 
     /// The elements, the places of those that are kept, and keys that other warps compare with theirs.
