@@ -2,8 +2,8 @@
 
 use crate::problem::Problem;
 use crate::problems::{
-    Attention, Decode, DecodeInParts, GeluFused, Gemm, Gemv, Kind, Linear, RmsNorm, Skinny, Softmax, SoftmaxInPieces, Sum,
-    Transpose,
+    Attention, Decode, DecodeInParts, GeluFused, Gemm, Gemv, Kind, Linear, RmsNorm, Skinny, Softmax,
+    SoftmaxInPieces, Sum, Transpose,
 };
 use serde_json::{Value, json};
 use tile::ir::DType;

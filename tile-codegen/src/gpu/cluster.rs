@@ -14,7 +14,7 @@ use super::region::Emitter;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::{Buffer, Scheduled, Threads};
+use tile_ir::gpu::{Scheduled, Threads};
 use tile_ir::{DType, Op, OpId};
 
 /// Comes to the barrier of the cluster, of which nobody but who waits there learns anything.
@@ -116,17 +116,17 @@ impl<'c> Emitter<'_, 'c> {
         self.scheduled.arrival(op).map(|buffer| self.shared_pointer(buffer, self.i32(0)))
     }
 
-    /// Writes a value to where a pointer leads in the shared memory of every block of the cluster: sends it, if there is an
-    /// mbarrier that counts what comes.
+    /// Writes a value to where a pointer leads in the shared memory of every block of the cluster, sends it if there is an
+    /// mbarrier that counts what comes; where lanes speak for each other, to the block of the running one.
     pub(super) fn write_in_cluster(
         &self,
-        place: PointerValue<'c>,
+        (place, arrival): (PointerValue<'c>, Option<PointerValue<'c>>),
         value: Value<'c>,
-        Buffer { dtype, .. }: Buffer,
-        arrival: Option<PointerValue<'c>>,
+        dtype: DType,
+        speakers: u64,
     ) {
         let (ir, bits) = (self.ir, 8 * dtype.bytes());
-        for rank in (0..u64::from(self.scheduled.cluster())).map(|rank| self.i32(rank)) {
+        let write = |rank: IntValue<'c>| {
             let there = counterpart(ir, place, rank);
             match arrival {
                 Some(arrival) => {
@@ -136,6 +136,10 @@ impl<'c> Emitter<'_, 'c> {
                 }
                 None => ir.store(there, ir.value_to_storage(value, dtype)),
             }
+        };
+        match speakers {
+            0 => (0..u64::from(self.scheduled.cluster())).for_each(|rank| write(self.i32(rank))),
+            bits => write(ir.and(self.running_thread(), self.i32(bits))),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Resources {
     pub(super) threads: u32,
     /// Blocks that run together; 1 where each is alone.
     pub(super) cluster: u32,
+    /// Blocks that are to run at once on a multiprocessor, if that is said.
+    pub(super) at_once: Option<u32>,
     /// Shared memory per block, in bytes.
     pub(super) shared_bytes: u32,
     /// What it begins at a multiple of, in bytes.
@@ -125,6 +127,8 @@ pub(super) struct Device {
     pub(super) takes_groups: bool,
     /// The function attribute that says how many blocks run together, where some do.
     cluster: Option<&'static str>,
+    /// The function attribute that says how many are to run at once on a multiprocessor, where that may be said.
+    at_once: Option<&'static str>,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -168,6 +172,7 @@ pub(super) const NVPTX: Device = Device {
     ]),
     takes_groups: false,
     cluster: Some("nvvm.cluster_dim"),
+    at_once: Some("nvvm.minctasm"),
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -208,6 +213,7 @@ pub(super) const CDNA: Device = Device {
     store_matrices: None,
     takes_groups: true,
     cluster: None,
+    at_once: None,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -227,7 +233,7 @@ impl Device {
         symbol: &str,
         abi: &KernelAbi,
         maps: usize,
-        Resources { threads, cluster, .. }: Resources,
+        Resources { threads, cluster, at_once, .. }: Resources,
     ) -> FunctionValue<'c> {
         let tensor: BasicMetadataTypeEnum<'c> = ir.context.ptr_type(AddressSpace::from(GLOBAL)).into();
         let mut types: Vec<BasicMetadataTypeEnum<'c>> = abi
@@ -254,7 +260,8 @@ impl Device {
         let own =
             self.attributes.iter().map(|(key, value)| (*key, value.replace("{}", &threads.to_string())));
         let together = self.cluster.filter(|_| cluster > 1).map(|key| (key, format!("{cluster},1,1")));
-        for (key, value) in own.chain(together) {
+        let at_once = self.at_once.zip(at_once).map(|(key, blocks)| (key, blocks.to_string()));
+        for (key, value) in own.chain(together).chain(at_once) {
             function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, &value));
         }
         enum_attribute(ir, function, AttributeLoc::Function, "nounwind", 0);

@@ -221,6 +221,7 @@ fn emit(
     let resources = Resources {
         threads: scheduled.block_threads() as u32,
         cluster: scheduled.cluster(),
+        at_once: scheduled.blocks_at_once(),
         shared_bytes: scheduled.shared_bytes() as u32,
         shared_alignment: if scheduled.pipelines().is_empty() {
             SCRATCH_ALIGNMENT as u32

@@ -109,7 +109,8 @@ impl<'c> Emitter<'_, 'c> {
             places[bit as usize] = 1 << i;
         }
         let own = Linear::of(ir, self.running_thread(), &places).at(ir, 0, 0);
-        let answers = self.answers(group, reduction, &mapping);
+        let speakers = self.speakers(group, &mapping);
+        let answers = self.answers(group, (reduction, speakers), &mapping);
         let arrival = self.arrival_of(op);
         for (slot, &value) in partial.iter().enumerate() {
             let place = mapping.element(ir, slot as u64).then(ir, count, own);
@@ -117,7 +118,7 @@ impl<'c> Emitter<'_, 'c> {
                 Group::Warps => self.write_shared(buffer, place.value(ir), value),
                 Group::Blocks => {
                     let pointer = self.shared_pointer(buffer, place.value(ir));
-                    self.write_in_cluster(pointer, value, buffer, arrival);
+                    self.write_in_cluster((pointer, arrival), value, buffer.dtype, speakers);
                 }
             };
             let inside = mapping.is_element(ir, slot as u64);
@@ -137,12 +138,23 @@ impl<'c> Emitter<'_, 'c> {
         (0..mapping.slots()).map(join).collect()
     }
 
+    /// The bits of a lane's number that say to which block of the cluster it writes what all these lanes have; 0 where one
+    /// thread writes to all.
+    fn speakers(&self, group: Group, mapping: &Mapping<'c>) -> u64 {
+        let ranks = u64::from(self.scheduled.cluster()) - 1;
+        let have_all = mapping.distribution().copies() & ranks == ranks;
+        match group {
+            Group::Blocks if have_all && ranks < self.scheduled.threads().lanes => ranks,
+            _ => 0,
+        }
+    }
+
     /// Whether the running thread answers for the partial results of its group: it does but for copies of what other threads
-    /// of the group have, and copies of the group among those that read what it writes.
+    /// of the group have, unless these speak to other blocks, and copies of the group among those that read what it writes.
     fn answers(
         &self,
         group: Group,
-        reduction: &Reduction<'_>,
+        (reduction, speakers): (&Reduction<'_>, u64),
         mapping: &Mapping<'c>,
     ) -> Option<IntValue<'c>> {
         let groups = group.bits(reduction).iter().fold(0, |all, bit| all | 1 << bit);
@@ -150,7 +162,7 @@ impl<'c> Emitter<'_, 'c> {
             Group::Warps => self.scheduled.threads().of_block(),
             Group::Blocks => self.thread_count(),
         };
-        let others = mapping.distribution().copies() & !groups & (readers - 1);
+        let others = mapping.distribution().copies() & !groups & !speakers & (readers - 1);
         (others != 0).then(|| has_none(self.ir, self.running_thread(), others))
     }
 }

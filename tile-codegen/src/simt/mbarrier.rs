@@ -121,10 +121,12 @@ impl Block<'_> {
         let clock = &self.threads[call.thread as usize].clock;
         match self.mbarriers.0.get_mut(&address) {
             None => Err(Problem::Misuse(format!("there is no mbarrier at {name}"))),
-            Some(barrier) if !clock.knows(barrier.made) && !barrier.shown.contains(&call.thread) => Err(Problem::Misuse(format!(
-                "uses the mbarrier at {name}, which thread {} initialises with no barrier between them",
-                barrier.made.thread
-            ))),
+            Some(barrier) if !clock.knows(barrier.made) && !barrier.shown.contains(&call.thread) => {
+                Err(Problem::Misuse(format!(
+                    "uses the mbarrier at {name}, which thread {} initialises with no barrier between them",
+                    barrier.made.thread
+                )))
+            }
             Some(barrier) => Ok(barrier),
         }
     }

@@ -19,6 +19,7 @@ mod followers;
 mod layouts;
 mod masks;
 mod movement;
+mod occupancy;
 mod orders;
 mod parts;
 mod persistent;
@@ -114,6 +115,9 @@ impl Threads {
 
     /// As many as a kernel's largest tile asks for, and no more than have work in its products.
     fn chosen(kernel: &Kernel, target: &TargetDesc) -> Threads {
+        if let Some(count) = occupancy::threads(kernel, target) {
+            return Threads::of(count, target);
+        }
         let largest = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
         let [large, small] = THREADS;
         let count = if largest.max().unwrap_or(0) > SMALL_TILE { large } else { small };
@@ -277,8 +281,10 @@ fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads
     let barriers = Barriers::of(&parts, &scratch);
     let ordering_tensors = orders::ordering_tensors(&laid_out.instance);
     let remarks = remarks::remarks(&laid_out, target, &copies, &obstacles);
+    let blocks_at_once = occupancy::blocks(&laid_out, target);
     let scheduled = Scheduled {
         laid_out,
+        blocks_at_once,
         moves,
         uniform,
         pipelines,

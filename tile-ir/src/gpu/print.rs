@@ -21,6 +21,9 @@ pub fn print(scheduled: &Scheduled) -> String {
             threads.lanes
         ),
     };
+    if let Some(blocks) = scheduled.blocks_at_once() {
+        let _ = writeln!(text, "; registers for {blocks} blocks at once on a multiprocessor");
+    }
     for tile in scheduled.value_ids() {
         let Some(distribution) = scheduled.laid_out.distributions.get(&tile) else { continue };
         let next = numbers.len();

@@ -23,6 +23,7 @@ use tile_layout::linear::Distribution;
 #[derive(Clone, Debug)]
 pub struct Scheduled {
     pub(super) laid_out: LaidOut,
+    pub(super) blocks_at_once: Option<u32>,
     pub(super) moves: Moves,
     /// Tiles all of whose elements are one value.
     pub(super) uniform: HashSet<ValueId>,
@@ -92,7 +93,8 @@ impl Scheduled {
     /// Where the mbarrier of a reduction lies by which a block waits for what the cluster's blocks send it; `None` where they
     /// wait for each other at the cluster's barrier, or send nothing.
     pub fn arrival(&self, op: OpId) -> Option<Buffer> {
-        let arrival = || *self.buffers(op).last().expect("scheduled: a reduction that is sent has an mbarrier");
+        let arrival =
+            || *self.buffers(op).last().expect("scheduled: a reduction that is sent has an mbarrier");
         self.laid_out.is_sent(op).then(arrival)
     }
 
@@ -156,6 +158,12 @@ impl Scheduled {
     /// each tile.
     pub fn cluster(&self) -> u32 {
         if self.pipelines.pairs().is_some() { PAIR as u32 } else { self.blocks_per_tile() }
+    }
+
+    /// Blocks that are to run at once on a multiprocessor, for which a thread's registers must be few enough; `None` where they
+    /// may be as many as its instructions ask for.
+    pub fn blocks_at_once(&self) -> Option<u32> {
+        self.blocks_at_once
     }
 
     /// Blocks that share each tile, as a cluster; 1 where every block has its own.

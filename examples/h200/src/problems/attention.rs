@@ -121,8 +121,11 @@ impl Problem for Decode {
 /// The tensors of [`Decode`], with others before the output.
 fn decoding(&Decode { heads, group, keys }: &Decode, others: Vec<Spec>) -> Vec<Spec> {
     let input = |name, shape: [usize; 3]| Spec::input(name, DType::BF16, &shape);
-    let inputs =
-        [input("q", [heads, group, WIDTH]), input("k", [heads, keys, WIDTH]), input("v", [heads, keys, WIDTH])];
+    let inputs = [
+        input("q", [heads, group, WIDTH]),
+        input("k", [heads, keys, WIDTH]),
+        input("v", [heads, keys, WIDTH]),
+    ];
     let output = Spec::output("o", DType::BF16, &[heads, group, WIDTH]);
     inputs.into_iter().chain(others).chain([output]).collect()
 }

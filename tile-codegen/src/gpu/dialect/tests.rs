@@ -40,7 +40,8 @@ fn ptx(change: impl Fn(FunctionValue<'_>)) -> String {
     let ir = Ir::new(&context, "k", features::NVPTX);
     machine.prepare(&ir.module);
     let instance = Instance::parse(KERNEL, &[]).unwrap();
-    let resources = Resources { threads: 32, cluster: 1, shared_bytes: 2048, shared_alignment: 1024 };
+    let resources =
+        Resources { threads: 32, cluster: 1, at_once: None, shared_bytes: 2048, shared_alignment: 1024 };
     let entry = NVPTX.entry(&ir, "k", &KernelAbi::of(&instance), 2, resources);
     copy_box(&ir, &entry);
     ir.store(entry.log.expect("the kernel prints"), ir.i64(7).into());

@@ -1,8 +1,8 @@
 //! `mbarrier.*` (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"), and words that are sent to
 //! a block's shared memory and counted by an mbarrier there (PTX ISA, "st.async").
 
-use crate::simt::flight::{Order, Piece, Proxy};
 use crate::simt::fault::Problem;
+use crate::simt::flight::{Order, Piece, Proxy};
 use crate::simt::instruction::{Operation, Then};
 use crate::simt::mbarrier::{Arrival, Attached, Awaited, Wait};
 use crate::simt::order::Scope;
@@ -52,7 +52,8 @@ pub(super) fn declared(name: &str) -> Option<Operation> {
             return Err(Problem::Misuse("sends to memory that no block of the cluster shares".to_owned()));
         };
         if rank != counting {
-            let what = format!("sends to block {rank} of the cluster what an mbarrier of block {counting} counts");
+            let what =
+                format!("sends to block {rank} of the cluster what an mbarrier of block {counting} counts");
             return Err(Problem::Misuse(what));
         }
         if !to.is_multiple_of(bytes as u64) {
@@ -62,7 +63,10 @@ pub(super) fn declared(name: &str) -> Option<Operation> {
         block.check_mbarrier(call, barrier)?;
         let piece = Piece { from: None, to: Some(to), bytes };
         let moment = block.moment_on(barrier);
-        let order = Order { data: Some(call.bytes(1).to_vec()), ..Order::of(call, Proxy::Generic, vec![piece], moment) };
+        let order = Order {
+            data: Some(call.bytes(1).to_vec()),
+            ..Order::of(call, Proxy::Generic, vec![piece], moment)
+        };
         let flight = block.issue(order)?;
         block.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
         block.attach(call, barrier, Attached::Copy { flight, bytes: bytes as i64 })?;
