@@ -92,7 +92,11 @@ impl<'c> Emitter<'_, 'c> {
             mbarrier::fence_init(ir);
         });
         match self.pair {
-            Some(_) => cluster::meet(ir),
+            // The fence shows the barriers to whoever waits behind this; nothing else has to be.
+            Some(_) => {
+                cluster::begin(ir);
+                cluster::wait(ir);
+            }
             None => self.dialect.barrier(ir, Orders::SharedMemory),
         }
     }

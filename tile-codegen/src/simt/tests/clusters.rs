@@ -117,7 +117,7 @@ fn arrivals_behind_writes_release() {
 fn blocks_write_to_all_and_not_twice_to_one() {
     let said = run(NORMS, &mut |ir| to_the_first(ir, 0));
     let said = said.expect_err("lanes write to one place");
-    assert!(said.contains("no order between them"), "{said}");
+    assert!(said.contains("no barrier between them"), "{said}");
 }
 
 /// The address of this number that is mapped to other blocks is mapped to the first one.
