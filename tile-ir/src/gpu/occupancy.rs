@@ -10,8 +10,8 @@ use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::{Family, Rates, TargetDesc};
 
-/// Elements of the smallest tile that more threads than [`super::THREADS`] hold: blocks of fewer are small enough for many
-/// of them to run at once.
+/// Elements of the smallest tile that this is about: of smaller ones enough blocks run at once whatever registers they take,
+/// and fewer registers spill.
 const LEAST_ELEMENTS: u64 = 8192;
 
 /// Elements of such a tile that a thread holds: as f32 they are half of the registers that it has where a multiprocessor
@@ -26,8 +26,7 @@ const REGISTER_STEP: u64 = 8;
 
 /// Threads of a block that has a large row; `None` where the kernel isn't of such rows.
 pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
-    let tiles = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
-    let largest: u64 = tiles.max()?;
+    let largest = largest_tile(kernel);
     let count = (largest / ELEMENTS).next_power_of_two();
     let fits = largest >= LEAST_ELEMENTS && count <= u64::from(target.max_threads);
     (target.family == Family::Nvptx && fits && kept_elements(kernel)? <= largest).then_some(count)
@@ -35,12 +34,19 @@ pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
 
 /// How many blocks are to run on a multiprocessor at once; `None` where the assembler decides.
 pub(super) fn blocks(laid_out: &LaidOut, target: &TargetDesc) -> Option<u32> {
-    let rates = Rates::of(target.name).filter(|_| target.family == Family::Nvptx)?;
     let (kernel, threads): (&Kernel, Threads) = (&laid_out.instance, laid_out.threads);
+    let is_asked = target.family == Family::Nvptx && largest_tile(kernel) >= LEAST_ELEMENTS;
+    let rates = Rates::of(target.name).filter(|_| is_asked)?;
     let kept = kept_elements(kernel)?.div_ceil(threads.count());
     let registers = (kept + WORKING_REGISTERS).next_multiple_of(REGISTER_STEP) * threads.of_block();
     let blocks = (u64::from(rates.registers) / registers).min(u64::from(rates.threads) / threads.of_block());
     (kept >= ELEMENTS && blocks > 1).then_some(blocks as u32)
+}
+
+/// Elements of the largest tile.
+fn largest_tile(kernel: &Kernel) -> u64 {
+    let tiles = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
+    tiles.max().unwrap_or(0)
 }
 
 /// The most elements that threads keep in registers while they wait for each other, if they do so in reductions alone, by
@@ -126,7 +132,7 @@ mod tests {
     #[test]
     fn small_rows_and_kernels_that_keep_more_are_the_assemblers() {
         let normalized = format!("{SUM}{DIVIDED}");
-        assert_eq!(of(2048, &normalized, "sm_90a"), (256, None));
+        assert_eq!(of(4096, &normalized, "sm_90a"), (256, None));
         let two =
             format!("{SUM}  %w = div %v, %b : tile<1 x W x f32>\n  %r = sub %w, %t : tile<1 x W x f32>\n");
         assert_eq!(of(8192, &two, "sm_90a"), (256, None));
