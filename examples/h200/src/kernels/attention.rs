@@ -3,9 +3,9 @@
 use tile::prelude::*;
 
 /// Attention with heads of `D` elements. `g` heads of keys and values serve `h` heads of queries. A block has `BM`
-/// queries and goes through keys and values in pieces of `BN`. `scale` is log₂(e)/√D: powers of two are what
-/// processors have.
-#[tile_kernel(instances(D = 128, BM = 128, BN = 128))]
+/// queries, 64 for however few, because tensor cores take 64 rows, and goes through keys and values in pieces of `BN`.
+/// `scale` is log₂(e)/√D: powers of two are what processors have.
+#[tile_kernel(instances(D = 128, BM = 128 | 64, BN = 128))]
 pub(crate) fn attention<const D: usize, const BM: usize, const BN: usize>(
     q: &Tensor<bf16, h, s, D>,
     k: &Tensor<bf16, g, t, D>,
@@ -75,44 +75,9 @@ pub(crate) fn causal<const D: usize, const BM: usize, const BN: usize>(
     o.store_masked((acc * (1.0 / sum)).cast::<bf16>().reshape([1, BM, D]));
 }
 
-/// Attention of `r` queries that share their keys and values, of which there are as many as blocks that run at once, or
-/// more. `BM` is 64 for however few queries, because tensor cores take 64 rows.
-#[tile_kernel(instances(D = 128, BM = 64, BN = 128))]
-pub(crate) fn decode<const D: usize, const BM: usize, const BN: usize>(
-    q: &Tensor<bf16, h, r, D>,
-    k: &Tensor<bf16, h, t, D>,
-    v: &Tensor<bf16, h, t, D>,
-    o: &mut Tensor<bf16, h, r, D>,
-    scale: f32,
-) {
-    let q = q.partition_view([1, BM, D]);
-    let k = k.partition_view([1, BN, D]);
-    let v = v.partition_view([1, BN, D]);
-    let mut o = o.partition_view_mut([1, BM, D]);
-    let [head, i, _] = o.index();
-    let query = q.load_masked([head, i, 0]).reshape([BM, D]);
-    let mut most = Tile::full([BM, 1], f32::NEG_INFINITY);
-    let mut sum = Tile::zeros([BM, 1]);
-    let mut acc = Tile::zeros([BM, D]);
-    for j in 0..k.tiles(1) {
-        let key = k.load_masked([head, j, 0]).reshape([BN, D]);
-        let value = v.load_masked([head, j, 0]).reshape([BN, D]);
-        let scores = mma(query, key.t(), Tile::zeros([BM, BN]));
-        let column = Tile::<i32, 2>::iota([1, BN], 1) + (j * BN) as i32;
-        let scores = select(column < t as i32, scores, f32::NEG_INFINITY);
-        let larger = max(most, scores.max(1));
-        let weights = exp2(scores.mul_add(scale, larger * -scale));
-        let shrink = exp2((most - larger) * scale);
-        sum = sum * shrink + weights.sum(1);
-        acc = mma(weights.cast::<bf16>(), value, acc * shrink);
-        most = larger;
-    }
-    o.store_masked((acc * (1.0 / sum)).cast::<bf16>().reshape([1, BM, D]));
-}
-
-/// [`decode`] over one of `p` parts of the keys and values, where else most multiprocessors had nothing to do: sums of values that are
-/// weighted relative to the part's largest score, the sums of the weights, and the largest scores. A part has `SPAN`
-/// keys, the last one perhaps fewer.
+/// [`attention`] of `r` queries that share their keys and values, over one of `p` parts of these, where else most
+/// multiprocessors had nothing to do: sums of values that are weighted relative to the part's largest score, the sums of
+/// the weights, and the largest scores. A part has `SPAN` keys, the last one perhaps fewer.
 #[tile_kernel(where(SPAN % BN == 0), instances(D = 128, BM = 64, BN = 128, SPAN = 4096))]
 pub(crate) fn decode_part<const D: usize, const BM: usize, const BN: usize, const SPAN: usize>(
     q: &Tensor<bf16, h, r, D>,

@@ -1,6 +1,6 @@
 //! Attention.
 
-use crate::kernels::attention::{attention, causal, decode, decode_join, decode_part};
+use crate::kernels::attention::{attention, causal, decode_join, decode_part};
 use crate::problem::{Problem, Result, launch_on, misfit};
 use crate::tensors::{AnyTensor, Spec};
 use tile::Stream;
@@ -87,7 +87,8 @@ fn attend(query: &[f64], keys: &[f64], values: &[f64]) -> Vec<f64> {
     output
 }
 
-/// Attention of one query per sequence: `group` heads of queries share a head of keys and values.
+/// Attention of one query per sequence: `group` heads of queries share a head of keys and values. There are as many of the
+/// latter as blocks run at once, or more.
 pub(crate) struct Decode {
     /// Heads of keys and values, of all sequences together.
     pub(crate) heads: usize,
@@ -105,7 +106,7 @@ impl Problem for Decode {
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [q, k, v, o] = tensors else { return Err(misfit()) };
         let (q, k, v, o) = (q.get()?, k.get()?, v.get()?, o.get_mut()?);
-        launch_on(stream, decode::<WIDTH, 64, 128>(q, k, v, o, scale(WIDTH)))
+        launch_on(stream, attention::<WIDTH, 64, 128>(q, k, v, o, scale(WIDTH)))
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
