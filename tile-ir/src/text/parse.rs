@@ -188,10 +188,10 @@ impl Parser {
             let grid = if is_tiles { Grid::Tiles } else { Grid::Extents(self.list('[', ']', Self::dim)?) };
             self.kernel.grid = Some(grid);
         }
+        self.kernel.fast_accumulation = self.accept_word("fast_accumulation");
         if self.accept_word("pairs") {
             self.kernel.pairs = Some(self.unsigned("an axis")? as usize);
         }
-        self.kernel.fast_accumulation = self.accept_word("fast_accumulation");
         let body = self.kernel.body();
         self.region_ops(body)?;
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }

@@ -90,7 +90,7 @@ impl<'k> Printer<'k> {
         let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
         let pairs = self.kernel.pairs.map_or(String::new(), |axis| format!(" pairs {axis}"));
         let fast = if self.kernel.fast_accumulation { " fast_accumulation" } else { "" };
-        let _ = writeln!(self.out, "{grid}{pairs}{fast} {{");
+        let _ = writeln!(self.out, "{grid}{fast}{pairs} {{");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out
