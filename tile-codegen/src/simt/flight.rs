@@ -93,7 +93,7 @@ impl Block<'_> {
     ///
     /// # Errors
     /// If it conflicts with what was done before.
-    pub(super) fn issue(&mut self, order: Order) -> Result<u32, Problem> {
+    pub(super) fn issue(&mut self, mut order: Order) -> Result<u32, Problem> {
         let flight = self.flights.len() as u32 + 1;
         let clock_moment = self.threads[order.thread as usize].clock.moment();
         let access = |writes: bool| Access {
@@ -124,7 +124,7 @@ impl Block<'_> {
             }
         }
         let issuer = clock_moment;
-        let data = order.data.clone();
+        let data = order.data.take();
         self.flights.push(Flight { order, issuer, data, delivered: false, read: false, landed: false });
         if self.timing == Timing::Early {
             self.fetch(flight);

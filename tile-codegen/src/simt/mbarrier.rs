@@ -291,6 +291,25 @@ impl Block<'_> {
         }))
     }
 
+    /// Begins what a thread has had written to shared memory of a block of the cluster, whose bytes an mbarrier there counts.
+    ///
+    /// # Errors
+    /// As [`Block::issue`], and if that completes more than the mbarrier is for.
+    pub(super) fn issue_counted(
+        &mut self,
+        call: &Call<'_>,
+        order: Order,
+        barrier: u64,
+    ) -> Result<(), Problem> {
+        let written = || order.pieces.iter().filter_map(|piece| Some((piece.to?, piece.bytes)));
+        let bytes = written().map(|(_, bytes)| bytes as i64).sum();
+        let (to, _) = written().next().expect("verified: it writes something");
+        let moment = order.moment;
+        let flight = self.issue(order)?;
+        self.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
+        self.attach(call, barrier, Attached::Copy { flight, bytes })
+    }
+
     /// Adds an asynchronous operation.
     pub(super) fn attach(
         &mut self,

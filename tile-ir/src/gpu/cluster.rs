@@ -5,7 +5,7 @@
 //! reductions join, a partial result of each block, so that is all that goes from one multiprocessor to another. A kernel
 //! whose tiles would have to be exchanged otherwise keeps one block per tile, and is refused if that can't hold them.
 
-use super::{LaidOut, Threads, persistent, scratch, shape_of};
+use super::{LaidOut, Threads, largest_tile, persistent, scratch};
 use crate::kernel::{Kernel, OpId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
@@ -26,8 +26,7 @@ const MOST_BLOCKS: u64 = 8;
 /// The threads that share each tile of a kernel whose largest is too large for a block; `None` where a block holds it, and
 /// where blocks of the target can't share it.
 pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<Threads> {
-    let tiles = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
-    let largest: u64 = tiles.max().unwrap_or(0);
+    let largest = largest_tile(kernel);
     if !target.clusters || largest <= BLOCK * MOST_ALONE || !may_share(kernel) {
         return None;
     }

@@ -118,9 +118,8 @@ impl Threads {
         if let Some(count) = occupancy::threads(kernel, target) {
             return Threads::of(count, target);
         }
-        let largest = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
         let [large, small] = THREADS;
-        let count = if largest.max().unwrap_or(0) > SMALL_TILE { large } else { small };
+        let count = if largest_tile(kernel) > SMALL_TILE { large } else { small };
         let most = products::most_warps(kernel, target).map_or(count, |warps| warps * u64::from(target.warp));
         Threads::of(count.min(most).min(u64::from(target.max_threads)), target)
     }
@@ -131,6 +130,12 @@ fn shape_of(kernel: &Kernel, value: ValueId) -> Option<Vec<u64>> {
     let Type::Tile(tile) = kernel.ty(value) else { return None };
     let extent = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers") as u64;
     Some(tile.shape.iter().map(extent).collect())
+}
+
+/// Elements of the largest tile of an instance.
+fn largest_tile(kernel: &Kernel) -> u64 {
+    let tiles = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
+    tiles.max().unwrap_or(0)
 }
 
 /// The format of an instance's value.

@@ -5,7 +5,7 @@
 //! thread's instructions independent, unless it is told. So it is told, where one tile is all that a thread keeps while it
 //! waits for others: what else there is goes by element by element, and needs few ([`WORKING_REGISTERS`]).
 
-use super::{LaidOut, Threads, shape_of};
+use super::{LaidOut, Threads, largest_tile, shape_of};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::{Family, Rates, TargetDesc};
@@ -41,12 +41,6 @@ pub(super) fn blocks(laid_out: &LaidOut, target: &TargetDesc) -> Option<u32> {
     let registers = (kept + WORKING_REGISTERS).next_multiple_of(REGISTER_STEP) * threads.of_block();
     let blocks = (u64::from(rates.registers) / registers).min(u64::from(rates.threads) / threads.of_block());
     (kept >= ELEMENTS && blocks > 1).then_some(blocks as u32)
-}
-
-/// Elements of the largest tile.
-fn largest_tile(kernel: &Kernel) -> u64 {
-    let tiles = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
-    tiles.max().unwrap_or(0)
 }
 
 /// The most elements that threads keep in registers while they wait for each other, if they do so in reductions alone, by
@@ -124,7 +118,7 @@ mod tests {
         let normalized = format!("{SUM}{DIVIDED}");
         assert_eq!(of(8192, &normalized, "sm_90a"), (512, Some(4)));
         assert_eq!(of(16384, &normalized, "sm_80"), (1024, Some(2)));
-        // Of 32 elements a thread, one tile is two thirds of the registers.
+        // A thread of a cluster keeps 64 elements, and has 80 registers.
         assert_eq!(of(131_072, &normalized, "sm_90a"), (256, Some(3)));
         assert_eq!(of(8192, &normalized, "gfx942"), (256, None));
     }

@@ -87,10 +87,9 @@ fn attend(query: &[f64], keys: &[f64], values: &[f64]) -> Vec<f64> {
     output
 }
 
-/// Attention of one query per sequence: `group` heads of queries share a head of keys and values. There are as many of the
-/// latter as blocks run at once, or more.
+/// Attention of one query per sequence: `group` heads of queries share a head of keys and values.
 pub(crate) struct Decode {
-    /// Heads of keys and values, of all sequences together.
+    /// Heads of keys and values, of all sequences together: as many as blocks run at once, or more.
     pub(crate) heads: usize,
     pub(crate) group: usize,
     pub(crate) keys: usize,
@@ -98,9 +97,17 @@ pub(crate) struct Decode {
 
 const WIDTH: usize = 128;
 
+impl Decode {
+    /// The same as attention in which the heads of a group are so many queries.
+    fn attention(&self) -> Attention {
+        let &Decode { heads, group, keys } = self;
+        Attention { heads, shared: heads, queries: group, keys, width: WIDTH, causal: false }
+    }
+}
+
 impl Problem for Decode {
     fn tensors(&self) -> Vec<Spec> {
-        decoding(self, Vec::new())
+        self.attention().tensors()
     }
 
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
@@ -110,28 +117,11 @@ impl Problem for Decode {
     }
 
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64> {
-        let own = |at: usize| at * self.keys * WIDTH..(at + 1) * self.keys * WIDTH;
-        let query = |(at, query): (usize, &[f64])| {
-            let own = own(at / self.group);
-            attend(query, &inputs[1][own.clone()], &inputs[2][own])
-        };
-        inputs[0].chunks(WIDTH).enumerate().flat_map(query).collect()
+        self.attention().expected(inputs)
     }
 }
 
-/// The tensors of [`Decode`], with others before the output.
-fn decoding(&Decode { heads, group, keys }: &Decode, others: Vec<Spec>) -> Vec<Spec> {
-    let input = |name, shape: [usize; 3]| Spec::input(name, DType::BF16, &shape);
-    let inputs = [
-        input("q", [heads, group, WIDTH]),
-        input("k", [heads, keys, WIDTH]),
-        input("v", [heads, keys, WIDTH]),
-    ];
-    let output = Spec::output("o", DType::BF16, &[heads, group, WIDTH]);
-    inputs.into_iter().chain(others).chain([output]).collect()
-}
-
-/// [`Decode`] of few and long sequences, whose keys and values are dealt out in parts of [`SPAN`].
+/// [`Decode`] of few heads of many keys and values, at most [`PARTS`] parts of [`SPAN`] of them.
 pub(crate) struct DecodeInParts(pub(crate) Decode);
 
 /// Keys of a part.
@@ -145,7 +135,10 @@ impl Problem for DecodeInParts {
         let parts = keys.div_ceil(SPAN);
         let scratch = [("weighted", WIDTH), ("sums", 1), ("largest", 1)];
         let scratch = scratch.map(|(name, width)| Spec::scratch(name, &[heads, parts, group, width]));
-        decoding(&self.0, scratch.to_vec())
+        let mut tensors = self.0.tensors();
+        let output = tensors.len() - 1;
+        tensors.splice(output..output, scratch);
+        tensors
     }
 
     fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::simt::fault::Problem;
 use crate::simt::flight::{Order, Piece, Proxy};
 use crate::simt::instruction::{Operation, Then};
-use crate::simt::mbarrier::{Arrival, Attached, Awaited, Wait};
+use crate::simt::mbarrier::{Arrival, Awaited, Wait};
 use crate::simt::order::Scope;
 
 pub(super) fn find(name: &str) -> Option<Operation> {
@@ -67,9 +67,7 @@ pub(super) fn declared(name: &str) -> Option<Operation> {
             data: Some(call.bytes(1).to_vec()),
             ..Order::of(call, Proxy::Generic, vec![piece], moment)
         };
-        let flight = block.issue(order)?;
-        block.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
-        block.attach(call, barrier, Attached::Copy { flight, bytes: bytes as i64 })?;
+        block.issue_counted(call, order, barrier)?;
         Ok(Then::GoOn)
     })
 }

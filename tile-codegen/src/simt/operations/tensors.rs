@@ -7,7 +7,6 @@ use crate::simt::fault::Problem;
 use crate::simt::flight::{Combine, Order, Piece, Proxy};
 use crate::simt::host_module::WINDOW;
 use crate::simt::instruction::{Call, Operation, Then};
-use crate::simt::mbarrier::Attached;
 use crate::simt::tensor_map::{decode, place};
 use tile_ir::DType;
 use tile_ir::tensor_map::{BoundMap, TENSOR_MAP_BYTES};
@@ -176,9 +175,8 @@ fn to_shared(
         let pieces = pieces(block, &map, to, &coordinates(call, 3, rank));
         let pieces = pieces.into_iter().map(|(from, to, bytes)| Piece { from, to: Some(to), bytes });
         let moment = block.moment_on(barrier);
-        let flight = block.issue(Order::of(call, Proxy::Asynchronous, pieces.collect(), moment))?;
-        block.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
-        block.attach(call, barrier, Attached::Copy { flight, bytes: map.box_bytes() as i64 })?;
+        let order = Order::of(call, Proxy::Asynchronous, pieces.collect(), moment);
+        block.issue_counted(call, order, barrier)?;
     }
     Ok(Then::GoOn)
 }

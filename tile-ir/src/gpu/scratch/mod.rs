@@ -59,15 +59,13 @@ impl Scratch {
         let largest = all.iter().map(|(_, requests)| total(requests)).max().unwrap_or(0);
         let mut ring = Ring::of(largest.max(SMALL_RING.min(available)));
         let mut scratch = Scratch { bytes: base, ..Scratch::default() };
-        let exchanging = all.iter().enumerate().filter(|(_, (_, requests))| !requests.is_empty());
-        let (sent, others): (Vec<_>, Vec<_>) =
-            exchanging.partition(|(_, (op, _))| parts.laid_out.is_sent(*op));
-        for (position, (op, requests)) in sent.iter().chain(&others) {
+        let exchanging = all.iter().filter(|(_, requests)| !requests.is_empty());
+        let (sent, others): (Vec<_>, Vec<_>) = exchanging.partition(|(op, _)| parts.laid_out.is_sent(*op));
+        let sent = sent.into_iter().map(|exchange| (exchange, 0..=all.len()));
+        let used = |op: &OpId| positions[op]..=positions[&last_reader(parts, *op)];
+        let others = others.into_iter().map(|exchange| (exchange, used(&exchange.0)));
+        for ((op, requests), used) in sent.chain(others) {
             let bytes = total(requests);
-            let used = match parts.laid_out.is_sent(*op) {
-                true => 0..=all.len(),
-                false => *position..=positions[&last_reader(parts, *op)],
-            };
             let mut offset = base + ring.place(bytes, used);
             if scratch.bytes < offset + bytes {
                 (scratch.bytes, scratch.largest) = (offset + bytes, Some(*op));
