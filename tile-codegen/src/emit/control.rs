@@ -100,6 +100,17 @@ impl<'c> Ir<'c> {
         initial: &[Value<'c>],
         body: impl FnOnce(&[Value<'c>]) -> (IntValue<'c>, Vec<Value<'c>>),
     ) -> Vec<Value<'c>> {
+        self.hinted_while(first, LoopHint::Free, initial, body)
+    }
+
+    /// [`Self::while_loop`] with a word to the optimiser.
+    pub(crate) fn hinted_while(
+        &self,
+        first: IntValue<'c>,
+        hint: LoopHint,
+        initial: &[Value<'c>],
+        body: impl FnOnce(&[Value<'c>]) -> (IntValue<'c>, Vec<Value<'c>>),
+    ) -> Vec<Value<'c>> {
         let entry = self.block();
         let (header, inside, after) =
             (self.new_block("while"), self.new_block("body"), self.new_block("after"));
@@ -114,7 +125,7 @@ impl<'c> Ir<'c> {
         let last = self.block();
         condition.add_incoming(&[(&first, entry), (&again, last)]);
         carried.come_from((initial, entry), (&next, last));
-        self.branch(header);
+        self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
     }

@@ -17,6 +17,8 @@ pub(crate) enum LoopHint {
     Free,
     /// Vectorised where that is possible, never unrolled.
     Rolled,
+    /// As it is: neither vectorised nor unrolled, because it runs seldom.
+    AsItIs,
     /// Each iteration is one lane of a vector of so many; the loop becomes straight code.
     Lanes(u32),
 }
@@ -31,14 +33,18 @@ impl<'c> Ir<'c> {
             operands.extend(value.map(|v| BasicMetadataValueEnum::from(number(v))));
             self.context.metadata_node(&operands)
         };
-        let properties = match hint {
-            LoopHint::Free => return,
-            LoopHint::Rolled => vec![property("llvm.loop.unroll.disable", None)],
-            LoopHint::Lanes(lanes) => vec![
+        let in_vectors_of = |lanes| {
+            vec![
                 property("llvm.loop.unroll.disable", None),
                 property("llvm.loop.vectorize.width", Some(lanes)),
                 property("llvm.loop.interleave.count", Some(1)),
-            ],
+            ]
+        };
+        let properties = match hint {
+            LoopHint::Free => return,
+            LoopHint::Rolled => vec![property("llvm.loop.unroll.disable", None)],
+            LoopHint::AsItIs => in_vectors_of(1),
+            LoopHint::Lanes(lanes) => in_vectors_of(lanes),
         };
         let kind = self.context.get_kind_id("llvm.loop");
         latch.set_metadata(self.loop_node(&properties), kind).expect("a branch takes loop metadata");

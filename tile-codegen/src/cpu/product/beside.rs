@@ -16,7 +16,7 @@ use super::cell;
 use super::factor::{Strided, behind_transposition};
 use super::places::NextB;
 use super::plan::Plan;
-use crate::emit::Ir;
+use crate::emit::{Ir, LoopHint};
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tile_ir::kernel::OpData;
@@ -118,12 +118,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let left = self.left_of(beside);
         ir.if_then(ir.icmp(IntPredicate::NE, left, ir.i64(0)), || {
-            let (rows, column) = self.pack_piece(beside, plan, left);
-            for vector in 0..beside.of_chunk {
-                let column = ir.add(column, ir.i64(vector * plan.block.lanes));
-                for line in 0..plan.contraction.group() {
-                    let row = ir.i64(beside.of_block + line);
-                    ir.prefetch_for_later(self.address_in(&rows, [row, column]));
+            let piece = self.pack_piece(beside, plan, left);
+            for line in 0..plan.contraction.group() {
+                let row = ir.i64(beside.of_block + line);
+                let row = piece.from(self.address_in(&piece, [row, ir.i64(0)]));
+                for vector in 0..beside.of_chunk {
+                    let column = ir.i64(vector * plan.block.lanes);
+                    ir.prefetch_for_later(self.address_in(&row, [ir.i64(0), column]));
                 }
             }
         });
@@ -132,7 +133,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Copies what register blocks have left: those of a tile at the edge are fewer.
     pub(super) fn pack_rest(&self, beside: &Beside<'c>, plan: &Plan) {
         let is_some = |ir: &Ir<'c>| ir.icmp(IntPredicate::NE, self.left_of(beside), ir.i64(0));
-        self.ir.while_loop(is_some(self.ir), &[], |_| {
+        self.ir.hinted_while(is_some(self.ir), LoopHint::AsItIs, &[], |_| {
             self.pack_piece(beside, plan, self.left_of(beside));
             (is_some(self.ir), Vec::new())
         });
@@ -143,13 +144,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.load(self.ir.context.i64_type().into(), beside.progress.left).into_int_value()
     }
 
-    /// Copies the next of so many pieces; its rows, and its first column.
-    fn pack_piece(
-        &self,
-        beside: &Beside<'c>,
-        plan: &Plan,
-        left: IntValue<'c>,
-    ) -> (Strided<'c>, IntValue<'c>) {
+    /// Copies the next of so many pieces, which it gives.
+    fn pack_piece(&self, beside: &Beside<'c>, plan: &Plan, left: IntValue<'c>) -> Strided<'c> {
         let (ir, progress, i64) = (self.ir, beside.progress, self.ir.context.i64_type());
         let (group, lanes, width) = (plan.contraction.group(), plan.block.lanes, plan.block.width());
         let [from, to] = [progress.from, progress.to].map(|cell| {
@@ -157,10 +153,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let column = ir.load(i64.into(), progress.column).into_int_value();
         let (rows, panels) = (beside.from.from(from), beside.to.from(to));
+        let piece = rows.from(self.address_in(&rows, [ir.i64(0), column]));
+        let first = plan.place_of_b(ir, [ir.i64(0), column]);
         for vector in 0..beside.of_chunk {
-            let place = [ir.i64(0), ir.add(column, ir.i64(vector * lanes))];
-            let joined = self.joined_rows(&rows, plan, place);
-            self.buffers.store_as(&panels, plan.place_of_b(ir, place), joined.into());
+            let further = ir.i64(vector * lanes);
+            let place = match plan.from_column_of_piece(beside.of_chunk, vector) {
+                Some(elements) => ir.add(first, ir.i64(elements)),
+                None => plan.place_of_b(ir, [ir.i64(0), ir.add(column, further)]),
+            };
+            let joined = self.joined_rows(&piece, plan, [ir.i64(0), further]);
+            self.buffers.store_as(&panels, place, joined.into());
         }
         let next = ir.add(column, ir.i64(beside.of_chunk * lanes));
         let is_last = ir.icmp(IntPredicate::EQ, next, ir.i64(plan.n));
@@ -170,6 +172,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.store(progress.to, ir.select(is_last, panels_below.into(), to.into()));
         ir.store(progress.column, ir.select_int(is_last, ir.i64(0), next).into());
         ir.store(progress.left, ir.sub(left, ir.i64(1)).into());
-        (rows, column)
+        piece
     }
 }

@@ -97,12 +97,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// additions and multiply-adds share places of arithmetic, as on Intel's processors, each takes the place of another.
     pub(super) fn rows_of_left(&self, left: &Left<'c>, first: IntValue<'c>, rows: i64) -> Vec<LeftRow<'c>> {
         let (ir, ty) = (self.ir, self.buffers.element_type(left.dtype));
-        let row = |number: i64| {
-            let before = ir.mul(ir.add(first, ir.i64(number)), left.row);
-            let address = ir.of_its_own(ir.offset(ty, left.first, before));
-            LeftRow { address, column: left.column, dtype: left.dtype, buffer: left.buffer }
+        let first = ir.offset(ty, left.first, ir.mul(first, left.row));
+        let addresses = std::iter::successors(Some(first), |&row| Some(ir.offset(ty, row, left.row)));
+        let row = |address| LeftRow {
+            address: ir.of_its_own(address),
+            column: left.column,
+            dtype: left.dtype,
+            buffer: left.buffer,
         };
-        (0..rows).map(row).collect()
+        addresses.take(rows as usize).map(row).collect()
     }
 
     /// What of a row of `a` register blocks multiply at once, at this step along K.

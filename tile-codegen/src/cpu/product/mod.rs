@@ -100,7 +100,7 @@ impl<'c> Memories<'c> {
         }
         // Behind all that is on the stack: what isn't made in a function's first block takes a register for itself.
         let (from, end) = (ir.select_int(goes_on, ir.i64(next), ir.i64(0)), ir.i64(next));
-        ir.for_loop((from, end, ir.i64(1)), &[], |number, _| {
+        ir.hinted_loop((from, end, ir.i64(1)), LoopHint::AsItIs, &[], |number, _| {
             ir.store(all.at(ir, number), ir.i64(0).into());
             Vec::new()
         });

@@ -244,6 +244,15 @@ impl Plan {
         ir.add(ir.add(panel, row), ir.mul(ir.urem(column, width), group))
     }
 
+    /// Elements of packed `b` from the first vector of a piece of a row, so many vectors, to another of it; `None` where that
+    /// isn't the same in all pieces of the row.
+    pub(super) fn from_column_of_piece(&self, vectors: i64, vector: i64) -> Option<i64> {
+        let (of_panel, lanes) = (self.block.vectors, self.block.lanes);
+        let is_the_same = vectors % of_panel == 0 || of_panel % vectors == 0;
+        let place = vector / of_panel * self.panel() + vector % of_panel * lanes * self.contraction.group();
+        is_the_same.then_some(place)
+    }
+
     /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next, where that is
     /// packed row by row, or column by column.
     pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {

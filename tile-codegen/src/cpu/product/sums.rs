@@ -118,16 +118,16 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Vec<Value<'c>> {
         let (ir, lanes) = (self.ir, plan.block.lanes);
         let add = || {
+            let first = self.buffers.further(&sums.c, ir.add(ir.mul(i, ir.i64(plan.n)), j));
             let add = |((row, vector), product): ((i64, i64), &Value<'c>)| {
                 // In place of a row that isn't there the first one is read, and what becomes of it isn't stored.
                 let row = match block.has_last_row.filter(|_| row + 1 == block.rows) {
                     Some(has) => ir.select_int(has, ir.i64(row), ir.i64(0)),
                     None => ir.i64(row),
                 };
-                let row = ir.mul(ir.add(i, row), ir.i64(plan.n));
-                let at = ir.add(ir.add(row, j), ir.i64(vector * lanes));
+                let at = ir.add(ir.mul(row, ir.i64(plan.n)), ir.i64(vector * lanes));
                 let mask = self.mask_of(plan, block, vector);
-                let sum = self.buffers.load_lanes(&sums.c, at, mask, lanes as u32);
+                let sum = self.buffers.load_lanes(&first, at, mask, lanes as u32);
                 self.sum(sum, product.into_vector_value()).into()
             };
             block.places().zip(&products).map(add).collect()
