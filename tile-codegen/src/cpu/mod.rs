@@ -39,7 +39,7 @@ mod vectors;
 mod views;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::{Ir, Log, Shared, Value};
+use crate::emit::{Ir, Log, LoopHint, Shared, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -205,7 +205,7 @@ fn entry(
     // A tile that is turned looks ahead to the next pieces of its band.
     let ahead = ir.i64(piece.unwrap_or_else(|| ahead::blocks_ahead(instance) as i64));
     let has_left: Vec<Value<'_>> = behind.iter().map(|_| ir.bool(false).into()).collect();
-    ir.for_loop((first, end, ir.i64(1)), &has_left, |number, has_left| {
+    ir.hinted_loop((first, end, ir.i64(1)), LoopHint::Rolled, &has_left, |number, has_left| {
         let index_of = |number| match &order {
             _ if abi.persistent => vec![number],
             Some(order) => ir.tile_index(order, &space, number),
