@@ -157,7 +157,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let first = plan.place_of_b(ir, [ir.i64(0), column]);
         for vector in 0..beside.of_chunk {
             let further = ir.i64(vector * lanes);
-            let place = match plan.from_column_of_piece(beside.of_chunk, vector) {
+            let place = match plan.place_in_piece(beside.of_chunk, vector) {
                 Some(elements) => ir.add(first, ir.i64(elements)),
                 None => plan.place_of_b(ir, [ir.i64(0), ir.add(column, further)]),
             };

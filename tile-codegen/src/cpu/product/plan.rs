@@ -246,7 +246,7 @@ impl Plan {
 
     /// Elements of packed `b` from the first vector of a piece of a row, so many vectors, to another of it; `None` where that
     /// isn't the same in all pieces of the row.
-    pub(super) fn from_column_of_piece(&self, vectors: i64, vector: i64) -> Option<i64> {
+    pub(super) fn place_in_piece(&self, vectors: i64, vector: i64) -> Option<i64> {
         let (of_panel, lanes) = (self.block.vectors, self.block.lanes);
         let is_the_same = vectors % of_panel == 0 || of_panel % vectors == 0;
         let place = vector / of_panel * self.panel() + vector % of_panel * lanes * self.contraction.group();
