@@ -87,6 +87,30 @@ impl<T: Element> Tensor<T> {
         let count = elements.len();
         Tensor::from_vec(device, elements, [count])
     }
+
+    /// A tensor whose element at each index is what a function gives for it, called in row-major order.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let tens = Tensor::from_fn(&Device::cpu(), [2, 3], |[i, j]| (10 * i + j) as f32)?;
+    /// assert_eq!(tens.to_vec()?, [0.0, 1.0, 2.0, 10.0, 11.0, 12.0]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`], before the function is called.
+    pub fn from_fn<const R: usize>(
+        device: &Device,
+        shape: [usize; R],
+        mut element: impl FnMut([usize; R]) -> T,
+    ) -> Result<Tensor<T>> {
+        let mut tensor = Tensor::zeros(device, shape)?;
+        let strides: [usize; R] = std::array::from_fn(|axis| shape[axis + 1..].iter().product());
+        let index = |at: usize| std::array::from_fn(|axis| at / strides[axis] % shape[axis]);
+        let elements: Vec<T> = (0..tensor.len()).map(|at| element(index(at))).collect();
+        tensor.copy_from_slice(&elements)?;
+        Ok(tensor)
+    }
 }
 
 impl<T: Number> Tensor<T> {

@@ -107,6 +107,23 @@ fn ndarray_round_trip_keeps_the_logical_order() {
     assert_eq!(tensor.to_ndarray().unwrap(), array.t().into_dyn());
 }
 
+#[test]
+fn a_function_of_the_index_is_called_once_an_element_in_order() {
+    let mut calls = Vec::new();
+    let tensor = Tensor::from_fn(&Device::cpu(), [2, 1, 3], |index| {
+        calls.push(index);
+        (index[0] * 10 + index[2]) as u64
+    });
+    assert_eq!(calls, [[0, 0, 0], [0, 0, 1], [0, 0, 2], [1, 0, 0], [1, 0, 1], [1, 0, 2]]);
+    assert_eq!(tensor.unwrap().to_vec().unwrap(), [0, 1, 2, 10, 11, 12]);
+    let scalar = Tensor::from_fn(&Device::reference(), [], |[]| 7i32).unwrap();
+    assert_eq!((scalar.shape(), scalar.to_vec().unwrap()), (&[][..], vec![7]));
+    let empty = Tensor::from_fn(&Device::cpu(), [3, 0], |_| -> f32 { unreachable!("there is none") });
+    assert_eq!(empty.unwrap().shape(), [3, 0]);
+    let refused = Tensor::from_fn(&Device::cpu(), [usize::MAX, 2], |_| -> f32 { unreachable!() });
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+}
+
 fn counted(shape: &[usize]) -> Tensor<i32> {
     let count: usize = shape.iter().product();
     Tensor::from_iter(&Device::cpu(), 0..count as i32).unwrap().into_shape(shape.iter().copied()).unwrap()
