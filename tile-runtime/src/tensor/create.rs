@@ -105,9 +105,15 @@ impl<T: Element> Tensor<T> {
         mut element: impl FnMut([usize; R]) -> T,
     ) -> Result<Tensor<T>> {
         let mut tensor = Tensor::zeros(device, shape)?;
-        let strides: [usize; R] = std::array::from_fn(|axis| shape[axis + 1..].iter().product());
-        let index = |at: usize| std::array::from_fn(|axis| at / strides[axis] % shape[axis]);
-        let elements: Vec<T> = (0..tensor.len()).map(|at| element(index(at))).collect();
+        let index_of = |mut place: usize| {
+            let mut index = shape;
+            for (position, extent) in index.iter_mut().zip(shape).rev() {
+                *position = place % extent;
+                place /= extent;
+            }
+            index
+        };
+        let elements: Vec<T> = (0..tensor.len()).map(|place| element(index_of(place))).collect();
         tensor.copy_from_slice(&elements)?;
         Ok(tensor)
     }

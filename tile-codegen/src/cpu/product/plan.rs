@@ -244,8 +244,8 @@ impl Plan {
         ir.add(ir.add(panel, row), ir.mul(ir.urem(column, width), group))
     }
 
-    /// Elements of packed `b` from the first vector of a piece of a row, so many vectors, to another of it; `None` where that
-    /// isn't the same in all pieces of the row.
+    /// Elements of packed `b` from the first vector of a row's piece of so many to another of its vectors; `None` where pieces
+    /// lie across panels differently.
     pub(super) fn place_in_piece(&self, vectors: i64, vector: i64) -> Option<i64> {
         let (of_panel, lanes) = (self.block.vectors, self.block.lanes);
         let is_the_same = vectors % of_panel == 0 || of_panel % vectors == 0;
