@@ -1,6 +1,6 @@
 //! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64 | 128; BM = 64, BN = 64)`,
-//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `fast_accumulation`,
-//! `allow(slow_product)`.
+//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `fast_accumulation` or
+//! `fast_accumulation = FAST`, `allow(slow_product)`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
@@ -8,9 +8,9 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized};
-use tile_ir::kernel::GenericKind;
+use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::specialize::SpecializeError;
-use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
+use tile_ir::{Binding, Bindings, DType, FastAccumulation, Kernel, Presence, VerifiedKernel, specialize};
 
 /// The parsed attribute.
 pub(crate) struct Attribute {
@@ -19,10 +19,17 @@ pub(crate) struct Attribute {
     instances: Vec<Instances>,
     /// What it says of the grid.
     pub(crate) grid: Option<GridOption>,
-    /// Whether it says that products of 8-bit floats may be added up in fewer bits.
-    pub(crate) fast_accumulation: bool,
+    fast_accumulation: Option<FastOption>,
     /// Whether it says that products are slower than they might be, and meant so.
     pub(crate) allows_slow_products: bool,
+}
+
+/// Which instances may have sums of 8-bit floats in fewer bits.
+enum FastOption {
+    /// All, or none.
+    All(bool),
+    /// Those whose parameter of this name is true.
+    Where(Ident),
 }
 
 /// What an attribute says of the grid.
@@ -62,7 +69,7 @@ impl Parse for Attribute {
             conditions: Vec::new(),
             instances: Vec::new(),
             grid: None,
-            fast_accumulation: false,
+            fast_accumulation: None,
             allows_slow_products: false,
         };
         while !input.is_empty() {
@@ -74,7 +81,7 @@ impl Parse for Attribute {
                     parenthesized!(list in input);
                     attribute.conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
                 }
-                "fast_accumulation" => attribute.fast_accumulation = true,
+                "fast_accumulation" => attribute.fast_accumulation = Some(fast_accumulation(input)?),
                 "instances" => attribute.instances.extend(instances(input)?),
                 "allow" => {
                     allowed(input)?;
@@ -110,6 +117,20 @@ fn allowed(input: ParseStream<'_>) -> syn::Result<()> {
         }
         None => Ok(()),
     }
+}
+
+fn fast_accumulation(input: ParseStream<'_>) -> syn::Result<FastOption> {
+    if input.parse::<Option<Token![=]>>()?.is_none() {
+        return Ok(FastOption::All(true));
+    }
+    if let Some(said) = input.parse::<Option<LitBool>>()? {
+        return Ok(FastOption::All(said.value));
+    }
+    input.parse().map(FastOption::Where).map_err(|error| {
+        let message = "`fast_accumulation` is said of all instances, or of those of a `bool` parameter\n  help: write \
+                       `fast_accumulation`, or `fast_accumulation = FAST`";
+        syn::Error::new(error.span(), message)
+    })
 }
 
 fn grid(input: ParseStream<'_>) -> syn::Result<GridOption> {
@@ -288,6 +309,26 @@ fn optional_arguments(kernel: &VerifiedKernel) -> impl Iterator<Item = &str> {
 }
 
 impl Attribute {
+    /// Which instances may add up products of 8-bit floats in fewer bits.
+    pub(crate) fn fast_accumulation(&self, kernel: &Kernel) -> Result<FastAccumulation, Diagnostics> {
+        let name = match &self.fast_accumulation {
+            None | Some(FastOption::All(false)) => return Ok(FastAccumulation::No),
+            Some(FastOption::All(true)) => return Ok(FastAccumulation::Yes),
+            Some(FastOption::Where(name)) => name,
+        };
+        let parameter = name.to_string();
+        let is_bool =
+            |generic: &Generic| generic.name == parameter && matches!(generic.kind, GenericKind::Bool);
+        if !kernel.generics.iter().any(is_bool) {
+            let message = format!(
+                "`{parameter}` isn't a `bool` parameter of the kernel\n  help: declare `const {parameter}: bool`, or write \
+                 `fast_accumulation` alone for all instances"
+            );
+            return Err(syn::Error::new(name.span(), message).into());
+        }
+        Ok(FastAccumulation::If(Presence { parameter, above: 0 }))
+    }
+
     /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named
     /// or not; optional arguments of which nothing is said make it those with each and those without.
     pub(crate) fn specialize(mut self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {

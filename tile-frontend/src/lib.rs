@@ -120,7 +120,7 @@ pub fn lower_with(
     if let Some(grid) = &attribute.grid {
         signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
     }
-    signature.kernel.fast_accumulation = attribute.fast_accumulation;
+    signature.kernel.fast_accumulation = attribute.fast_accumulation(&signature.kernel)?;
     let body = lower::body(signature, &function, helpers)?;
     turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);

@@ -52,12 +52,13 @@ pub struct Generic {
     pub kind: GenericKind,
 }
 
-/// Which instances have an argument: those whose parameter is larger than a number. A `bool` counts 0 or 1.
+/// Which instances have an argument, or do what is said of them: those whose parameter is larger than a number. A `bool`
+/// counts 0 or 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     /// The parameter.
     pub parameter: String,
-    /// The largest of its values without the argument.
+    /// The largest of its values without that.
     pub above: usize,
 }
 
@@ -69,6 +70,19 @@ impl fmt::Display for Presence {
             above => write!(f, "{} > {above}", self.parameter),
         }
     }
+}
+
+/// Which instances may add up products of 8-bit floats in the bits that tensor cores keep of them, where these are fewer than
+/// the format of the sums has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FastAccumulation {
+    /// None.
+    #[default]
+    No,
+    /// All. An instance itself has this or [`FastAccumulation::No`].
+    Yes,
+    /// Those of a parameter.
+    If(Presence),
 }
 
 /// A value: its type, and its name in the source where it has one.
@@ -158,9 +172,8 @@ pub struct Kernel {
     /// The axis of the grid along which neighbours are pairs, whose blocks run together: a launch has an even number of
     /// places along it. It changes nothing of what is computed ([`crate::Variant::Paired`]).
     pub pairs: Option<usize>,
-    /// Whether products of 8-bit floats may be added up in the bits that tensor cores keep of them, where these are fewer
-    /// than the format of the sums has.
-    pub fast_accumulation: bool,
+    /// Whether products of 8-bit floats may be added up in fewer bits.
+    pub fast_accumulation: FastAccumulation,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -179,7 +192,7 @@ impl Kernel {
             conditions: Vec::new(),
             grid: None,
             pairs: None,
-            fast_accumulation: false,
+            fast_accumulation: FastAccumulation::No,
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

@@ -90,7 +90,7 @@ pub use dim::Dim;
 pub use dtype::DType;
 pub use error::Error;
 pub use grid::Grid;
-pub use kernel::{Kernel, OpId, Presence, RegionId, ValueId};
+pub use kernel::{FastAccumulation, Kernel, OpId, Presence, RegionId, ValueId};
 pub use loc::Loc;
 pub use ops::Op;
 pub use round::Rounding;

@@ -9,7 +9,7 @@ use crate::abi::{self, Check};
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
 use crate::error::Error;
-use crate::kernel::{Generic, GenericKind, Kernel};
+use crate::kernel::{FastAccumulation, Generic, GenericKind, Kernel};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
 use crate::passes;
@@ -265,6 +265,10 @@ impl Substitution<'_> {
             kernel.set_type(value, ty);
         }
         kernel.grid = kernel.grid.as_ref().map(|grid| grid.map(&|dim| self.dim(dim)));
+        if let FastAccumulation::If(presence) = &kernel.fast_accumulation {
+            let is_fast = arguments::holds(presence, self.bindings);
+            kernel.fast_accumulation = if is_fast { FastAccumulation::Yes } else { FastAccumulation::No };
+        }
         for op in kernel.op_ids() {
             let data = kernel.op_mut(op);
             data.op = self.op(&data.op);

@@ -173,7 +173,7 @@ impl Verifier<'_> {
         for &param in self.kernel.params() {
             self.argument(param);
         }
-        self.optional_arguments();
+        self.parameters_of_presences();
         for condition in &self.kernel.conditions {
             self.dim_is_bound(&condition.left, condition.loc);
             self.dim_is_bound(&condition.right, condition.loc);

@@ -29,8 +29,9 @@ use syn::Item;
 /// made, and of run-time sizes, checked at launch. `grid = [m.div_ceil(BM), 4]` is a grid of its own for a kernel whose
 /// blocks own no tiles; `grid = tiles` asks for a block per tile of the outputs also where a target would have fewer
 /// blocks go from tile to tile. `fast_accumulation` lets tensor cores add up products of 8-bit floats in the bits that they
-/// keep of them: on Hopper about 14, where sums of f32 have 24. `allow(slow_product)` has the build script say nothing of products that a target could do
-/// faster.
+/// keep of them: on Hopper about 14, where sums of f32 have 24; `fast_accumulation = FAST` lets those of instances do so whose
+/// parameter `const FAST: bool` is true. `allow(slow_product)` has the build script say nothing of products that a target
+/// could do faster.
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {

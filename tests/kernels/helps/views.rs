@@ -77,6 +77,35 @@ fn tiles_of_views_are_loaded_and_stored() {
     check_exact!(flipped<BM = 4, BN = 4>(x: x, [6, 6]) -> f32, [6, 6] => y);
 }
 
+/// Sums of 8-bit floats may have fewer bits, in instances that say so.
+#[tile_kernel(instances(FAST = true | false), fast_accumulation = FAST)]
+fn summed<const FAST: bool>(
+    a: &Tensor<f8e4m3fn, 16, k>,
+    b: &Tensor<f8e4m3fn, k, 8>,
+    c: &mut Tensor<f32, 16, 8>,
+) {
+    let (a, b) = (a.partition_view([16, 32]), b.partition_view([32, 8]));
+    let mut acc = Tile::zeros([16, 8]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([0, p]), b.load_masked([p, 0]), acc);
+    }
+    c.partition_view_mut([16, 8]).store(acc);
+}
+
+#[test]
+fn sums_of_fewer_bits_are_a_matter_of_instances() {
+    let k = 70;
+    let (a, b) = (numbers::<f8e4m3fn>(16 * k, 1), numbers::<f8e4m3fn>(k * 8, 2));
+    let term = |at: usize, p: usize| f64::from(a[at / 8 * k + p].to_f32() * b[p * 8 + at % 8].to_f32());
+    let c: Vec<f64> = (0..16 * 8).map(|at| (0..k).map(|p| term(at, p)).sum()).collect();
+    check_kernel!(summed<FAST = true>(
+        input a: (a, [16, k]), input b: (b, [k, 8]), output c: (vec![0f32; 16 * 8], [16, 8] => c, 1e-5),
+    ));
+    check_kernel!(summed<FAST = false>(
+        input a: (a, [16, k]), input b: (b, [k, 8]), output c: (vec![0f32; 16 * 8], [16, 8] => c, 1e-5),
+    ));
+}
+
 #[tile_kernel(grid = [m.div_ceil(BM), 4])]
 fn added<const BM: usize>(x: &Tensor<f32, m>, y: &mut Tensor<f32, 4>) {
     let y = y.atomic_view();

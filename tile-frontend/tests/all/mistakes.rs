@@ -135,6 +135,9 @@ fn in_the_attribute() {
             "instances(T = f32, B = 4), allow(slow_product)",
             "allow()",
             "allow(slow_product, slow_loads)",
+            "instances(T = f32, B = 4), fast_accumulation = B",
+            "instances(T = f32, B = 4), fast_accumulation = true",
+            "fast_accumulation = 1",
         ],
         message
     ));

@@ -8,7 +8,7 @@
 
 use super::Pipelines;
 use crate::insert::Inserter;
-use crate::kernel::{Kernel, OpId, ValueId};
+use crate::kernel::{FastAccumulation, Kernel, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op};
 use crate::types::Type;
 
@@ -16,7 +16,7 @@ use crate::types::Type;
 /// do ([`Kernel::fast_accumulation`]).
 pub(super) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> bool {
     let data = kernel.op(op);
-    !kernel.fast_accumulation
+    kernel.fast_accumulation != FastAccumulation::Yes
         && data.op == Op::Mma
         && pipelines.factors(op).is_some()
         && super::dtype_of(kernel, data.operands[0]).is_float()

@@ -9,19 +9,21 @@ use crate::verify::VerifyError;
 use crate::view::{ArgumentLayout, Source};
 use std::collections::HashSet;
 
+/// Whether an instance is one of these.
+pub(super) fn holds(presence: &Presence, bindings: &Bindings) -> bool {
+    let bound = bindings.iter().find(|(name, _)| *name == presence.parameter);
+    bound.is_some_and(|&(_, value)| match value {
+        Binding::Bool(value) => usize::from(value) > presence.above,
+        Binding::Const(value) => value > presence.above,
+        Binding::Elem(_) => false,
+    })
+}
+
 /// Removes the arguments that an instance doesn't have, with the views of them that nobody uses.
 pub(super) fn drop_absent(kernel: &mut Kernel, bindings: &Bindings) -> Result<(), SpecializeError> {
-    let is_there = |presence: &Presence| {
-        let bound = bindings.iter().find(|(name, _)| *name == presence.parameter);
-        bound.is_some_and(|&(_, value)| match value {
-            Binding::Bool(value) => usize::from(value) > presence.above,
-            Binding::Const(value) => value > presence.above,
-            Binding::Elem(_) => false,
-        })
-    };
     let optional = std::mem::take(&mut kernel.optional);
     let absent: Vec<(ValueId, Presence)> =
-        optional.into_iter().filter(|(_, presence)| !is_there(presence)).collect();
+        optional.into_iter().filter(|(_, presence)| !holds(presence, bindings)).collect();
     if absent.is_empty() {
         return Ok(());
     }

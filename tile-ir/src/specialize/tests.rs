@@ -182,6 +182,20 @@ fn an_output_declares_the_grid_of_the_instances_that_have_it() {
 }
 
 #[test]
+fn fast_accumulation_is_that_of_an_instance() {
+    let source = AXPY.replace("B>(", "B, FAST: bool>(").replace(" {", " fast_accumulation if FAST {");
+    let kernel = VerifiedKernel::parse(&source).unwrap();
+    for (fast, header) in [(true, ">) fast_accumulation {"), (false, ">) {")] {
+        let bound =
+            [("T", Binding::Elem(DType::F32)), ("B", Binding::Const(4)), ("FAST", Binding::Bool(fast))];
+        let text = print(&specialize(&kernel, &bound.map(|(name, value)| (name.to_owned(), value))).unwrap());
+        assert!(text.contains(header), "{fast}: {text}");
+    }
+    let unknown = VerifiedKernel::parse(&source.replace("if FAST", "if QUICK")).unwrap_err().to_string();
+    assert!(unknown.contains("`QUICK` is neither a `bool` nor a number"), "{unknown}");
+}
+
+#[test]
 fn arguments_of_an_array_have_layouts() {
     let kernel = VerifiedKernel::parse(COPIES).unwrap();
     let strided = GivenTensor { extents: &[4], strides: Some(&[3]), offset: 0 };

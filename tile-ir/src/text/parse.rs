@@ -4,7 +4,7 @@
 use super::lexer::{Spanned, Token, tokens};
 use crate::condition::Condition;
 use crate::grid::Grid;
-use crate::kernel::{Generic, GenericKind, Kernel, OpData, Presence, RegionId, ValueId};
+use crate::kernel::{FastAccumulation, Generic, GenericKind, Kernel, OpData, Presence, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Domain, Literal, Op, Predicate};
 use crate::types::Type;
@@ -188,7 +188,11 @@ impl Parser {
             let grid = if is_tiles { Grid::Tiles } else { Grid::Extents(self.list('[', ']', Self::dim)?) };
             self.kernel.grid = Some(grid);
         }
-        self.kernel.fast_accumulation = self.accept_word("fast_accumulation");
+        if self.accept_word("fast_accumulation") {
+            let is_of_some = self.accept_word("if");
+            self.kernel.fast_accumulation =
+                if is_of_some { FastAccumulation::If(self.presence()?) } else { FastAccumulation::Yes };
+        }
         if self.accept_word("pairs") {
             self.kernel.pairs = Some(self.unsigned("an axis")? as usize);
         }

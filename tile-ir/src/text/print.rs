@@ -2,7 +2,7 @@
 
 use crate::condition::Condition;
 use crate::dtype::DType;
-use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
+use crate::kernel::{FastAccumulation, GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{Atomic, Domain, Literal, Movement, Op, ScanMode};
 use crate::types::{Elem, Shape, Spanned};
 use std::collections::HashMap;
@@ -89,7 +89,11 @@ impl<'k> Printer<'k> {
         self.conditions();
         let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
         let pairs = self.kernel.pairs.map_or(String::new(), |axis| format!(" pairs {axis}"));
-        let fast = if self.kernel.fast_accumulation { " fast_accumulation" } else { "" };
+        let fast = match &self.kernel.fast_accumulation {
+            FastAccumulation::No => String::new(),
+            FastAccumulation::Yes => " fast_accumulation".to_owned(),
+            FastAccumulation::If(presence) => format!(" fast_accumulation if {presence}"),
+        };
         let _ = writeln!(self.out, "{grid}{fast}{pairs} {{");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");

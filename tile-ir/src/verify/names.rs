@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::dim::Dim;
-use crate::kernel::{Generic, GenericKind, OpId, Presence};
+use crate::kernel::{FastAccumulation, Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
 use crate::ops::Op;
 use crate::tile_order::TileOrder;
@@ -19,8 +19,12 @@ impl Verifier<'_> {
         }
     }
 
-    pub(super) fn optional_arguments(&mut self) {
-        for Presence { parameter, .. } in self.kernel.optional.values() {
+    pub(super) fn parameters_of_presences(&mut self) {
+        let fast = match &self.kernel.fast_accumulation {
+            FastAccumulation::If(presence) => Some(presence),
+            FastAccumulation::No | FastAccumulation::Yes => None,
+        };
+        for Presence { parameter, .. } in self.kernel.optional.values().chain(fast) {
             let counts = |g: &Generic| g.name == *parameter && !matches!(g.kind, GenericKind::Elem(_));
             if !self.kernel.generics.iter().any(counts) {
                 let message = format!(

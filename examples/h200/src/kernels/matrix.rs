@@ -61,28 +61,9 @@ pub(crate) fn linear<const BM: usize, const BN: usize, const BK: usize>(
     c.store_masked((gelu(sum) + residual.load_masked([i, j]).cast::<f32>()).cast::<bf16>());
 }
 
-/// C = scale·A·Bᵀ of f8 factors, summed in f32.
-#[tile_kernel(instances(BM = 128, BN = 256, BK = 128))]
-pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize>(
-    a: &Tensor<f8e4m3fn, m, k>,
-    b: &Tensor<f8e4m3fn, n, k>,
-    c: &mut Tensor<bf16, m, n>,
-    scale: f32,
-) {
-    let a = a.partition_view([BM, BK]);
-    let b = b.partition_view([BN, BK]);
-    let mut c = c.partition_view_mut([BM, BN]);
-    let [i, j] = c.index();
-    let mut acc = Tile::<f32, 2>::zeros([BM, BN]);
-    for p in 0..a.tiles(1) {
-        acc = mma(a.load_masked([i, p]), b.load_masked([j, p]).t(), acc);
-    }
-    c.store_masked((acc * scale).cast::<bf16>());
-}
-
-/// [`gemm_f8`], summed in the bits that tensor cores keep.
-#[tile_kernel(instances(BM = 128, BN = 256, BK = 128), fast_accumulation)]
-pub(crate) fn gemm_f8_fast<const BM: usize, const BN: usize, const BK: usize>(
+/// C = scale·A·Bᵀ of f8 factors, summed in f32, or in the bits that tensor cores keep.
+#[tile_kernel(instances(BM = 128, BN = 256, BK = 128, FAST = false | true), fast_accumulation = FAST)]
+pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize, const FAST: bool>(
     a: &Tensor<f8e4m3fn, m, k>,
     b: &Tensor<f8e4m3fn, n, k>,
     c: &mut Tensor<bf16, m, n>,

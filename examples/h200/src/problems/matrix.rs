@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use crate::kernels::matrix::{gemm, gemm_f8, gemm_f8_fast, gemm_nt, gemv, linear, skinny};
+use crate::kernels::matrix::{gemm, gemm_f8, gemm_nt, gemv, linear, skinny};
 use crate::problem::{Problem, Result, launch_on, misfit};
 use crate::tensors::{AnyTensor, Spec};
 use tile::Stream;
@@ -53,8 +53,8 @@ impl Problem for Gemm {
             Kind::Nn => gemm::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::NnSmall => gemm::<64, 128, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::Nt => gemm_nt::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
-            Kind::NtF8 => gemm_f8::<128, 256, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
-            Kind::NtF8Fast => gemm_f8_fast::<128, 256, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
+            Kind::NtF8 => gemm_f8::<128, 256, 128, false>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
+            Kind::NtF8Fast => gemm_f8::<128, 256, 128, true>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
         };
         launch_on(stream, launch)
     }
