@@ -23,9 +23,9 @@ const EVERYTHING: &str = "default<O3>";
 /// LLVM's passes for a CPU. Products are vectors when they are emitted, and everything else is loops along rows, whose
 /// vectors the loop vectoriser makes: what comes before makes registers of numbers on the stack and prepares loops for it, and
 /// what comes after puts instructions in the place of functions that stand for them, makes registers of the lanes that it has
-/// put together on the stack, shares what is common, and takes out of loops what no turn changes. `-O3` has identities sought eight times and loops transformed in six
-/// ways that nothing here needs, and takes twice as long. Straight code isn't vectorised: pairs of sizes and of addresses are
-/// all that there is, and cost.
+/// put together on the stack, shares what is common, and takes out of loops what no turn changes. `-O3` has identities sought
+/// eight times and loops transformed in six ways that nothing here needs, and takes twice as long. Straight code isn't
+/// vectorised: pairs of sizes and of addresses are all that there is, and cost.
 const FOR_CPU: &str = "function(\
     mem2reg,\
     early-cse<memssa>,\

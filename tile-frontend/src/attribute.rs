@@ -19,7 +19,7 @@ pub(crate) struct Attribute {
     instances: Vec<Instances>,
     /// What it says of the grid.
     pub(crate) grid: Option<GridOption>,
-    fast_accumulation: Option<FastOption>,
+    fast_accumulation: FastOption,
     /// Whether it says that products are slower than they might be, and meant so.
     pub(crate) allows_slow_products: bool,
 }
@@ -69,7 +69,7 @@ impl Parse for Attribute {
             conditions: Vec::new(),
             instances: Vec::new(),
             grid: None,
-            fast_accumulation: None,
+            fast_accumulation: FastOption::All(false),
             allows_slow_products: false,
         };
         while !input.is_empty() {
@@ -81,7 +81,7 @@ impl Parse for Attribute {
                     parenthesized!(list in input);
                     attribute.conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
                 }
-                "fast_accumulation" => attribute.fast_accumulation = Some(fast_accumulation(input)?),
+                "fast_accumulation" => attribute.fast_accumulation = fast_accumulation(input)?,
                 "instances" => attribute.instances.extend(instances(input)?),
                 "allow" => {
                     allowed(input)?;
@@ -312,13 +312,12 @@ impl Attribute {
     /// Which instances may add up products of 8-bit floats in fewer bits.
     pub(crate) fn fast_accumulation(&self, kernel: &Kernel) -> Result<FastAccumulation, Diagnostics> {
         let name = match &self.fast_accumulation {
-            None | Some(FastOption::All(false)) => return Ok(FastAccumulation::No),
-            Some(FastOption::All(true)) => return Ok(FastAccumulation::Yes),
-            Some(FastOption::Where(name)) => name,
+            FastOption::All(false) => return Ok(FastAccumulation::No),
+            FastOption::All(true) => return Ok(FastAccumulation::Yes),
+            FastOption::Where(name) => name,
         };
         let parameter = name.to_string();
-        let is_bool =
-            |generic: &Generic| generic.name == parameter && matches!(generic.kind, GenericKind::Bool);
+        let is_bool = |generic: &Generic| generic.name == parameter && generic.kind == GenericKind::Bool;
         if !kernel.generics.iter().any(is_bool) {
             let message = format!(
                 "`{parameter}` isn't a `bool` parameter of the kernel\n  help: declare `const {parameter}: bool`, or write \

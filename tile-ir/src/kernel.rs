@@ -74,10 +74,9 @@ impl fmt::Display for Presence {
 
 /// Which instances may add up products of 8-bit floats in the bits that tensor cores keep of them, where these are fewer than
 /// the format of the sums has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FastAccumulation {
     /// None.
-    #[default]
     No,
     /// All. An instance itself has this or [`FastAccumulation::No`].
     Yes,

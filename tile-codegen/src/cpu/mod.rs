@@ -205,6 +205,7 @@ fn entry(
     // A tile that is turned looks ahead to the next pieces of its band.
     let ahead = ir.i64(piece.unwrap_or_else(|| ahead::blocks_ahead(instance) as i64));
     let has_left: Vec<Value<'_>> = behind.iter().map(|_| ir.bool(false).into()).collect();
+    // Code of all that a block does isn't made twice; unsaid, LLVM counts its instructions to find that out.
     ir.hinted_loop((first, end, ir.i64(1)), LoopHint::Rolled, &has_left, |number, has_left| {
         let index_of = |number| match &order {
             _ if abi.persistent => vec![number],
