@@ -16,7 +16,7 @@
 
 use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
-use super::processor::RowsAhead;
+use super::processor::{LONGEST_NEAR, RowsAhead};
 use super::region::{Emitter, tile_bytes};
 use super::views::Window;
 use inkwell::values::IntValue;
@@ -112,11 +112,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             loops.iter().copied().filter(|op| self.fusion.computes_functions(op)).collect();
         let pays = !windows.is_empty() && loops.len() > 1;
         let rows = |op: &OpData| self.shape(op.operands[usize::from(op.op.is_store())]);
+        let are_long = windows.iter().any(|window| window.row_bytes() > LONGEST_NEAR);
         let last = || loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect();
         let (asking, of_stores) = match self.processor.prefetching.rows {
             RowsAhead::Shares { of_stores } => (loops, of_stores),
             RowsAhead::SharesOfFunctions { .. } | RowsAhead::Last if !computing.is_empty() => (computing, 1),
             RowsAhead::SharesOfFunctions { of_stores } => (loops, of_stores),
+            RowsAhead::Last if are_long => (loops, 1),
             RowsAhead::Last => (last(), 1),
         };
         let shares = |op: &OpData| if op.op.is_store() { of_stores } else { 1 };
@@ -281,6 +283,23 @@ mod tests {
         assert_eq!(prefetches(&cheap), 2 * 4, "both loops ask, four times for each line");
         let exponentials = format!("{largest}{difference}  %result = exp %d : tile<4 x 256 x f32>\n");
         assert_eq!(prefetches(&exponentials), 4, "the loop that computes functions asks");
+    }
+
+    /// Long rows have no room for the next one in the first cache while a loop goes over them: each loop asks for a part.
+    #[test]
+    fn the_last_loop_asks_for_all_where_rows_are_brought_near_unless_they_are_long() {
+        let asking_loops = |columns: usize| {
+            let body = "  %m = reduce max %x1 axis 1 : tile<4 x 1 x f32>
+  %mb = broadcast %m : tile<4 x 256 x f32>
+  %d = sub %x1, %mb : tile<4 x 256 x f32>
+  %result = mul %d, %w1 : tile<4 x 256 x f32>
+";
+            let source = kernel(body).replace("256", &columns.to_string());
+            let code = assembly(&Instance::parse(&source, &[]).unwrap(), "x86-64-v4-rows");
+            assert!(!code.contains("prefetcht1"), "{code}");
+            code.matches("prefetcht0").count()
+        };
+        assert_eq!([256, 4096, 8192].map(asking_loops), [1, 1, 2]);
     }
 
     #[test]

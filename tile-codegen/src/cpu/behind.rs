@@ -111,13 +111,13 @@ pub(super) fn decide<'a>(
     let computes = |host: &&OpData| {
         std::iter::once(*host).chain(fusion.hosted_by(host)).any(|data| fusion.computes_functions(data))
     };
-    let pays = |beside: &BesideStore| {
+    let ahead_of = |beside: BesideStore| {
         let rows = fusion.streams_of(store);
-        rows.len() <= beside.rows
-            && rows.iter().all(|load| tile_bytes(instance, load.results[0]) <= beside.bytes)
+        let longest = rows.iter().map(|load| tile_bytes(instance, load.results[0])).max().unwrap_or(0);
+        beside.ahead_in(longest).filter(|_| rows.len() <= BesideStore::MOST_ROWS)
     };
     let reads = || match (loops.as_slice(), processor.prefetching.beside_store) {
-        ([only], Some(beside)) if pays(&beside) => Some((*only, beside.ahead)),
+        ([only], Some(beside)) => ahead_of(beside).map(|ahead| (*only, ahead)),
         _ => None,
     };
     let (host, asks_ahead) = match loops.iter().copied().rfind(computes) {
@@ -435,18 +435,35 @@ mod tests {
         assert_eq!(wide("x86-64-v4-rows"), 4096 + 2048 + own);
     }
 
+    /// As much as comes while the loop goes through it; long rows leave less room for it in the first cache.
+    #[test]
+    fn a_loop_that_stores_asks_less_far_ahead_in_long_rows() {
+        let asks_ahead = |level: &str, columns: usize| {
+            let source = scaled(1).replace("256", &columns.to_string());
+            decided(&Instance::parse(&source, &[]).unwrap(), level, |behind| behind?.asks_ahead)
+        };
+        assert_eq!(asks_ahead("x86-64-v4-rows", 4096), Some(8 << 10));
+        assert_eq!(asks_ahead("x86-64-v4-rows", 8192), Some(4 << 10));
+        assert_eq!(asks_ahead("x86-64-v4", 4096), Some(4 << 10));
+        assert_eq!(asks_ahead("x86-64-v4-tiles", 8192), None, "nothing is left");
+    }
+
+    /// What is seen of a decision for a level.
+    fn decided<T>(instance: &Instance, level: &str, seen: impl Fn(Option<Behind<'_>>) -> T) -> T {
+        let machine = machine(level);
+        let fusion = Fusion::of(instance);
+        let products = Products::of(instance, &fusion, &machine);
+        let scratch = Scratch::of(instance, &fusion, &products);
+        seen(decide(instance, &fusion, &scratch, &Processor::of(&machine)))
+    }
+
     /// The row of exponentials is read where it is overwritten; one that takes over the place of a row which is made before
     /// the host's loop isn't.
     #[test]
     fn the_row_that_is_left_lies_where_the_next_ones_is_written() {
         let in_place = |source: &str| {
             let instance = Instance::parse(source, &[]).unwrap();
-            let machine = machine("x86-64-v3");
-            let fusion = Fusion::of(&instance);
-            let products = Products::of(&instance, &fusion, &machine);
-            let scratch = Scratch::of(&instance, &fusion, &products);
-            let behind = decide(&instance, &fusion, &scratch, &Processor::of(&machine)).unwrap();
-            behind.in_place.is_some()
+            decided(&instance, "x86-64-v3", |behind| behind.unwrap().in_place.is_some())
         };
         assert!(in_place(&kernel(1, "  %e = exp %d : TILE\n")));
         let early = "  %a = exp %d : TILE

@@ -20,6 +20,9 @@ pub(super) const READS_AHEAD: &str = "avx512bf16";
 /// it on the way than they ask for themselves, and wait long for it (Sapphire Rapids and later ones).
 pub(super) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
 
+/// Bytes of the longest row of which a first cache of 48 KiB holds three: one, the next one and one of weights.
+pub(super) const LONGEST_NEAR: i64 = 16 << 10;
+
 /// How what comes from memory is asked for before it is read. What was measured for each processor is in `docs/decisions.md`,
 /// "The CPU brings the next block's rows near".
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +46,8 @@ pub(super) enum RowsAhead {
     SharesOfFunctions { of_stores: i64 },
     /// Each for its share, to the second cache: one that stores for so many times as much as one that only reads.
     Shares { of_stores: i64 },
-    /// The last one, to the first cache; where some compute functions, these.
+    /// To the first cache: where some compute functions, these; otherwise the last one, or of rows longer than
+    /// [`LONGEST_NEAR`] each for its share.
     Last,
 }
 
@@ -52,9 +56,18 @@ pub(super) enum RowsAhead {
 pub(super) struct BesideStore {
     /// How many bytes ahead of itself it asks: as much as comes while it goes through them.
     pub(super) ahead: i64,
-    /// The most rows that its store may read, and the most bytes of one.
-    pub(super) rows: usize,
-    pub(super) bytes: i64,
+    /// The same of rows longer than [`LONGEST_NEAR`]; `None` where it leaves those alone.
+    pub(super) ahead_in_long_rows: Option<i64>,
+}
+
+impl BesideStore {
+    /// The most rows that the store may read.
+    pub(super) const MOST_ROWS: usize = 2;
+
+    /// How many bytes ahead of itself a loop over rows of so many asks, if it stores besides.
+    pub(super) fn ahead_in(&self, row_bytes: i64) -> Option<i64> {
+        if row_bytes <= LONGEST_NEAR { Some(self.ahead) } else { self.ahead_in_long_rows }
+    }
 }
 
 /// The order of tiles that are turned, and what their blocks ask for.
@@ -82,14 +95,14 @@ impl Prefetching {
     /// Where first caches have room for rows to come.
     const NEAR: Prefetching = Prefetching {
         rows: RowsAhead::Last,
-        beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2, bytes: i64::MAX }),
+        beside_store: Some(BesideStore { ahead: 8 << 10, ahead_in_long_rows: Some(4 << 10) }),
         ..Prefetching::GENERAL
     };
 
     /// Where a loop that stores waits for what it reads meanwhile, and memory gives whole pages faster than parts of them.
     const BESIDE_STORES: Prefetching = Prefetching {
         rows: RowsAhead::SharesOfFunctions { of_stores: 7 },
-        beside_store: Some(BesideStore { ahead: 4 << 10, rows: 2, bytes: i64::MAX }),
+        beside_store: Some(BesideStore { ahead: 4 << 10, ahead_in_long_rows: Some(4 << 10) }),
         turned: Turned::InPieces(4 << 10),
         ..Prefetching::GENERAL
     };
@@ -99,7 +112,7 @@ impl Prefetching {
     const FOR_ALL: Prefetching = Prefetching {
         rows: RowsAhead::Shares { of_stores: 7 },
         times: 1,
-        beside_store: Some(BesideStore { ahead: 5 << 9, rows: 2, bytes: 16 << 10 }),
+        beside_store: Some(BesideStore { ahead: 5 << 9, ahead_in_long_rows: None }),
         once: Some(5 << 9),
         turned: Turned::AlongRows,
     };

@@ -68,6 +68,11 @@ impl<'c> Window<'c> {
         *self.tile.last().expect("verified: a tensor has rank 1 or more")
     }
 
+    /// Bytes of such a row.
+    pub(super) fn row_bytes(&self) -> i64 {
+        self.width() * self.dtype().bytes() as i64
+    }
+
     /// Extents of the tile.
     pub(super) fn shape(&self) -> &[i64] {
         &self.tile
