@@ -36,6 +36,10 @@ const PACKED_ELEMENT: u64 = 4;
 /// Times as long that what the second cache doesn't hold takes.
 const BEYOND: f64 = 3.0;
 
+/// The part of the second cache that a multiplication has for itself: what is kept and what comes from memory goes through
+/// the rest. Of twice as much nothing is found there again.
+const OWN: f64 = 0.75;
+
 /// The same of what is read in the order in which it lies, so that the processor foresees it.
 const BEYOND_IN_ORDER: f64 = 1.5;
 
@@ -43,7 +47,7 @@ const BEYOND_IN_ORDER: f64 = 1.5;
 const FEW_ROWS: u64 = 4;
 
 /// Clocks that a block costs besides its work.
-const BLOCK: f64 = 150.0;
+const BLOCK: f64 = 50.0;
 
 /// Clocks that a product costs besides its multiply-adds: its loops.
 const PRODUCT: f64 = 100.0;
@@ -87,33 +91,29 @@ impl CpuMachine {
         let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 / VECTORS;
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
-        let slower = |is_held| if is_held { 1.0 } else { BEYOND };
         let left = PACKED_ELEMENT * shape.batch * shape.m * shape.k;
         let kept = left.saturating_mul(of_block).min(KEPT_LEFT_BYTES);
-        let left = left as f64 * slower(self.holds(shape, kept));
+        let left = left as f64 * if kept + wanted(shape) <= self.l2_bytes { 1.0 } else { BEYOND };
         // Each row of blocks goes through it again, but for few rows of a block from its tensor, once.
         let is_packed = shape.m >= FEW_ROWS;
         let right = if is_packed { PACKED_ELEMENT * shape.batch * shape.n * shape.k } else { 0 };
         let right = right as f64 * if of_row <= self.l2_bytes / 2 { 1.0 } else { BEYOND_IN_ORDER };
-        [multiplied + PRODUCT, (sums * slower(self.holds(shape, 0)) + left + right) / COPIED]
+        [multiplied + PRODUCT, (sums * self.slower(shape) + left + right) / COPIED]
     }
 
     /// Bytes a clock at which factors are packed, or read where they are.
     fn speed(&self, shape: &ProductShape) -> f64 {
         match shape.m {
             ..FEW_ROWS => COPIED,
-            _ if self.holds(shape, 0) => PACKED,
-            _ => PACKED / 2.0,
+            _ => PACKED / ((1.0 + self.slower(shape)) / 2.0),
         }
     }
 
-    /// Whether a core's second cache holds a product: what is packed of its factors, as much that is packed next, and its
-    /// sums, beside so many bytes that are kept of the left factor.
-    fn holds(&self, shape: &ProductShape, kept: u64) -> bool {
-        let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
-        let columns = if shape.m < FEW_ROWS { 0 } else { shape.n };
-        let packed = (shape.m + columns) * shape.k * turns * PACKED_ELEMENT;
-        kept + shape.batch * (2 * packed + 4 * shape.m * shape.n) <= self.l2_bytes
+    /// Times as long that a multiplication takes to read and write what would be in a core's second cache if all that it
+    /// wants had room.
+    fn slower(&self, shape: &ProductShape) -> f64 {
+        let lost = (wanted(shape) as f64 / (OWN * self.l2_bytes as f64) - 1.0).clamp(0.0, 1.0);
+        1.0 + lost * (BEYOND - 1.0)
     }
 
     pub(super) fn predict(&self, totals: &Totals) -> Prediction {
@@ -166,6 +166,15 @@ impl CpuMachine {
         let operations = operations(totals);
         Prediction { seconds, limit, on_chip, operations, at_once: self.threads, waves }
     }
+}
+
+/// Bytes of the second cache that a multiplication wants: for what is packed of its factors, as much that is packed next, and
+/// its sums.
+fn wanted(shape: &ProductShape) -> u64 {
+    let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
+    let columns = if shape.m < FEW_ROWS { 0 } else { shape.n };
+    let packed = (shape.m + columns) * shape.k * turns * PACKED_ELEMENT;
+    shape.batch * (2 * packed + 4 * shape.m * shape.n)
 }
 
 /// The part of a product's right factor, of so many bytes in all blocks, so many of which are a row, that threads pack: each

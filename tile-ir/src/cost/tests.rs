@@ -240,6 +240,18 @@ fn tiles_leave_room_for_what_is_kept() {
     assert_eq!(candidates.best([2048; 3]), [256, 256, 256]);
 }
 
+/// What a multiplication wants of the second cache is to leave a quarter of it: measured on a Zen 5, whose products of 2048³
+/// take 1.05 to 1.12 times as long in tiles of which 7/8 are wanted.
+#[test]
+fn tiles_leave_room_for_what_comes_from_memory() {
+    let mut candidates = Candidates::new(None, &[[128, 256, 256], [256, 256, 128]]);
+    let with = |l2_bytes| Machine::Cpu(CpuMachine { lanes: 16, l2_bytes, ..CpuMachine::default() });
+    candidates.machine = with(1 << 20);
+    assert_eq!(candidates.best([2048; 3]), [256, 256, 128]);
+    candidates.machine = with(2 << 20);
+    assert_eq!(candidates.best([2048; 3]), [128, 256, 256]);
+}
+
 /// Elements of a view that lie apart are worth their sectors and lines: a tile is chosen that goes along them.
 #[test]
 fn tiles_go_along_what_lies_together() {
