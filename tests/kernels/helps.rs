@@ -9,6 +9,7 @@ mod arrays;
 mod elements;
 mod loops;
 mod movements;
+mod schedules;
 mod views;
 
 use super::{Case, array, numbers, whole, widen};

@@ -60,6 +60,8 @@ mod gathers;
 mod golden;
 #[path = "targets/gpu.rs"]
 mod gpu;
+#[path = "targets/hints.rs"]
+mod hints;
 #[path = "targets/instructions.rs"]
 mod instructions;
 #[path = "targets/kernels.rs"]

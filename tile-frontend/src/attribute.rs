@@ -1,6 +1,6 @@
 //! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64 | 128; BM = 64, BN = 64)`,
-//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `fast_accumulation` or
-//! `fast_accumulation = FAST`, `allow(slow_product)`.
+//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `threads = 256`, `stages = S`,
+//! `occupancy = 2`, `fast_accumulation` or `fast_accumulation = FAST`, `allow(slow_product)`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
@@ -10,7 +10,9 @@ use syn::punctuated::Punctuated;
 use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::specialize::SpecializeError;
-use tile_ir::{Binding, Bindings, DType, FastAccumulation, Kernel, Presence, VerifiedKernel, specialize};
+use tile_ir::{
+    Binding, Bindings, DType, FastAccumulation, Kernel, Presence, ScheduleHint, VerifiedKernel, specialize,
+};
 
 /// The parsed attribute.
 pub(crate) struct Attribute {
@@ -19,6 +21,8 @@ pub(crate) struct Attribute {
     instances: Vec<Instances>,
     /// What it says of the grid.
     pub(crate) grid: Option<GridOption>,
+    /// What it says of how GPUs schedule the kernel.
+    pub(crate) hints: Vec<(ScheduleHint, Expr)>,
     fast_accumulation: FastOption,
     /// Whether it says that products are slower than they might be, and meant so.
     pub(crate) allows_slow_products: bool,
@@ -61,7 +65,8 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 
 /// What an error about the options says.
 const OPTIONS: &str = "write `instances(NAME = value | value, …)`, `where(condition, …)`, `grid = [blocks, …]`, `grid = tiles`, \
-                       `fast_accumulation` or `allow(slow_product)`";
+                       `threads = value`, `stages = value`, `occupancy = value`, `fast_accumulation` or \
+                       `allow(slow_product)`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
@@ -69,6 +74,7 @@ impl Parse for Attribute {
             conditions: Vec::new(),
             instances: Vec::new(),
             grid: None,
+            hints: Vec::new(),
             fast_accumulation: FastOption::All(false),
             allows_slow_products: false,
         };
@@ -87,10 +93,13 @@ impl Parse for Attribute {
                     allowed(input)?;
                     attribute.allows_slow_products = true;
                 }
-                _ => {
-                    let message = format!("`{key}` isn't an option of `tile_kernel`; {OPTIONS}");
-                    return Err(syn::Error::new(key.span(), message));
-                }
+                other => match ScheduleHint::named(other) {
+                    Some(hint) => attribute.hints.push((hint, hint_value(hint, input)?)),
+                    None => {
+                        let message = format!("`{key}` isn't an option of `tile_kernel`; {OPTIONS}");
+                        return Err(syn::Error::new(key.span(), message));
+                    }
+                },
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
@@ -129,6 +138,16 @@ fn fast_accumulation(input: ParseStream<'_>) -> syn::Result<FastOption> {
     input.parse().map(FastOption::Where).map_err(|error| {
         let message = "`fast_accumulation` is said of all instances, or of those of a `bool` parameter\n  help: write \
                        `fast_accumulation`, or `fast_accumulation = FAST`";
+        syn::Error::new(error.span(), message)
+    })
+}
+
+fn hint_value(hint: ScheduleHint, input: ParseStream<'_>) -> syn::Result<Expr> {
+    input.parse::<Token![=]>()?;
+    input.parse().map_err(|error| {
+        let name = hint.name();
+        let message =
+            format!("`{name}` is a number\n  help: write a literal or const parameters: `{name} = 4`");
         syn::Error::new(error.span(), message)
     })
 }
@@ -256,6 +275,10 @@ impl Instances {
                 let note = format!("\n  line {}: the condition", loc.line);
                 Diagnostic::new(self.place(error), message + &note)
                     .help("choose other values, or change the condition")
+            }
+            SpecializeError::Invalid { errors, .. } => {
+                let help = errors.first().and_then(|error| error.help.clone());
+                help.into_iter().fold(diagnostic, Diagnostic::help)
             }
             _ => diagnostic,
         }

@@ -1,7 +1,49 @@
 //! Arithmetic of extents, as signatures and attributes write it: `m.div_ceil(BM).max(1)`.
 
-use syn::{BinOp, Expr};
+use crate::diagnostic::Diagnostic;
+use crate::span::Spanned;
+use std::collections::HashMap;
+use syn::{BinOp, Expr, Lit};
 use tile_ir::Dim;
+
+/// The names that an extent may have.
+pub(crate) type Names = HashMap<String, Dim>;
+
+/// What an expression is an extent of, in words of errors.
+pub(crate) struct Kind {
+    /// `an extent of a grid`.
+    pub(crate) name: &'static str,
+    /// `an extent is a const parameter, a number`, to which operations of these are added.
+    pub(crate) examples: &'static str,
+}
+
+/// The extent that an expression is.
+pub(crate) fn lower(expression: &Expr, names: &Names, kind: &Kind) -> Result<Dim, Box<Diagnostic>> {
+    let refused = || {
+        let help = format!("{}, or {OPERATIONS} of these", kind.examples);
+        Box::new(Diagnostic::new(expression.span(), format!("this isn't {}", kind.name)).help(help))
+    };
+    match expression {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(int) => int.base10_parse::<i64>().map(Dim::from).map_err(|_| refused()),
+            _ => Err(refused()),
+        },
+        Expr::Path(path) => {
+            let ident = path.path.get_ident().ok_or_else(refused)?;
+            names.get(&ident.to_string()).cloned().ok_or_else(|| {
+                let help = "name an axis of an argument, as `n` in `&Tensor<f32, n>`, or a const parameter of the kernel";
+                let message = format!("`{ident}` is no extent of the signature");
+                Box::new(Diagnostic::new(expression.span(), message).help(help))
+            })
+        }
+        Expr::Paren(inner) => lower(&inner.expr, names, kind),
+        _ => {
+            let (left, function, right) = operation(expression).ok_or_else(refused)?;
+            let (left, right) = (lower(left, names, kind)?, lower(right, names, kind)?);
+            function(&left, &right).ok_or_else(refused)
+        }
+    }
+}
 
 /// Two sides and what they make: nothing where a shift isn't by a number.
 pub(crate) type Operation<'e> = (&'e Expr, fn(&Dim, &Dim) -> Option<Dim>, &'e Expr);

@@ -21,6 +21,7 @@ mod extent;
 mod functions;
 mod grid;
 mod helpers;
+mod hints;
 mod lower;
 mod macros;
 mod messages;
@@ -120,6 +121,7 @@ pub fn lower_with(
     if let Some(grid) = &attribute.grid {
         signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
     }
+    signature.kernel.hints = hints::lower(&attribute.hints, &signature.extents())?;
     signature.kernel.fast_accumulation = attribute.fast_accumulation(&signature.kernel)?;
     let body = lower::body(signature, &function, helpers)?;
     turns::mark(&mut function);

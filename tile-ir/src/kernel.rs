@@ -8,6 +8,7 @@ use crate::dim::Dim;
 use crate::grid::Grid;
 use crate::loc::Loc;
 use crate::ops::{Domain, Op};
+use crate::schedule_hints::ScheduleHints;
 use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -173,6 +174,8 @@ pub struct Kernel {
     pub pairs: Option<usize>,
     /// Whether products of 8-bit floats may be added up in fewer bits.
     pub fast_accumulation: FastAccumulation,
+    /// What the author says of how GPUs schedule it.
+    pub hints: ScheduleHints,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -192,6 +195,7 @@ impl Kernel {
             grid: None,
             pairs: None,
             fast_accumulation: FastAccumulation::No,
+            hints: ScheduleHints::default(),
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

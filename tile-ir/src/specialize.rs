@@ -265,6 +265,7 @@ impl Substitution<'_> {
             kernel.set_type(value, ty);
         }
         kernel.grid = kernel.grid.as_ref().map(|grid| grid.map(&|dim| self.dim(dim)));
+        kernel.hints = kernel.hints.map(|dim| self.dim(dim));
         if let FastAccumulation::If(presence) = &kernel.fast_accumulation {
             let is_fast = arguments::holds(presence, self.bindings);
             kernel.fast_accumulation = if is_fast { FastAccumulation::Yes } else { FastAccumulation::No };

@@ -174,6 +174,7 @@ impl Verifier<'_> {
             self.argument(param);
         }
         self.parameters_of_presences();
+        self.schedule_hints();
         for condition in &self.kernel.conditions {
             self.dim_is_bound(&condition.left, condition.loc);
             self.dim_is_bound(&condition.right, condition.loc);

@@ -30,7 +30,9 @@ use syn::Item;
 /// blocks own no tiles; `grid = tiles` asks for a block per tile of the outputs also where a target would have fewer
 /// blocks go from tile to tile. `fast_accumulation` lets tensor cores add up products of 8-bit floats in the bits that they
 /// keep of them: on Hopper about 14, where sums of f32 have 24; `fast_accumulation = FAST` lets those of instances do so whose
-/// parameter `const FAST: bool` is true. `allow(slow_product)` has the build script say nothing of products that a target
+/// parameter `const FAST: bool` is true. `threads = 128`, `stages = 3` and `occupancy = 2` say how GPUs schedule the kernel,
+/// by numbers or const parameters, where they would choose themselves: threads of a block, turns of a loop whose tiles shared
+/// memory has room for, and blocks of a multiprocessor. `allow(slow_product)` has the build script say nothing of products that a target
 /// could do faster.
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {

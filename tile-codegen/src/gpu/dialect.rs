@@ -21,6 +21,8 @@ use tile_ir::tensor_map::{TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES};
 pub(super) struct Resources {
     /// Threads per block.
     pub(super) threads: u32,
+    /// Warps per block.
+    pub(super) warps: u32,
     /// Blocks that run together; 1 where each is alone.
     pub(super) cluster: u32,
     /// Blocks that are to run at once on a multiprocessor, if that is said.
@@ -127,10 +129,29 @@ pub(super) struct Device {
     pub(super) takes_groups: bool,
     /// The function attribute that says how many blocks run together, where some do.
     cluster: Option<&'static str>,
-    /// The function attribute that says how many are to run at once on a multiprocessor, where that may be said.
-    at_once: Option<&'static str>,
+    /// The function attribute that says how many are to run at once on a multiprocessor.
+    at_once: AtOnce,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
+}
+
+/// The function attribute that says how many blocks are to run at once on a multiprocessor.
+#[derive(Clone, Copy)]
+enum AtOnce {
+    /// In blocks.
+    Blocks(&'static str),
+    /// In waves of each of its so many SIMD units.
+    Waves(&'static str, u32),
+}
+
+impl AtOnce {
+    /// The attribute for so many blocks of so many waves.
+    fn attribute(self, blocks: u32, waves: u32) -> (&'static str, String) {
+        match self {
+            AtOnce::Blocks(key) => (key, blocks.to_string()),
+            AtOnce::Waves(key, units) => (key, (blocks * waves).div_ceil(units).to_string()),
+        }
+    }
 }
 
 /// The number of the barrier of a part of a block; that of the whole block has 0.
@@ -172,7 +193,7 @@ pub(super) const NVPTX: Device = Device {
     ]),
     takes_groups: false,
     cluster: Some("nvvm.cluster_dim"),
-    at_once: Some("nvvm.minctasm"),
+    at_once: AtOnce::Blocks("nvvm.minctasm"),
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -213,7 +234,8 @@ pub(super) const CDNA: Device = Device {
     store_matrices: None,
     takes_groups: true,
     cluster: None,
-    at_once: None,
+    // CDNA's compute units and RDNA's workgroup processors have four SIMD units.
+    at_once: AtOnce::Waves("amdgpu-waves-per-eu", 4),
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -233,7 +255,7 @@ impl Device {
         symbol: &str,
         abi: &KernelAbi,
         maps: usize,
-        Resources { threads, cluster, at_once, .. }: Resources,
+        Resources { threads, warps, cluster, at_once, .. }: Resources,
     ) -> FunctionValue<'c> {
         let tensor: BasicMetadataTypeEnum<'c> = ir.context.ptr_type(AddressSpace::from(GLOBAL)).into();
         let mut types: Vec<BasicMetadataTypeEnum<'c>> = abi
@@ -260,7 +282,7 @@ impl Device {
         let own =
             self.attributes.iter().map(|(key, value)| (*key, value.replace("{}", &threads.to_string())));
         let together = self.cluster.filter(|_| cluster > 1).map(|key| (key, format!("{cluster},1,1")));
-        let at_once = self.at_once.zip(at_once).map(|(key, blocks)| (key, blocks.to_string()));
+        let at_once = at_once.map(|blocks| self.at_once.attribute(blocks, warps));
         for (key, value) in own.chain(together).chain(at_once) {
             function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, &value));
         }

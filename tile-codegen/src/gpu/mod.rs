@@ -220,6 +220,7 @@ fn emit(
 ) {
     let resources = Resources {
         threads: scheduled.block_threads() as u32,
+        warps: scheduled.block_threads().div_ceil(target.warp.into()) as u32,
         cluster: scheduled.cluster(),
         at_once: scheduled.blocks_at_once(),
         shared_bytes: scheduled.shared_bytes() as u32,

@@ -138,6 +138,15 @@ fn in_the_attribute() {
             "instances(T = f32, B = 4), fast_accumulation = B",
             "instances(T = f32, B = 4), fast_accumulation = true",
             "fast_accumulation = 1",
+            "instances(T = f32, B = 64), threads = 2 * B, stages = 3",
+            "threads = 100",
+            "stages = n",
+            "stages = C",
+            "occupancy = \"two\"",
+            "occupancy",
+            "occupancy =",
+            "stages = 3, stages = 4",
+            "instances(T = f32, B = 48), threads = B",
         ],
         message
     ));

@@ -23,16 +23,16 @@ const BLOCK: u64 = 256;
 /// Blocks that every GPU which has clusters runs together (CUDA C++ Programming Guide, "Thread Block Clusters").
 const MOST_BLOCKS: u64 = 8;
 
-/// The threads that share each tile of a kernel whose largest is too large for a block; `None` where a block holds it, and
-/// where blocks of the target can't share it.
-pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<Threads> {
-    let largest = largest_tile(kernel);
-    if !target.clusters || largest <= BLOCK * MOST_ALONE || !may_share(kernel) {
+/// The threads that share each tile of a kernel whose largest is too large for a block, of so many threads if that is asked;
+/// `None` where a block holds it, and where blocks of the target can't share it.
+pub(super) fn threads(kernel: &Kernel, target: &TargetDesc, asked: Option<u64>) -> Option<Threads> {
+    let (largest, least) = (largest_tile(kernel), asked.unwrap_or(BLOCK));
+    if !target.clusters || largest <= least * MOST_ALONE || !may_share(kernel) {
         return None;
     }
-    let blocks = largest.div_ceil(BLOCK * MOST_ELEMENTS).next_power_of_two().min(MOST_BLOCKS);
+    let blocks = largest.div_ceil(least * MOST_ELEMENTS).next_power_of_two().min(MOST_BLOCKS);
     let block = largest.div_ceil(blocks * MOST_ELEMENTS).next_power_of_two();
-    let block = block.clamp(BLOCK, u64::from(target.max_threads));
+    let block = asked.unwrap_or(block.clamp(BLOCK, u64::from(target.max_threads)));
     let lanes = u64::from(target.warp);
     Some(Threads { lanes, warps: blocks * block / lanes, blocks })
 }
@@ -85,7 +85,7 @@ mod tests {
         );
         let instance =
             passes::optimize(Instance::parse(&text, &[]).unwrap_or_else(|error| panic!("{error}")));
-        let threads = threads(&instance, TargetDesc::named(target).unwrap())?;
+        let threads = threads(&instance, TargetDesc::named(target).unwrap(), None)?;
         Some([threads.of_block(), threads.blocks])
     }
 

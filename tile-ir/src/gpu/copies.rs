@@ -17,6 +17,7 @@ use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Literal, Op};
+use crate::schedule_hints::ScheduleHint;
 use crate::target::TargetDesc;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
@@ -24,7 +25,7 @@ use tile_layout::linear::Distribution;
 /// Fewer stages are none: copies must go on while a tile is read.
 const LEAST_STAGES: u64 = 2;
 
-/// The most stages: what hides the way to memory and back.
+/// The most stages, where the author doesn't say: what hides the way to memory and back.
 const MOST_STAGES: u64 = 4;
 
 /// What one instruction copies, in bytes (PTX ISA, "cp.async").
@@ -84,23 +85,25 @@ impl Copies {
     pub(super) fn of(laid_out: &LaidOut, target: &TargetDesc, scratch_bytes: u64) -> Copies {
         let mut copies = Copies::default();
         let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
+        let most_stages = laid_out.instance.hints.of(ScheduleHint::Stages).unwrap_or(MOST_STAGES);
         let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
         for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
-            copies.add(op, finder.found(op), available - copies.around(finder.kernel, op));
+            let room = available - copies.around(finder.kernel, op);
+            copies.add(op, finder.found(op), (room, most_stages));
         }
         let bytes = |(&op, copied): (&OpId, &CopiedLoop)| copied.bytes() + copies.around(finder.kernel, op);
         copies.bytes = copies.loops.iter().map(bytes).max().unwrap_or(0);
         copies
     }
 
-    fn add(&mut self, op: OpId, found: Found, available: u64) {
+    fn add(&mut self, op: OpId, found: Found, (available, most_stages): (u64, u64)) {
         let Found { mut copies, address, unused } = found;
         let mut stage_bytes = 0;
         for (copy, bytes) in &mut copies {
             copy.offset = stage_bytes;
             stage_bytes += bytes.next_multiple_of(TILE_ALIGNMENT);
         }
-        let stages = available.checked_div(stage_bytes).unwrap_or(0).min(MOST_STAGES);
+        let stages = available.checked_div(stage_bytes).unwrap_or(0).min(most_stages);
         if stages < LEAST_STAGES {
             return;
         }

@@ -16,6 +16,7 @@ mod barriers;
 mod cluster;
 mod copies;
 mod followers;
+mod hinted;
 mod layouts;
 mod masks;
 mod movement;
@@ -171,14 +172,21 @@ impl Parts<'_> {
     }
 }
 
-/// Schedules an optimized instance for a target, in blocks of `threads` threads if that is given. Where it needs more
-/// shared memory than the target has ([`Scheduled::shared_bytes`]), it does so however it is scheduled.
+/// Schedules an optimized instance for a target, in blocks of `threads` threads if that is given, and otherwise of as many as
+/// it asks for itself ([`crate::ScheduleHint`]), if it does. Where it needs more shared memory than the target has
+/// ([`Scheduled::shared_bytes`]), it does so however it is scheduled.
 ///
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    let threads = threads.map(|count| Threads::of(count.into(), target));
-    let shared = if threads.is_none() { cluster::threads(&instance, target) } else { None };
+    hinted::in_shares(instance, target, threads.map(|count| Threads::of(count.into(), target)))
+}
+
+/// [`schedule`] for a block that has a target's shared memory to itself, or this part of it.
+fn schedule_as(instance: Instance, target: &TargetDesc, given: Option<Threads>) -> Scheduled {
+    let asked = hinted::threads(&instance, target);
+    let threads = given.or(asked.map(|count| Threads::of(count, target)));
+    let shared = if given.is_none() { cluster::threads(&instance, target, asked) } else { None };
     let shared = shared.map(|threads| schedule_from(instance.clone(), (target, Some(threads)), Room::ALL));
     match shared.filter(|shared| cluster::exchanges_reductions_alone(shared, &shared.scratch)) {
         Some(shared) => shared,
@@ -191,7 +199,8 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule_without_copies(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    let threads = threads.map(|count| Threads::of(count.into(), target));
+    let threads = threads.map(u64::from).or_else(|| hinted::threads(&instance, target));
+    let threads = threads.map(|count| Threads::of(count, target));
     schedule_from(instance, (target, threads), Room { scratch: u64::MAX, ..Room::ALL })
 }
 

@@ -118,7 +118,7 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 ";
 
     pub(crate) const GRID: &str = "\
-kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, B), 4] fast_accumulation if B > 2 {
+kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, B), 4] threads 64*B stages 3 occupancy 2 fast_accumulation if B > 2 {
   %0 = block_id axis 1 : index
   %1 = block_count axis 0 : index
   %2 = iota 0 : tile<4 x i32>

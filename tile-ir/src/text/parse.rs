@@ -7,6 +7,7 @@ use crate::grid::Grid;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, Kernel, OpData, Presence, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Domain, Literal, Op, Predicate};
+use crate::schedule_hints::ScheduleHint;
 use crate::types::Type;
 use std::collections::HashMap;
 
@@ -187,6 +188,12 @@ impl Parser {
             let is_tiles = self.accept_word("tiles");
             let grid = if is_tiles { Grid::Tiles } else { Grid::Extents(self.list('[', ']', Self::dim)?) };
             self.kernel.grid = Some(grid);
+        }
+        for hint in ScheduleHint::ALL {
+            if self.accept_word(hint.name()) {
+                let value = self.dim()?;
+                self.kernel.hints.say(hint, value);
+            }
         }
         if self.accept_word("fast_accumulation") {
             let is_of_some = self.accept_word("if");

@@ -94,7 +94,8 @@ impl<'k> Printer<'k> {
             FastAccumulation::Yes => " fast_accumulation".to_owned(),
             FastAccumulation::If(presence) => format!(" fast_accumulation if {presence}"),
         };
-        let _ = writeln!(self.out, "{grid}{fast}{pairs} {{");
+        let hints = &self.kernel.hints;
+        let _ = writeln!(self.out, "{grid}{hints}{fast}{pairs} {{");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out

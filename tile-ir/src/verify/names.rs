@@ -4,7 +4,7 @@ use super::Verifier;
 use crate::dim::Dim;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Op, TypeError};
 use crate::tile_order::TileOrder;
 use crate::types::{Elem, Type};
 use std::collections::BTreeSet;
@@ -31,6 +31,15 @@ impl Verifier<'_> {
                     "`{parameter}` is neither a `bool` nor a number that the kernel has as a parameter"
                 );
                 self.error(Loc::UNKNOWN, message);
+            }
+        }
+    }
+
+    pub(super) fn schedule_hints(&mut self) {
+        for (hint, value) in self.kernel.hints.said() {
+            self.dim_is_bound(value, Loc::UNKNOWN);
+            if let Err(TypeError { message, help, .. }) = hint.check(value) {
+                self.error_with_help(Loc::UNKNOWN, message, help.unwrap_or_default());
             }
         }
     }

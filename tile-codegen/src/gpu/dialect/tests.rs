@@ -1,6 +1,6 @@
 //! The parameters of a kernel with tensor maps, in its PTX.
 
-use super::{Entry, NVPTX, Resources};
+use super::{AtOnce, CDNA, Entry, NVPTX, Resources};
 use crate::emit::Ir;
 use crate::gpu::features;
 use crate::llvm::Machine;
@@ -40,8 +40,14 @@ fn ptx(change: impl Fn(FunctionValue<'_>)) -> String {
     let ir = Ir::new(&context, "k", features::NVPTX);
     machine.prepare(&ir.module);
     let instance = Instance::parse(KERNEL, &[]).unwrap();
-    let resources =
-        Resources { threads: 32, cluster: 1, at_once: None, shared_bytes: 2048, shared_alignment: 1024 };
+    let resources = Resources {
+        threads: 32,
+        warps: 1,
+        cluster: 1,
+        at_once: None,
+        shared_bytes: 2048,
+        shared_alignment: 1024,
+    };
     let entry = NVPTX.entry(&ir, "k", &KernelAbi::of(&instance), 2, resources);
     copy_box(&ir, &entry);
     ir.store(entry.log.expect("the kernel prints"), ir.i64(7).into());
@@ -72,4 +78,14 @@ fn without_the_attribute_it_has_that_of_a_copy() {
         kernel.remove_string_attribute(map, "nvvm.grid_constant");
     });
     assert!(ptx.contains(".local"), "{ptx}");
+}
+
+/// AMD's processors count waves of a SIMD unit, of which there are four.
+#[test]
+fn blocks_at_once_are_said_as_each_vendor_counts_them() {
+    let said = |at_once: AtOnce| {
+        [(1, 4), (2, 4), (3, 2), (2, 8)].map(|(blocks, warps)| at_once.attribute(blocks, warps).1)
+    };
+    assert_eq!(said(NVPTX.at_once), ["1", "2", "3", "2"]);
+    assert_eq!(said(CDNA.at_once), ["1", "2", "2", "4"]);
 }

@@ -236,7 +236,7 @@ impl Obstacle {
                     "a block has {threads} threads, and its products rows for {} of {WARPGROUP}",
                     if *groups == 1 { "1 warpgroup" } else { "1 or 2 warpgroups" }
                 ),
-                "say no number of threads",
+                "say no number of `threads`, or 128 for each of these",
             ),
             Obstacle::Room { stage, available } => with(
                 format!(

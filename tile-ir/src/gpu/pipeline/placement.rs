@@ -15,6 +15,7 @@ use super::{PAIR, Pipelines, TILE_ALIGNMENT, empty};
 use crate::analysis::Ranges;
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId};
+use crate::schedule_hints::ScheduleHint;
 use std::collections::HashSet;
 
 /// Fewer stages of a loop are none: a copy must go on while a tile is read.
@@ -24,7 +25,7 @@ pub(super) const LEAST_STAGES: u64 = 2;
 /// time that memory takes, with a margin.
 const BYTES_ON_THEIR_WAY: u64 = 128 * 1024;
 
-/// The most stages.
+/// The most stages, where the author doesn't say.
 const MOST_STAGES: u64 = 8;
 
 /// Room for the mbarriers of a ring, in bytes.
@@ -156,9 +157,13 @@ impl Placement<'_> {
         let tiles = factor::by_load(own.iter().copied());
         let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
         let ring = rings.rings_end().next_multiple_of(TILE_ALIGNMENT);
+        let asked = self.kernel.hints.of(ScheduleHint::Stages);
         let (least, wanted) = match own.iter().all(|factor| factor.is_loaded_before()) {
             true => (before, before),
-            false => (LEAST_STAGES, (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES)),
+            false => (
+                LEAST_STAGES,
+                asked.unwrap_or((1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES)),
+            ),
         };
         let available = self.available.saturating_sub(ring + BARRIERS_BYTES);
         let stages = (available / stage_bytes).min(wanted);

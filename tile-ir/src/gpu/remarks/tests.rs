@@ -193,7 +193,7 @@ fn blocks_that_have_no_room_for_rings_are_remarked_upon() {
     };
     assert_eq!(
         said(Some(256), [64, 64, 64]),
-        "a block has 256 threads, and its products rows for 1 warpgroup of 128; say no number of threads"
+        "a block has 256 threads, and its products rows for 1 warpgroup of 128; say no number of `threads`, or 128 for each of these"
     );
     let deep = said(None, [64, 256, 256]);
     assert!(deep.contains("two turns have to fit; choose smaller tiles"), "{deep}");

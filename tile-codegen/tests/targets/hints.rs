@@ -1,0 +1,68 @@
+//! What an author's hints make of code for GPUs: the code says what the assembler is to know, and on simulated threads it
+//! computes what it computes without them.
+
+use crate::copies::check_on;
+use crate::support::{instance, sample};
+use tile_codegen::{Options, compile};
+use tile_ir::{DType, TargetDesc};
+
+/// A product of bf16 with these hints, in tiles of 64×64×32.
+fn product(hints: &str) -> String {
+    format!(
+        "kernel @product(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"whole\": rem(k, 32) eq 0, \"rows\": rem(n, 8) eq 0{hints} {{
+  %va = partition %a [64, 32] : partition<m x k x bf16, [64, 32]>
+  %vb = partition %b [32, 64] : partition<k x n x bf16, [32, 64]>
+  %vc = partition %c [64, 64] : mut partition<m x n x f32, [64, 64]>
+  %i, %j = block_index %vc : index, index
+  %0 = constant 0.0 : f32
+  %none = constant 0.0 : bf16
+  %zero = splat %0 : tile<64 x 64 x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, 32) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<64 x 64 x f32> {{
+    %ta = load_masked %va[%i, %p] pad %none : tile<64 x 32 x bf16>
+    %tb = load_masked %vb[%p, %j] pad %none : tile<32 x 64 x bf16>
+    %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+    )
+}
+
+/// Fewer turns than stages, as many, and more; threads of two warps, and of as many as rows have work for.
+#[test]
+fn products_of_every_schedule_agree() {
+    const ALL: [&str; 5] = ["", " stages 2", " threads 128 stages 5", " stages 8", " threads 64 occupancy 2"];
+    // Warpgroups have 128 threads: where a block has fewer, warps multiply what all threads copy.
+    let cases: [(&str, &[&str], usize); 4] =
+        [("sm_80", &ALL, 2), ("sm_90a", &ALL[..4], 0), ("sm_90a", &ALL[4..], 2), ("gfx942", &ALL, 0)];
+    for (target, hints, copied) in cases {
+        for (hints, k) in hints.iter().flat_map(|hints| [32, 96, 320].map(|k| (hints, k))) {
+            let factors = [[72, k], [k, 80]].map(|shape| sample(DType::BF16, &shape, shape[0]));
+            let arguments = [&factors[..], &[sample(DType::F32, &[72, 80], 1)]].concat();
+            check_on(target, &product(hints), &arguments, copied, 1e-4);
+        }
+    }
+}
+
+fn ptx(source: &str) -> String {
+    let target = TargetDesc::named("sm_80").unwrap();
+    let artifact = compile(&instance(source, &[]), target, &Options::default()).unwrap();
+    String::from_utf8(artifact.code.bytes().to_vec()).unwrap()
+}
+
+#[test]
+fn assemblers_are_told_how_many_threads_and_blocks_there_are() {
+    let directives = |hints: &str| {
+        let ptx = ptx(&product(hints));
+        let directives = ptx
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with(".reqntid") || line.starts_with(".minncta"));
+        directives.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(directives(" threads 64"), [".reqntid 64, 1, 1"]);
+    assert_eq!(directives(" threads 128 occupancy 3"), [".reqntid 128, 1, 1", ".minnctapersm 3"]);
+}

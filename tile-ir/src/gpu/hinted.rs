@@ -1,0 +1,182 @@
+//! What the author's hints ([`ScheduleHint`]) make of a schedule: how many threads a block has, and which part of a
+//! multiprocessor. How many stages a ring has is said where rings are placed.
+//!
+//! A hint that can't be followed is left out, with a remark that says why.
+
+use super::{Remark, Scheduled, Threads, products, schedule_as};
+use crate::kernel::Kernel;
+use crate::loc::Loc;
+use crate::schedule_hints::ScheduleHint;
+use crate::specialize::Instance;
+use crate::target::{Rates, TargetDesc};
+
+/// The threads of a block that are asked for, but for those without work in products.
+pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
+    let asked = kernel.hints.of(ScheduleHint::Threads)?.min(u64::from(target.max_threads));
+    let most = products::most_warps(kernel, target).map_or(asked, |warps| warps * u64::from(target.warp));
+    Some(asked.min(most))
+}
+
+/// The schedule by which as many blocks run on a multiprocessor as the instance asks for; as without that where it doesn't
+/// ask, or they can't.
+pub(super) fn in_shares(instance: Instance, target: &TargetDesc, threads: Option<Threads>) -> Scheduled {
+    let Some(blocks) = instance.hints.of(ScheduleHint::Occupancy) else {
+        return schedule_as(instance, target, threads);
+    };
+    let share = TargetDesc { shared_bytes: share(target, blocks), ..*target };
+    let shared = schedule_as(instance.clone(), &share, threads);
+    match obstacle(&shared, (target, &share), blocks) {
+        None => Scheduled { blocks_at_once: Some(blocks as u32), ..shared },
+        Some(reason) => {
+            let mut alone = schedule_as(instance, target, threads);
+            let message = format!("`occupancy = {blocks}` isn't followed: {reason}");
+            alone.remarks.push(Remark { loc: Loc::UNKNOWN, message });
+            alone
+        }
+    }
+}
+
+/// Bytes of shared memory that each of so many blocks of a multiprocessor can have.
+fn share(target: &TargetDesc, blocks: u64) -> u32 {
+    let rates = Rates::of(target.name);
+    let [all, reserve] = rates.map_or([target.shared_bytes, 0], |it| [it.shared_memory, it.shared_reserve]);
+    let share = (u64::from(all) / blocks).saturating_sub(u64::from(reserve));
+    share.min(u64::from(target.shared_bytes)) as u32
+}
+
+/// Why so many blocks can't run on a multiprocessor at once.
+fn obstacle(
+    scheduled: &Scheduled,
+    (target, share): (&TargetDesc, &TargetDesc),
+    blocks: u64,
+) -> Option<String> {
+    let (threads, bytes) = (scheduled.block_threads(), scheduled.shared_bytes());
+    let most = Rates::of(target.name).map_or(u64::MAX, |rates| u64::from(rates.threads));
+    if !scheduled.pipelines().is_empty() {
+        return Some(
+            "warpgroups that multiply and copy hand registers to each other, for which a block has the multiprocessor to itself"
+                .to_owned(),
+        );
+    }
+    if blocks * threads > most {
+        return Some(format!(
+            "{blocks} blocks of {threads} threads are more than the {most} threads of a multiprocessor"
+        ));
+    }
+    let available = share.shared_bytes;
+    (bytes > u64::from(available)).then(|| {
+        format!("a block needs {bytes} bytes of shared memory, and each of {blocks} can have {available}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule;
+    use super::*;
+    use crate::passes;
+
+    /// A product of bf16 in tiles of 128×128×64, and the hints that its text has.
+    fn product(hints: &str, target: &str) -> Scheduled {
+        let text = format!(
+            "kernel @product(%a: tensor<1024 x 1024 x bf16>, %b: tensor<1024 x 1024 x bf16>, %c: mut tensor<1024 x 1024 x f32>){hints} {{
+  %va = partition %a [128, 64] : partition<1024 x 1024 x bf16, [128, 64]>
+  %vb = partition %b [64, 128] : partition<1024 x 1024 x bf16, [64, 128]>
+  %vc = partition %c [128, 128] : mut partition<1024 x 1024 x f32, [128, 128]>
+  %i, %j = block_index %vc : index, index
+  %0 = constant 0.0 : f32
+  %zero = splat %0 : tile<128 x 128 x f32>
+  %1 = constant 0 : index
+  %2 = constant 16 : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<128 x 128 x f32> {{
+    %ta = load %va[%i, %p] : tile<128 x 64 x bf16>
+    %tb = load %vb[%p, %j] : tile<64 x 128 x bf16>
+    %next = mma %ta, %tb, %acc : tile<128 x 128 x f32>
+    yield %next
+  }}
+  store %vc, %sum
+}}
+"
+        );
+        scheduled(&text, target)
+    }
+
+    /// `y = x` in tiles of so many f32, with a sum that threads exchange.
+    fn row(extent: usize, hints: &str, target: &str) -> Scheduled {
+        let text = format!(
+            "kernel @row(%x: tensor<64 x {extent} x f32>, %y: mut tensor<64 x {extent} x f32>){hints} {{
+  %vx = partition %x [1, {extent}] : partition<64 x {extent} x f32, [1, {extent}]>
+  %vy = partition %y [1, {extent}] : mut partition<64 x {extent} x f32, [1, {extent}]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x {extent} x f32>
+  %s = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  %b = broadcast %s : tile<1 x {extent} x f32>
+  %r = sub %t, %b : tile<1 x {extent} x f32>
+  store %vy, %r
+}}
+"
+        );
+        scheduled(&text, target)
+    }
+
+    fn scheduled(text: &str, target: &str) -> Scheduled {
+        let instance = Instance::parse(text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        schedule(passes::optimize(instance), TargetDesc::named(target).unwrap(), None)
+    }
+
+    fn remarks(scheduled: &Scheduled) -> Vec<String> {
+        scheduled.remarks().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_block_has_the_threads_that_are_asked_for() {
+        for target in ["sm_80", "sm_90a", "gfx942", "gfx1100"] {
+            let threads = [64, 512].map(|threads| row(2048, &format!(" threads {threads}"), target));
+            assert_eq!(threads.map(|it| it.block_threads()), [64, 512], "{target}");
+        }
+        // Beside a producer's warpgroup.
+        assert_eq!(product("", "sm_90a").block_threads(), 256 + 128);
+        assert_eq!(product(" threads 128", "sm_90a").block_threads(), 128 + 128);
+        assert_eq!(product(" threads 128", "sm_80").block_threads(), 128);
+    }
+
+    #[test]
+    fn blocks_of_a_cluster_have_them_too() {
+        let of = |hints: &str| row(131_072, hints, "sm_90a").threads();
+        assert_eq!((of("").of_block(), of("").blocks), (256, 8));
+        assert_eq!((of(" threads 512").of_block(), of(" threads 512").blocks), (512, 4));
+    }
+
+    #[test]
+    fn rings_have_the_stages_that_are_asked_for_and_fit() {
+        let ring = |hints: &str| product(hints, "sm_90a").pipelines().all().next().unwrap().1.stages;
+        assert_eq!(["", " stages 2", " stages 6", " stages 8"].map(ring), [5, 2, 6, 6]);
+        let copied = |hints: &str| product(hints, "sm_80").copies().loops().next().unwrap().1.stages;
+        assert_eq!(["", " stages 2", " stages 5", " stages 8"].map(copied), [4, 2, 5, 5]);
+    }
+
+    #[test]
+    fn blocks_share_a_multiprocessor() {
+        let asked = product(" occupancy 2", "sm_80");
+        assert_eq!((asked.blocks_at_once(), remarks(&asked)), (Some(2), vec![]));
+        // (164 KiB - 2 KiB) / 2 for each.
+        assert!(asked.shared_bytes() <= 81 << 10, "{}", asked.shared_bytes());
+        assert!(product("", "sm_80").shared_bytes() > 81 << 10);
+        assert_eq!(row(2048, " occupancy 4", "gfx942").blocks_at_once(), Some(4));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_said() {
+        let refused = |scheduled: Scheduled| {
+            assert_eq!(scheduled.blocks_at_once(), None);
+            remarks(&scheduled).join("\n")
+        };
+        insta::assert_snapshot!(
+            [
+                refused(product(" occupancy 2", "sm_90a")),
+                refused(row(2048, " threads 1024 occupancy 3", "sm_90a")),
+                refused(product(" occupancy 8", "sm_80")),
+            ]
+            .join("\n")
+        );
+    }
+}
