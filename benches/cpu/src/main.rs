@@ -56,12 +56,12 @@ fn run(options: &Options) -> Result<bool> {
         return if rows.is_empty() { Err("no row has such a title".into()) } else { Ok(true) };
     }
     // SAFETY: no other thread has been started.
-    unsafe { openblas::name_class(machine::has, machine::is_amd()) };
+    let other_class = unsafe { openblas::name_class(machine::has, machine::is_amd()) };
     let machine_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let peers = Peers::find();
     machine::description().iter().for_each(|line| println!("{line}"));
     println!("{}", peers.present.join("\n"));
-    peers.missing.iter().for_each(|line| println!("! {line}"));
+    peers.missing.iter().chain(&other_class).for_each(|line| println!("! {line}"));
     println!();
 
     let effort = if options.quick { QUICK } else { FULL };

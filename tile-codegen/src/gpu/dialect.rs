@@ -198,8 +198,17 @@ pub(super) const NVPTX: Device = Device {
 };
 
 /// AMD GPUs whose waves have 32 lanes. Their threads have too few registers for what is read a step ahead.
-pub(super) const RDNA: Device =
-    Device { shuffle: Shuffle::Rdna, buffers: Some(RDNA_BUFFERS), takes_groups: false, ..CDNA };
+pub(super) const RDNA: Device = Device {
+    shuffle: Shuffle::Rdna,
+    buffers: Some(RDNA_BUFFERS),
+    takes_groups: false,
+    at_once: AtOnce::Waves(WAVES, 2),
+    ..CDNA
+};
+
+/// How many waves a SIMD unit is to have at least ("User Guide for AMDGPU Backend", LLVM IR attributes); a compute unit has
+/// four such units, RDNA's has two.
+const WAVES: &str = "amdgpu-waves-per-eu";
 
 /// The last word of a buffer resource (CDNA 3 and RDNA 3 ISA manuals, "Buffer Resource Descriptor"). A format must be
 /// given, though loads and stores of plain words don't look at it: without one the resource is void. On CDNA it is 32 bits
@@ -234,8 +243,7 @@ pub(super) const CDNA: Device = Device {
     store_matrices: None,
     takes_groups: true,
     cluster: None,
-    // CDNA's compute units and RDNA's workgroup processors have four SIMD units.
-    at_once: AtOnce::Waves("amdgpu-waves-per-eu", 4),
+    at_once: AtOnce::Waves(WAVES, 4),
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),

@@ -29,7 +29,7 @@ pub(super) fn in_shares(instance: Instance, target: &TargetDesc, threads: Option
         None => Scheduled { blocks_at_once: Some(blocks as u32), ..shared },
         Some(reason) => {
             let mut alone = schedule_as(instance, target, threads);
-            let message = format!("`occupancy = {blocks}` isn't followed: {reason}");
+            let message = format!("`occupancy = {blocks}` isn't followed on {}: {reason}", target.name);
             alone.remarks.push(Remark { loc: Loc::UNKNOWN, message });
             alone
         }
@@ -41,7 +41,7 @@ fn share(target: &TargetDesc, blocks: u64) -> u32 {
     let rates = Rates::of(target.name);
     let [all, reserve] = rates.map_or([target.shared_bytes, 0], |it| [it.shared_memory, it.shared_reserve]);
     let share = (u64::from(all) / blocks).saturating_sub(u64::from(reserve));
-    share.min(u64::from(target.shared_bytes)) as u32
+    share.clamp(1, u64::from(target.shared_bytes)) as u32
 }
 
 /// Why so many blocks can't run on a multiprocessor at once.

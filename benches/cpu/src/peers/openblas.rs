@@ -56,15 +56,21 @@ pub(crate) fn class(has: impl Fn(&str) -> bool, is_amd: bool) -> Option<&'static
     }
 }
 
-/// Names the class for the OpenBLAS that is loaded later, unless somebody has.
+/// Names the class for the OpenBLAS that is loaded later, unless somebody has; what to say where that is another one.
 ///
 /// # Safety
 /// No other thread reads or writes the environment.
-pub(crate) unsafe fn name_class(has: impl Fn(&str) -> bool, is_amd: bool) {
-    if let (None, Some(class)) = (std::env::var_os(CLASS_VARIABLE), class(has, is_amd)) {
+pub(crate) unsafe fn name_class(has: impl Fn(&str) -> bool, is_amd: bool) -> Option<String> {
+    let class = class(has, is_amd)?;
+    let Some(said) = std::env::var_os(CLASS_VARIABLE) else {
         // SAFETY: the caller vouches for the other threads.
         unsafe { std::env::set_var(CLASS_VARIABLE, class) };
-    }
+        return None;
+    };
+    let said = said.to_string_lossy();
+    (said != class).then(|| {
+        format!("{CLASS_VARIABLE}={said} is in the environment; by this processor's instructions it would be {class}")
+    })
 }
 
 impl OpenBlas {

@@ -1,6 +1,6 @@
 //! The parameters of a kernel with tensor maps, in its PTX.
 
-use super::{AtOnce, CDNA, Entry, NVPTX, Resources};
+use super::{AtOnce, CDNA, Entry, NVPTX, RDNA, Resources};
 use crate::emit::Ir;
 use crate::gpu::features;
 use crate::llvm::Machine;
@@ -80,7 +80,7 @@ fn without_the_attribute_it_has_that_of_a_copy() {
     assert!(ptx.contains(".local"), "{ptx}");
 }
 
-/// AMD's processors count waves of a SIMD unit, of which there are four.
+/// AMD's processors count waves of a SIMD unit, of which a compute unit has four, or two.
 #[test]
 fn blocks_at_once_are_said_as_each_vendor_counts_them() {
     let said = |at_once: AtOnce| {
@@ -88,4 +88,5 @@ fn blocks_at_once_are_said_as_each_vendor_counts_them() {
     };
     assert_eq!(said(NVPTX.at_once), ["1", "2", "3", "2"]);
     assert_eq!(said(CDNA.at_once), ["1", "2", "2", "4"]);
+    assert_eq!(said(RDNA.at_once), ["2", "4", "3", "8"]);
 }
