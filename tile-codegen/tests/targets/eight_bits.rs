@@ -33,8 +33,11 @@ fn of_any_sizes(source: &str) -> String {
 /// What the intrinsic of a product of 8-bit floats is called, and the tile that takes the whole of it.
 const INSTRUCTIONS: &[(&str, [usize; 3], &str)] = &[
     ("sm_80", [64, 32, 64], "llvm.nvvm.mma.m16n8k16.row.col.bf16"),
+    ("sm_86", [64, 32, 64], "llvm.nvvm.mma.m16n8k16.row.col.bf16"),
+    ("sm_89", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
     ("sm_90a", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
     ("sm_100a", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
+    ("sm_120", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
     ("gfx90a", [64, 32, 64], "llvm.amdgcn.mfma.f32.32x32x8bf16.1k"),
     ("gfx942", [64, 32, 64], "llvm.amdgcn.mfma.f32.32x32x8bf16.1k"),
     ("gfx950", [64, 64, 64], "llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4"),

@@ -122,8 +122,30 @@ const LEAST_BLOCK_BYTES: u64 = 2 * 1024;
 /// The same of an A100, whose multiprocessors have 9.2 bytes a clock each of 1.4 TB/s.
 const LEAST_BLOCK_BYTES_OF_AMPERE: u64 = 1024;
 
+/// NVIDIA's GPUs from compute capability 8.0 on, of which later ones have more: instructions, or shared memory.
+const AMPERE: TargetDesc = TargetDesc {
+    name: "sm_80",
+    family: Family::Nvptx,
+    warp: 32,
+    shared_bytes: 163 * KIB,
+    max_threads: 1024,
+    bulk_prefetch: false,
+    matrix_loads: true,
+    matrix_stores: false,
+    asynchronous_copies: true,
+    clusters: false,
+    unaligned_accesses: false,
+    atomic_store_bytes: 16,
+    vector_adds: AMPERE_ADDS,
+    least_block_bytes: LEAST_BLOCK_BYTES_OF_AMPERE,
+    parts: 1,
+    rounds_pairs: true,
+    matrix: matrix::AMPERE,
+    warpgroup_matrix: &[],
+};
+
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
-/// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
+/// Capability" (163 KiB on 8.0, 99 KiB on 8.6, 8.9 and 12.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
 /// manuals (64 KiB for a work-group) and of CDNA4's (160 KiB). Parts: AMD's CDNA 3 and CDNA 4 architecture white papers
 /// (eight accelerator complex dies with 4 MB of L2 each, to which the scheduler gives work-groups round-robin). Unaligned
 /// accesses: LLVM's AMDGPU usage guide, "unaligned-access-mode", which the HSA system architecture demands.
@@ -148,26 +170,9 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix: &[],
         warpgroup_matrix: &[],
     },
-    TargetDesc {
-        name: "sm_80",
-        family: Family::Nvptx,
-        warp: 32,
-        shared_bytes: 163 * KIB,
-        max_threads: 1024,
-        bulk_prefetch: false,
-        matrix_loads: true,
-        matrix_stores: false,
-        asynchronous_copies: true,
-        clusters: false,
-        unaligned_accesses: false,
-        atomic_store_bytes: 16,
-        vector_adds: AMPERE_ADDS,
-        least_block_bytes: LEAST_BLOCK_BYTES_OF_AMPERE,
-        parts: 1,
-        rounds_pairs: true,
-        matrix: matrix::AMPERE,
-        warpgroup_matrix: &[],
-    },
+    AMPERE,
+    TargetDesc { name: "sm_86", shared_bytes: 99 * KIB, ..AMPERE },
+    TargetDesc { name: "sm_89", shared_bytes: 99 * KIB, matrix: matrix::HOPPER_WARPS, ..AMPERE },
     TargetDesc {
         name: "sm_90a",
         family: Family::Nvptx,
@@ -207,6 +212,15 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: true,
         matrix: matrix::BLACKWELL,
         warpgroup_matrix: &[],
+    },
+    TargetDesc {
+        name: "sm_120",
+        shared_bytes: 99 * KIB,
+        bulk_prefetch: true,
+        matrix_stores: true,
+        vector_adds: BLACKWELL_ADDS,
+        matrix: matrix::BLACKWELL,
+        ..AMPERE
     },
     TargetDesc {
         name: "gfx90a",
@@ -355,8 +369,8 @@ mod tests {
         let error = TargetDesc::named("sm_70").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown target `sm_70`; the targets are cpu, sm_80, sm_90a, sm_100a, gfx90a, gfx942, gfx950, \
-             gfx1100, gfx1201"
+            "unknown target `sm_70`; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, gfx90a, gfx942, \
+             gfx950, gfx1100, gfx1201"
         );
         assert_eq!(TargetDesc::cpu().family, Family::Cpu);
     }

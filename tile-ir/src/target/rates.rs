@@ -2,12 +2,13 @@
 //! processor that it names; a launch puts its own device's numbers in place of those that it knows.
 //!
 //! Sources. NVIDIA: A100, H100 and H200 datasheets (dense tensor rates, memory), their architecture white papers (SMs,
-//! clocks, L2 read bandwidth per clock), CUDA C++ Programming Guide, tables "Throughput of Native Arithmetic
+//! clocks, L2 read bandwidth per clock), the GA102, Ada and RTX Blackwell architecture white papers (RTX 3090, 4090 and 5090:
+//! dense rates of f16 summed in f32), CUDA C++ Programming Guide, tables "Throughput of Native Arithmetic
 //! Instructions" (lanes, special functions: 16 per clock) and "Technical Specifications per Compute Capability"
 //! (threads, registers, shared memory). AMD: CDNA 2, 3 and 4 and RDNA 3 white papers and the datasheets of MI250X (one
 //! of its two dies), MI300X, MI355X, RX 7900 XTX and RX 9070 XT. A rate per clock is the datasheet's figure divided by
 //! units and boost clock. The share of `mma.sync` on Hopper: arXiv 2402.13499, table of `mma` against `wgmma` (491 of
-//! 756 TFLOP/s). Latencies of memory are rounded from published microbenchmarks.
+//! 756 TFLOP/s). Latencies of memory, and L2 rates of GeForce processors, are rounded from published microbenchmarks.
 
 use super::{Fragments, MatrixInstruction, Passing};
 use crate::dtype::DType;
@@ -87,6 +88,34 @@ impl Factor {
 
 const KIB: u32 = 1024;
 
+/// NVIDIA's multiprocessors without fast f64: of so many, their clock, bytes of memory per second and of the L2 cache, and
+/// clocks of memory's answers.
+const fn geforce(
+    [target, processor]: [&'static str; 2],
+    multiprocessors: u32,
+    [clock, memory, l2_bytes, latency]: [f64; 4],
+) -> Rates {
+    Rates {
+        target,
+        processor,
+        multiprocessors,
+        clock,
+        memory,
+        l2_bytes,
+        shared_bytes: 128.0,
+        matrix: &[(Factor::Half, 256.0), (Factor::Byte, 1024.0), (Factor::Tf32, 128.0)],
+        warp_share: 1.0,
+        lanes: 128.0,
+        f64_share: 1.0 / 64.0,
+        special: 16.0,
+        latency,
+        threads: 1536,
+        registers: 65536,
+        shared_memory: 100 * KIB,
+        shared_reserve: KIB,
+    }
+}
+
 /// Every GPU target's rates.
 const RATES: &[Rates] = &[
     Rates {
@@ -113,6 +142,8 @@ const RATES: &[Rates] = &[
         shared_memory: 164 * KIB,
         shared_reserve: KIB,
     },
+    geforce(["sm_86", "RTX 3090"], 82, [1.695e9, 0.936e12, 20.0, 500.0]),
+    geforce(["sm_89", "RTX 4090"], 128, [2.52e9, 1.008e12, 16.0, 650.0]),
     Rates {
         target: "sm_90a",
         processor: "H200 SXM",
@@ -162,6 +193,7 @@ const RATES: &[Rates] = &[
         shared_memory: 228 * KIB,
         shared_reserve: KIB,
     },
+    geforce(["sm_120", "RTX 5090"], 170, [2.407e9, 1.792e12, 20.0, 700.0]),
     Rates {
         target: "gfx90a",
         processor: "MI250X, one die",
@@ -319,6 +351,9 @@ mod tests {
     fn rates_are_those_of_datasheets() {
         for (target, half, byte) in [
             ("sm_80", 312.0, 624.0),
+            ("sm_86", 71.0, 284.0),
+            ("sm_89", 165.2, 660.6),
+            ("sm_120", 209.5, 838.0),
             ("sm_90a", 989.5, 1979.0),
             ("gfx90a", 191.5, 191.5),
             ("gfx942", 1307.4, 2614.9),

@@ -65,6 +65,7 @@ impl Architecture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tile_ir::target::TARGETS;
 
     fn best(targets: &[&'static str], architecture: &Architecture) -> Option<&'static str> {
         let runs = targets.iter().filter(|target| architecture.rank(target).is_some());
@@ -82,6 +83,16 @@ mod tests {
         // Code for exactly one GPU doesn't run on a later one.
         assert_eq!(best(10, 3), Some("sm_80"));
         assert_eq!(best(12, 0), Some("sm_80"));
+    }
+
+    /// Some later GPUs have less shared memory than the first of their kin.
+    #[test]
+    fn a_gpu_gets_code_that_asks_for_no_more_shared_memory_than_it_has() {
+        let all: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+        let best = |major, minor| best(&all, &Architecture::Nvidia { major, minor });
+        assert_eq!([best(8, 0), best(8, 6), best(8, 9)], [Some("sm_80"), Some("sm_86"), Some("sm_89")]);
+        assert_eq!([best(12, 0), best(12, 1)], [Some("sm_120"); 2]);
+        assert_eq!([best(9, 0), best(10, 0)], [Some("sm_90a"), Some("sm_100a")]);
     }
 
     #[test]

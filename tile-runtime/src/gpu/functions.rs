@@ -1,9 +1,10 @@
 //! Kernels that a GPU has loaded, and their launches.
 
+use super::architecture::Architecture;
 use super::context::Context;
 use super::driver::{
-    Driver, EncodedMap, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle, RowSize, Rows,
-    StreamHandle,
+    Description, Driver, EncodedMap, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle, RowSize,
+    Rows, StreamHandle,
 };
 use super::streams::GpuStream;
 use crate::error::{Error, Result};
@@ -14,6 +15,7 @@ use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tile_ir::abi::Launch;
+use tile_ir::target::TARGETS;
 use tile_ir::tensor_map::{BoundMap, TensorMap};
 
 /// Code of a kernel for a GPU, which lives as long as the process.
@@ -261,6 +263,10 @@ impl Context {
         let damaged =
             |_| Error::Launch { kernel: symbol.clone(), problem: "its name holds a NUL byte".to_owned() };
         let name = CString::new(symbol.as_str()).map_err(damaged)?;
+        let Description { architecture, shared_bytes, .. } = self.description();
+        if let Some(problem) = no_shared_memory(launch.shared_bytes.into(), (architecture, *shared_bytes)) {
+            return Err(Error::Refused { kernel: symbol.clone(), problem });
+        }
         let action = || format!("loading `{symbol}`");
         let module = self.ask(action, |driver| first_that_loads(driver, images))?;
         let found = self.ask(action, |driver| {
@@ -323,6 +329,22 @@ fn most_blocks(threads: u32, grid_threads: Option<u64>) -> u32 {
     most.min(u32::try_from(by_threads).unwrap_or(most))
 }
 
+/// Why a block that needs so many bytes of shared memory doesn't run on a GPU, whose blocks have so many: its code is for
+/// another one.
+fn no_shared_memory(needed: u64, (gpu, available): (&Architecture, u64)) -> Option<String> {
+    if needed <= available {
+        return None;
+    }
+    let ranked = TARGETS.iter().filter_map(|target| Some((gpu.rank(target.name)?, target)));
+    let own = ranked.max_by_key(|&(rank, _)| rank).map(|(_, target)| target);
+    let own = own.filter(|target| u64::from(target.shared_bytes) <= available);
+    let advice = own.map_or(String::new(), |own| format!("build it for `{own}` as well, or "));
+    Some(format!(
+        "a block of its code needs {needed} bytes of shared memory, and this GPU's have {available}; {advice}choose \
+         smaller tiles"
+    ))
+}
+
 /// Why no cluster runs.
 fn no_room(launch: &Launch) -> String {
     let Launch { cluster, threads, shared_bytes, .. } = launch;
@@ -340,6 +362,24 @@ fn address_of<T>(parameter: &T) -> *mut c_void {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Code for `sm_80` runs on every later GPU, of which some have less shared memory.
+    #[test]
+    fn code_for_more_shared_memory_than_there_is_is_refused() {
+        let refused = |(major, minor), available, needed| {
+            no_shared_memory(needed, (&Architecture::Nvidia { major, minor }, available))
+        };
+        assert_eq!(refused((8, 6), 101_376, 101_376), None);
+        assert_eq!(
+            refused((8, 9), 101_376, 131_072).unwrap(),
+            "a block of its code needs 131072 bytes of shared memory, and this GPU's have 101376; build it for `sm_89` \
+             as well, or choose smaller tiles"
+        );
+        assert_eq!(
+            refused((8, 0), 65_536, 131_072).unwrap(),
+            "a block of its code needs 131072 bytes of shared memory, and this GPU's have 65536; choose smaller tiles"
+        );
+    }
 
     #[test]
     fn why_no_cluster_runs_is_said() {
