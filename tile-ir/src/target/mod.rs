@@ -122,7 +122,7 @@ const LEAST_BLOCK_BYTES: u64 = 2 * 1024;
 /// The same of an A100, whose multiprocessors have 9.2 bytes a clock each of 1.4 TB/s.
 const LEAST_BLOCK_BYTES_OF_AMPERE: u64 = 1024;
 
-/// NVIDIA's GPUs from compute capability 8.0 on, of which later ones have more: instructions, or shared memory.
+/// Compute capability 8.0, and what NVIDIA's later GPUs have of it that are described by the difference.
 const AMPERE: TargetDesc = TargetDesc {
     name: "sm_80",
     family: Family::Nvptx,
@@ -144,11 +144,11 @@ const AMPERE: TargetDesc = TargetDesc {
     warpgroup_matrix: &[],
 };
 
-/// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
-/// Capability" (163 KiB on 8.0, 99 KiB on 8.6, 8.9 and 12.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
-/// manuals (64 KiB for a work-group) and of CDNA4's (160 KiB). Parts: AMD's CDNA 3 and CDNA 4 architecture white papers
-/// (eight accelerator complex dies with 4 MB of L2 each, to which the scheduler gives work-groups round-robin). Unaligned
-/// accesses: LLVM's AMDGPU usage guide, "unaligned-access-mode", which the HSA system architecture demands.
+/// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"
+/// (163 KiB on 8.0, 99 KiB on 8.6, 8.9 and 12.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and
+/// RDNA4 ISA manuals (64 KiB for a work-group) and of CDNA4's (160 KiB). Parts: AMD's CDNA 3 and CDNA 4 architecture white
+/// papers (eight accelerator complex dies with 4 MB of L2 each, to which the scheduler gives work-groups round-robin).
+/// Unaligned accesses: LLVM's AMDGPU usage guide, "unaligned-access-mode", which the HSA system architecture demands.
 pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "cpu",
