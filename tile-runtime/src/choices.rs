@@ -101,7 +101,11 @@ impl fmt::Display for Choices {
                         Some(best) if number > 0 && seconds > best => {
                             format!("{:.2} times as long", seconds / best)
                         }
-                        Some(_) if number > 0 => String::from("as long, with more work"),
+                        Some(_) if number > 0 => {
+                            let chosen = self.chosen().and_then(|row| row.prediction.as_ref().ok());
+                            let is_same = chosen.is_some_and(|chosen| chosen.compare(it).is_eq());
+                            String::from(if is_same { "as long" } else { "as long, with more work" })
+                        }
                         _ => String::new(),
                     };
                     let arrow = if number == 0 { '▶' } else { ' ' };
@@ -128,13 +132,13 @@ mod tests {
 
     #[test]
     fn a_table_says_why_instances_are_not_taken() {
-        let row = |instance: &str, microseconds: f64, limit| Choice {
+        let row = |instance: &str, microseconds: f64, (limit, operations)| Choice {
             instance: instance.to_owned(),
             prediction: Ok(Prediction {
                 seconds: microseconds * 1e-6,
                 limit,
                 on_chip: 0.0,
-                operations: 0.0,
+                operations,
                 at_once: 132,
                 waves: 3.879,
             }),
@@ -146,9 +150,10 @@ mod tests {
             measured: None,
         };
         let rows = vec![
-            row("BM = 128", 146.5, Limit::Shared),
-            row("BM = 64", 146.5, Limit::Memory),
-            row("BM = 16", 1466.0, Limit::Matrix),
+            row("BM = 128", 146.5, (Limit::Shared, 1e9)),
+            row("BM = 32", 146.5, (Limit::Shared, 1e9)),
+            row("BM = 64", 146.5, (Limit::Memory, 2e9)),
+            row("BM = 16", 1466.0, (Limit::Matrix, 1e9)),
             refused,
         ];
         let choices = Choices { title: "`matmul` on cuda:0, m = 4096".to_owned(), rows };
@@ -156,6 +161,7 @@ mod tests {
 `matmul` on cuda:0, m = 4096
   instance  predicted  limit                 waves  why not
 ▶ BM = 128     146 µs  shared memory          3.88
+  BM = 32      146 µs  shared memory          3.88  as long
   BM = 64      146 µs  memory                 3.88  as long, with more work
   BM = 16     1.47 ms  matrix units           3.88  10.01 times as long
   BM = 48           –                               `m % BM == 0` isn't so
@@ -164,7 +170,7 @@ mod tests {
         assert_eq!(choices.chosen().unwrap().instance, "BM = 128");
 
         let mut rows = choices.rows;
-        for (row, microseconds) in rows.iter_mut().zip([210, 190, 1500]) {
+        for (row, microseconds) in rows.iter_mut().zip([210, 250, 190, 1500]) {
             row.measured = Some(Duration::from_micros(microseconds));
         }
         rows.sort_by(Choice::compare);
@@ -174,6 +180,7 @@ mod tests {
   instance   measured  predicted  limit                 waves  why not
 ▶ BM = 64      190 µs     146 µs  memory                 3.88
   BM = 128     210 µs     146 µs  shared memory          3.88  1.11 times as long
+  BM = 32      250 µs     146 µs  shared memory          3.88  1.32 times as long
   BM = 16     1.50 ms    1.47 ms  matrix units           3.88  7.89 times as long
   BM = 48           –          –                               `m % BM == 0` isn't so
 ";
