@@ -86,7 +86,7 @@ impl fmt::Display for Choices {
         let is_tuned = self.rows.iter().any(|row| row.measured.is_some());
         let head = if is_tuned { format!("  {:>9}", "measured") } else { String::new() };
         writeln!(f, "  {HEAD:width$}{head}  {:>9}  {:17}  {:>8}  why not", "predicted", "limit", "waves")?;
-        let best = self.chosen().and_then(Choice::seconds);
+        let chosen = self.chosen().and_then(|row| Some((row.seconds()?, row.prediction.as_ref().ok()?)));
         for (number, row) in self.rows.iter().enumerate() {
             let Choice { instance, prediction, measured } = row;
             let measured = match measured {
@@ -97,16 +97,11 @@ impl fmt::Display for Choices {
             let line = match prediction {
                 Ok(it) => {
                     let seconds = row.seconds().unwrap_or(it.seconds);
-                    let why_not = match best {
-                        Some(best) if number > 0 && seconds > best => {
-                            format!("{:.2} times as long", seconds / best)
-                        }
-                        Some(_) if number > 0 => {
-                            let chosen = self.chosen().and_then(|row| row.prediction.as_ref().ok());
-                            let is_same = chosen.is_some_and(|chosen| chosen.compare(it).is_eq());
-                            String::from(if is_same { "as long" } else { "as long, with more work" })
-                        }
-                        _ => String::new(),
+                    let why_not = match chosen.filter(|_| number > 0) {
+                        Some((best, _)) if seconds > best => format!("{:.2} times as long", seconds / best),
+                        Some((_, prediction)) if prediction.compare(it).is_eq() => "as long".to_owned(),
+                        Some(_) => "as long, with more work".to_owned(),
+                        None => String::new(),
                     };
                     let arrow = if number == 0 { '▶' } else { ' ' };
                     let (time, limit) = (time(it.seconds), it.limit);

@@ -2,33 +2,15 @@
 //! computes what it computes without them.
 
 use crate::copies::check_on;
+use crate::pipelines::matmul;
 use crate::support::{instance, sample};
 use tile_codegen::{Options, compile};
 use tile_ir::{DType, TargetDesc};
 
 /// A product of bf16 with these hints, in tiles of 64×64×32.
 fn product(hints: &str) -> String {
-    format!(
-        "kernel @product(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"whole\": rem(k, 32) eq 0, \"rows\": rem(n, 8) eq 0{hints} {{
-  %va = partition %a [64, 32] : partition<m x k x bf16, [64, 32]>
-  %vb = partition %b [32, 64] : partition<k x n x bf16, [32, 64]>
-  %vc = partition %c [64, 64] : mut partition<m x n x f32, [64, 64]>
-  %i, %j = block_index %vc : index, index
-  %0 = constant 0.0 : f32
-  %none = constant 0.0 : bf16
-  %zero = splat %0 : tile<64 x 64 x f32>
-  %1 = constant 0 : index
-  %2 = extent ceil_div(k, 32) : index
-  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<64 x 64 x f32> {{
-    %ta = load_masked %va[%i, %p] pad %none : tile<64 x 32 x bf16>
-    %tb = load_masked %vb[%p, %j] pad %none : tile<32 x 64 x bf16>
-    %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>
-    yield %next
-  }}
-  store_masked %vc, %sum
-}}
-"
-    )
+    let product = matmul([DType::BF16, DType::F32], "mk", "kn", [64, 64, 32]);
+    product.replacen(" {\n", &format!("{hints} {{\n"), 1)
 }
 
 /// Fewer turns than stages, as many, and more; threads of two warps, and of as many as rows have work for.

@@ -25,7 +25,8 @@ const MOST_BLOCKS: u64 = 8;
 
 /// The threads that share each tile of a kernel whose largest is too large for a block, of so many threads if that is asked;
 /// `None` where a block holds it, and where blocks of the target can't share it.
-pub(super) fn threads(kernel: &Kernel, target: &TargetDesc, asked: Option<u64>) -> Option<Threads> {
+pub(super) fn threads(kernel: &Kernel, target: &TargetDesc, asked: Option<Threads>) -> Option<Threads> {
+    let asked = asked.map(Threads::of_block);
     let (largest, least) = (largest_tile(kernel), asked.unwrap_or(BLOCK));
     if !target.clusters || largest <= least * MOST_ALONE || !may_share(kernel) {
         return None;

@@ -11,10 +11,10 @@ use crate::specialize::Instance;
 use crate::target::{Rates, TargetDesc};
 
 /// The threads of a block that are asked for, but for those without work in products.
-pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
+pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<Threads> {
     let asked = kernel.hints.of(ScheduleHint::Threads)?.min(u64::from(target.max_threads));
     let most = products::most_warps(kernel, target).map_or(asked, |warps| warps * u64::from(target.warp));
-    Some(asked.min(most))
+    Some(Threads::of(asked.min(most), target))
 }
 
 /// The schedule by which as many blocks run on a multiprocessor as the instance asks for; as without that where it doesn't
@@ -25,7 +25,7 @@ pub(super) fn in_shares(instance: Instance, target: &TargetDesc, threads: Option
     };
     let share = TargetDesc { shared_bytes: share(target, blocks), ..*target };
     let shared = schedule_as(instance.clone(), &share, threads);
-    match obstacle(&shared, (target, &share), blocks) {
+    match obstacle(&shared, &share, blocks) {
         None => Scheduled { blocks_at_once: Some(blocks as u32), ..shared },
         Some(reason) => {
             let mut alone = schedule_as(instance, target, threads);
@@ -44,14 +44,10 @@ fn share(target: &TargetDesc, blocks: u64) -> u32 {
     share.clamp(1, u64::from(target.shared_bytes)) as u32
 }
 
-/// Why so many blocks can't run on a multiprocessor at once.
-fn obstacle(
-    scheduled: &Scheduled,
-    (target, share): (&TargetDesc, &TargetDesc),
-    blocks: u64,
-) -> Option<String> {
+/// Why so many blocks can't run on a multiprocessor at once, each with such a share of it.
+fn obstacle(scheduled: &Scheduled, share: &TargetDesc, blocks: u64) -> Option<String> {
     let (threads, bytes) = (scheduled.block_threads(), scheduled.shared_bytes());
-    let most = Rates::of(target.name).map_or(u64::MAX, |rates| u64::from(rates.threads));
+    let most = Rates::of(share.name).map_or(u64::MAX, |rates| u64::from(rates.threads));
     if !scheduled.pipelines().is_empty() {
         return Some(
             "warpgroups that multiply and copy hand registers to each other, for which a block has the multiprocessor to itself"
@@ -71,33 +67,15 @@ fn obstacle(
 
 #[cfg(test)]
 mod tests {
+    use super::super::pipeline::tests::MATMUL;
     use super::super::schedule;
     use super::*;
     use crate::passes;
 
     /// A product of bf16 in tiles of 128×128×64, and the hints that its text has.
     fn product(hints: &str, target: &str) -> Scheduled {
-        let text = format!(
-            "kernel @product(%a: tensor<1024 x 1024 x bf16>, %b: tensor<1024 x 1024 x bf16>, %c: mut tensor<1024 x 1024 x f32>){hints} {{
-  %va = partition %a [128, 64] : partition<1024 x 1024 x bf16, [128, 64]>
-  %vb = partition %b [64, 128] : partition<1024 x 1024 x bf16, [64, 128]>
-  %vc = partition %c [128, 128] : mut partition<1024 x 1024 x f32, [128, 128]>
-  %i, %j = block_index %vc : index, index
-  %0 = constant 0.0 : f32
-  %zero = splat %0 : tile<128 x 128 x f32>
-  %1 = constant 0 : index
-  %2 = constant 16 : index
-  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<128 x 128 x f32> {{
-    %ta = load %va[%i, %p] : tile<128 x 64 x bf16>
-    %tb = load %vb[%p, %j] : tile<64 x 128 x bf16>
-    %next = mma %ta, %tb, %acc : tile<128 x 128 x f32>
-    yield %next
-  }}
-  store %vc, %sum
-}}
-"
-        );
-        scheduled(&text, target)
+        let text = MATMUL.replacen(" {\n", &format!("{hints} {{\n"), 1);
+        scheduled((&text, &[("M", 128), ("N", 128), ("K", 64)]), target)
     }
 
     /// `y = x` in tiles of so many f32, with a sum that threads exchange.
@@ -115,11 +93,11 @@ mod tests {
 }}
 "
         );
-        scheduled(&text, target)
+        scheduled((&text, &[]), target)
     }
 
-    fn scheduled(text: &str, target: &str) -> Scheduled {
-        let instance = Instance::parse(text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    fn scheduled((text, numbers): (&str, &[(&str, usize)]), target: &str) -> Scheduled {
+        let instance = Instance::parse(text, numbers).unwrap_or_else(|error| panic!("{error}"));
         schedule(passes::optimize(instance), TargetDesc::named(target).unwrap(), None)
     }
 

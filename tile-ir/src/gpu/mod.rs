@@ -185,7 +185,7 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
 /// [`schedule`] for a block that has a target's shared memory to itself, or this part of it.
 fn schedule_as(instance: Instance, target: &TargetDesc, given: Option<Threads>) -> Scheduled {
     let asked = hinted::threads(&instance, target);
-    let threads = given.or(asked.map(|count| Threads::of(count, target)));
+    let threads = given.or(asked);
     let shared = if given.is_none() { cluster::threads(&instance, target, asked) } else { None };
     let shared = shared.map(|threads| schedule_from(instance.clone(), (target, Some(threads)), Room::ALL));
     match shared.filter(|shared| cluster::exchanges_reductions_alone(shared, &shared.scratch)) {
@@ -199,8 +199,8 @@ fn schedule_as(instance: Instance, target: &TargetDesc, given: Option<Threads>) 
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule_without_copies(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    let threads = threads.map(u64::from).or_else(|| hinted::threads(&instance, target));
-    let threads = threads.map(|count| Threads::of(count, target));
+    let threads = threads.map(|count| Threads::of(count.into(), target));
+    let threads = threads.or_else(|| hinted::threads(&instance, target));
     schedule_from(instance, (target, threads), Room { scratch: u64::MAX, ..Room::ALL })
 }
 

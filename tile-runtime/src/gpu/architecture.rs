@@ -60,6 +60,16 @@ impl Architecture {
             Architecture::Amd(processor) => (processor == target).then_some((0, 0, true)),
         }
     }
+
+    /// Of what is for targets, each by its name, that which makes most of the GPU; `None` where nothing runs.
+    pub(crate) fn best_of<T>(
+        &self,
+        candidates: impl Iterator<Item = T>,
+        target: impl Fn(&T) -> &'static str,
+    ) -> Option<T> {
+        let ranked = candidates.filter_map(|candidate| Some((self.rank(target(&candidate))?, candidate)));
+        ranked.max_by_key(|&(rank, _)| rank).map(|(_, candidate)| candidate)
+    }
 }
 
 #[cfg(test)]
@@ -68,8 +78,7 @@ mod tests {
     use tile_ir::target::TARGETS;
 
     fn best(targets: &[&'static str], architecture: &Architecture) -> Option<&'static str> {
-        let runs = targets.iter().filter(|target| architecture.rank(target).is_some());
-        runs.max_by_key(|target| architecture.rank(target)).copied()
+        architecture.best_of(targets.iter().copied(), |target| target)
     }
 
     #[test]

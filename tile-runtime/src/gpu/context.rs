@@ -112,6 +112,15 @@ impl Context {
         self.description.architecture.rank(target)
     }
 
+    /// Of what is for targets, each by its name, that which makes most of the device; `None` where nothing runs.
+    pub(crate) fn best_of<T>(
+        &self,
+        candidates: impl Iterator<Item = T>,
+        target: impl Fn(&T) -> &'static str,
+    ) -> Option<T> {
+        self.description.architecture.best_of(candidates, target)
+    }
+
     /// Whether code of a variant runs here that runs elsewhere on such GPUs.
     pub(crate) fn takes(&self, variant: Variant) -> bool {
         self.description.clusters || variant != Variant::Paired

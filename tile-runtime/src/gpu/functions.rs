@@ -335,8 +335,7 @@ fn no_shared_memory(needed: u64, (gpu, available): (&Architecture, u64)) -> Opti
     if needed <= available {
         return None;
     }
-    let ranked = TARGETS.iter().filter_map(|target| Some((gpu.rank(target.name)?, target)));
-    let own = ranked.max_by_key(|&(rank, _)| rank).map(|(_, target)| target);
+    let own = gpu.best_of(TARGETS.iter(), |target| target.name);
     let own = own.filter(|target| u64::from(target.shared_bytes) <= available);
     let advice = own.map_or(String::new(), |own| format!("build it for `{own}` as well, or "));
     Some(format!(

@@ -31,13 +31,9 @@ impl Prepared {
 
     /// The latest target with code for a GPU, or, without any, that the GPU runs; `None` for one older than all.
     pub(crate) fn target(&self, kernel: &KernelDef, context: &gpu::Context) -> Option<&'static TargetDesc> {
-        let latest = |names: &mut dyn Iterator<Item = &'static str>| {
-            let ranked = names.filter_map(|name| Some((context.rank(name)?, name)));
-            let (_, name) = ranked.max_by_key(|&(rank, _)| rank)?;
-            TargetDesc::named(name).ok()
-        };
-        let known = || latest(&mut TARGETS.iter().map(|target| target.name));
-        latest(&mut self.embedded(kernel).map(|embedded| embedded.target)).or_else(known)
+        let embedded = context.best_of(self.embedded(kernel), |embedded| embedded.target);
+        let of_code = embedded.and_then(|embedded| TargetDesc::named(embedded.target).ok());
+        of_code.or_else(|| context.best_of(TARGETS.iter(), |target| target.name))
     }
 
     /// Native code. Concurrent first launches wait for one compilation.
@@ -151,8 +147,7 @@ impl Prepared {
         context: &gpu::Context,
     ) -> Option<Result<GpuCode>> {
         let of_variant = self.embedded(kernel).filter(|embedded| embedded.variant == variant);
-        let ranked = of_variant.filter_map(|embedded| Some((context.rank(embedded.target)?, embedded)));
-        let (_, latest) = ranked.max_by_key(|&(rank, _)| rank)?;
+        let latest = context.best_of(of_variant, |embedded| embedded.target)?;
         let images = match latest.code {
             EmbeddedCode::Ptx { text, cubin } => cubin.into_iter().chain([text.as_bytes()]).collect(),
             EmbeddedCode::Hsaco(image) => std::iter::once(image).collect(),
@@ -170,9 +165,8 @@ impl Prepared {
         fitting: &[Variant],
         context: &gpu::Context,
     ) -> Result<GpuCode> {
-        let ranked = TARGETS.iter().filter_map(|target| Some((context.rank(target.name)?, target)));
-        let latest = ranked.max_by_key(|&(rank, _)| rank);
-        let (_, target) = latest.ok_or_else(|| self.missing(kernel, &context.description().name))?;
+        let latest = context.best_of(TARGETS.iter(), |target| target.name);
+        let target = latest.ok_or_else(|| self.missing(kernel, &context.description().name))?;
         let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
         let (_, instance) = Variant::first_of(variants, &self.instance);
         let artifact = compile::artifact(&instance, target)?;
