@@ -15,6 +15,8 @@ pub(super) enum Agent {
     Barrier(u64),
     /// The matrix products of a warpgroup.
     Warpgroup(u32),
+    /// The products of a thread whose sums are in tensor memory.
+    Tensor(u32),
 }
 
 /// The agents of a block.

@@ -18,6 +18,7 @@ use super::memory::{SharedMemory, Touch};
 use super::operations::Resource;
 use super::order::{Clock, Ordering, Shape};
 use super::stack;
+use super::tensor_memory::TensorMemories;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::Cell as Slot;
@@ -117,6 +118,7 @@ pub(super) struct Block<'g> {
     pub(super) mbarriers: Mbarriers,
     pub(super) agents: Agents,
     pub(super) flights: Vec<Flight>,
+    pub(super) tensor_memories: TensorMemories,
     /// The buffer resources that kernels of AMD's made.
     pub(super) resources: Vec<Resource>,
     /// Turns given up since anybody got anywhere.
@@ -320,6 +322,7 @@ impl<'g> Block<'g> {
             mbarriers: Mbarriers::default(),
             agents: Agents::default(),
             flights: Vec::new(),
+            tensor_memories: TensorMemories::default(),
             resources: Vec::new(),
             idle_turns: 0,
             accesses: 0,
@@ -361,7 +364,8 @@ pub(super) unsafe fn run(entry: ThreadEntry, slots: *const u64, start: Start<'_>
     }
     block.global.forget(&shared);
     if block.fault.is_none()
-        && let Err((thread, place, problem)) = block.land_all().and_then(|()| block.check_remote())
+        && let Err((thread, place, problem)) =
+            block.land_all().and_then(|()| block.check_remote()).and_then(|()| block.check_tensor_memory())
     {
         block.fail(thread, place, problem);
     }

@@ -8,6 +8,7 @@ use super::fault::{self, Problem};
 use super::instruction::Call;
 use super::order::Moment;
 use super::shadow::Access;
+use super::tensor_memory::Accumulator;
 use tile_ir::Loc;
 
 /// When asynchronous operations do their work.
@@ -52,6 +53,8 @@ pub(super) struct Order {
     pub(super) data: Option<Vec<u8>>,
     /// When its accesses are said to be made: a time of the queue it is in.
     pub(super) moment: Moment,
+    /// The sums in tensor memory that it writes.
+    pub(super) accumulator: Option<Accumulator>,
 }
 
 impl Order {
@@ -59,7 +62,17 @@ impl Order {
     pub(super) fn of(call: &Call<'_>, proxy: Proxy, pieces: Vec<Piece>, moment: Moment) -> Order {
         let Call { thread, instruction, .. } = call;
         let (name, place) = (instruction.name.clone(), instruction.place);
-        Order { name, thread: *thread, place, proxy, pieces, combine: None, data: None, moment }
+        Order {
+            name,
+            thread: *thread,
+            place,
+            proxy,
+            pieces,
+            combine: None,
+            data: None,
+            moment,
+            accumulator: None,
+        }
     }
 }
 
@@ -85,6 +98,16 @@ impl Flight {
     /// The moment of its accesses.
     pub(super) fn moment(&self) -> Moment {
         self.order.moment
+    }
+
+    /// The sums in tensor memory that it writes.
+    pub(super) fn accumulator(&self) -> Option<Accumulator> {
+        self.order.accumulator
+    }
+
+    /// Whether somebody waited for its end.
+    pub(super) fn has_landed(&self) -> bool {
+        self.landed
     }
 }
 
@@ -200,8 +223,12 @@ impl Block<'_> {
         self.finish_reading(number, waiter);
         self.deliver(number);
         let flight = &mut self.flights[number as usize - 1];
-        let Order { pieces, moment, place, proxy, .. } = &flight.order;
+        let Order { pieces, moment, place, proxy, accumulator, .. } = &flight.order;
         let (moment, place, generic) = (*moment, *place, *proxy == Proxy::Generic);
+        let accumulator = *accumulator;
+        if accumulator.is_some() {
+            self.threads[waiter as usize].clock.learn_tensor(moment);
+        }
         if std::mem::replace(&mut flight.landed, true) {
             return;
         }
@@ -209,6 +236,9 @@ impl Block<'_> {
         for (to, bytes) in targets {
             let ended = self.each_cell(to, bytes, &mut |cell| cell.end_write(moment, place, generic));
             ended.expect("verified: `issue` found the bytes");
+        }
+        if let Some(accumulator) = accumulator {
+            self.end_sums(number, accumulator, moment, place);
         }
     }
 

@@ -87,7 +87,9 @@ pub(super) struct Queues {
     pub(super) bulk: Groups,
     /// Of `wgmma`.
     pub(super) products: Groups,
-    /// What these will have given.
+    /// Of `tcgen05`: products of which nobody may have heard yet that they ended.
+    pub(super) tensor: Vec<u32>,
+    /// What `wgmma` will have given.
     pub(super) sums: Sums,
     /// Whether a `wgmma.fence` came before, since the last wait.
     pub(super) fenced: bool,

@@ -45,8 +45,8 @@ struct Mbarrier {
     handed: Handed,
     /// Operations of phases that are over.
     over: Vec<u32>,
-    /// The last moment of each agent that they are of.
-    moments: BTreeMap<u32, Moment>,
+    /// The last moment of each agent that they are of, and whether it writes tensor memory.
+    moments: BTreeMap<u32, (Moment, bool)>,
     /// When it was made.
     made: Moment,
     /// The operation that stands for it in shadow memory.
@@ -370,8 +370,9 @@ impl Block<'_> {
         barrier.handed = Handed::of(&std::mem::take(&mut barrier.arrivals), barrier.made.block);
         let ended = std::mem::take(&mut barrier.ended);
         for &flight in &ended {
-            let moment = self.flights[flight as usize - 1].moment();
-            barrier.moments.insert(moment.thread, moment);
+            let flight = &self.flights[flight as usize - 1];
+            let moment = flight.moment();
+            barrier.moments.insert(moment.thread, (moment, flight.accumulator().is_some()));
         }
         let [coming, before] = &mut barrier.ended_before;
         before.merge(&std::mem::take(coming));
@@ -404,7 +405,12 @@ impl Block<'_> {
                 clock.absorb(&joined);
             }
             clock.learn_ended(&ended);
-            moments.into_values().for_each(|moment| clock.learn(moment));
+            for (moment, of_tensor_memory) in moments.into_values() {
+                clock.learn(moment);
+                if of_tensor_memory {
+                    clock.learn_tensor(moment);
+                }
+            }
             call.give_word(0, 1);
             return Ok(Then::GoOn);
         }

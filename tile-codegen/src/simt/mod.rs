@@ -5,6 +5,7 @@
 //! before it is made. Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is
 //! reproducible. The blocks of a `cluster` run together, others one after the other. `order` knows what happens before what, `shadow` for every byte who touched it, so a missing
 //! barrier is found whatever order the threads had; `global` holds the same of arguments, across blocks.
+//! What `tcgen05` keeps in `tensor_memory` has shadow memory and an order of its own.
 //! Asynchronous operations are in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A
 //! [`Fault`] names the thread, the line of the kernel's source, and the other party.
 //!
@@ -35,6 +36,7 @@ mod runtime;
 mod shadow;
 mod stack;
 mod tensor_map;
+mod tensor_memory;
 #[cfg(test)]
 mod tests;
 

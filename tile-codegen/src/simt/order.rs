@@ -8,7 +8,11 @@
 //! Fences may order shared memory alone. So a thread may know of accesses to shared memory of which, were they accesses to
 //! tensors, it wouldn't know.
 //!
+//! Accesses of tensor memory have an order of their own ([`tensor`]).
+//!
 //! Knows numbers of blocks and threads; nothing of memory or instructions.
+
+mod tensor;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -115,6 +119,10 @@ impl Times {
         *known = moment.time.get().max(*known);
     }
 
+    fn is_empty(&self) -> bool {
+        self.threads.is_empty() && self.agents.is_empty()
+    }
+
     fn merge(&mut self, other: &Times) {
         maximum(&mut self.threads, &other.threads);
         maximum(&mut self.agents, &other.agents);
@@ -129,6 +137,8 @@ struct Known {
     foreign: BTreeMap<u32, Rc<Times>>,
     /// Of this cluster, the last times whose writes a proxy fence made visible to the asynchronous proxy.
     proxied: Rc<Times>,
+    /// Of this cluster, the last times whose accesses of tensor memory were handed on.
+    tensor: Rc<Times>,
 }
 
 fn maximum(into: &mut Vec<u32>, from: &[u32]) {
@@ -140,15 +150,20 @@ fn maximum(into: &mut Vec<u32>, from: &[u32]) {
     }
 }
 
+fn merge_shared(into: &mut Rc<Times>, from: &Rc<Times>) {
+    if !Rc::ptr_eq(into, from) && !from.is_empty() {
+        Rc::make_mut(into).merge(from);
+    }
+}
+
 impl Known {
     fn merge(&mut self, other: &Known) {
         self.own.merge(&other.own);
         for (&cluster, times) in &other.foreign {
             self.merge_foreign(cluster, times);
         }
-        if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.threads.is_empty() {
-            Rc::make_mut(&mut self.proxied).merge(&other.proxied);
-        }
+        merge_shared(&mut self.proxied, &other.proxied);
+        merge_shared(&mut self.tensor, &other.tensor);
     }
 
     fn merge_foreign(&mut self, cluster: u32, times: &Rc<Times>) {
@@ -256,13 +271,18 @@ impl Part {
     }
 }
 
-/// The asynchronous operations of a cluster that have ended: per agent, the last time.
+/// What whoever comes later may rely on even if nothing orders memory: of a cluster's agents, the last time of those
+/// operations that have ended, and the accesses of tensor memory that were handed on.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ended(Vec<u32>);
+pub(super) struct Ended {
+    agents: Vec<u32>,
+    tensor: Rc<Times>,
+}
 
 impl Ended {
     pub(super) fn merge(&mut self, other: &Ended) {
-        maximum(&mut self.0, &other.0);
+        maximum(&mut self.agents, &other.agents);
+        merge_shared(&mut self.tensor, &other.tensor);
     }
 }
 
@@ -276,6 +296,8 @@ pub(super) struct Clock {
     fenced: Option<Snapshot>,
     /// What atomic reads and barriers brought, for an acquire fence to make use of.
     pending: Vec<(Brought, Scope)>,
+    /// The accesses of tensor memory that come before its own next one.
+    tensor: Rc<Times>,
 }
 
 #[derive(Clone, Debug)]
@@ -306,11 +328,13 @@ impl Clock {
     pub(super) fn of_cluster(first: u32, shape: Shape) -> Vec<Clock> {
         let all = shape.blocks * shape.threads;
         let own = Times { threads: vec![0; all as usize], agents: Vec::new() };
+        let tensor = Rc::new(own.clone());
         let base = Knowledge { all: Rc::new(Known { own, ..Known::default() }), shared: None };
         let clock = |number: u32| {
             let (block, thread) = (first + number / shape.threads, number % shape.threads);
             let moment = Moment { block, thread, time: NonZeroU32::MIN };
-            Clock { moment, shape, base: base.clone(), fenced: None, pending: Vec::new() }
+            let tensor = tensor.clone();
+            Clock { moment, shape, base: base.clone(), fenced: None, pending: Vec::new(), tensor }
         };
         (0..all).map(clock).collect()
     }
@@ -399,18 +423,22 @@ impl Clock {
         }
     }
 
-    /// The asynchronous operations of this cluster that the thread knows to have ended.
+    /// What the thread knows to have ended.
     pub(super) fn ended(&self) -> Ended {
-        Ended(self.base.all.own.agents.clone())
+        Ended { agents: self.base.all.own.agents.clone(), tensor: self.base.all.tensor.clone() }
     }
 
-    /// They ended before what this thread does from now on.
+    /// That comes before what this thread does from now on.
     pub(super) fn learn_ended(&mut self, ended: &Ended) {
         let known = &self.base.all.own.agents;
         let is_known =
             |(i, &time): (usize, &u32)| known.get(i).is_some_and(|&known| known >= time) || time == 0;
-        if !ended.0.iter().enumerate().all(is_known) {
-            self.base.change(Of::All, |_, known| maximum(&mut Rc::make_mut(known).own.agents, &ended.0));
+        if !ended.agents.iter().enumerate().all(is_known) {
+            self.base.change(Of::All, |_, known| maximum(&mut Rc::make_mut(known).own.agents, &ended.agents));
+        }
+        if !ended.tensor.is_empty() {
+            self.base
+                .change(Of::All, |_, known| merge_shared(&mut Rc::make_mut(known).tensor, &ended.tensor));
         }
     }
 

@@ -189,6 +189,11 @@ impl Cell {
         self.flights.writer = flight;
     }
 
+    /// The number of the asynchronous operation that writes, 0 where there is none.
+    pub(super) fn flight(&self) -> u32 {
+        self.flights.writer
+    }
+
     /// An asynchronous operation has read, at a moment.
     pub(super) fn end_read(&mut self, moment: Moment, place: Loc, clock: &Clock) {
         self.flights.readers = self.flights.readers.saturating_sub(1);

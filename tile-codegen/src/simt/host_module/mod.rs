@@ -34,6 +34,8 @@ const GLOBAL: u32 = 1;
 const SHARED_SPACE: u32 = 3;
 /// That of shared memory of the blocks of a cluster.
 const CLUSTER_SPACE: u32 = 7;
+/// That of tensor memory on NVIDIA's targets: its addresses are numbers that only instructions of its own take.
+const TENSOR_SPACE: u32 = 6;
 
 /// What becomes of a module.
 pub(super) struct Rewritten {
@@ -179,15 +181,15 @@ impl<'a, 'c> Rewriter<'a, 'c> {
         unsafe {
             match LLVMGetInstructionOpcode(instruction) {
                 LLVMOpcode::LLVMLoad => {
-                    self.watch(instruction, 0, LLVMTypeOf(instruction), [true, false]);
+                    return self.watch(instruction, 0, LLVMTypeOf(instruction), [true, false]);
                 }
                 LLVMOpcode::LLVMStore => {
                     let ty = LLVMTypeOf(LLVMGetOperand(instruction, 0));
-                    self.watch(instruction, 1, ty, [false, true]);
+                    return self.watch(instruction, 1, ty, [false, true]);
                 }
                 LLVMOpcode::LLVMAtomicRMW | LLVMOpcode::LLVMAtomicCmpXchg => {
                     let ty = LLVMTypeOf(LLVMGetOperand(instruction, 1));
-                    self.watch(instruction, 0, ty, [true, true]);
+                    return self.watch(instruction, 0, ty, [true, true]);
                 }
                 LLVMOpcode::LLVMFence => return self.fence(instruction),
                 LLVMOpcode::LLVMCall => return self.call(instruction),

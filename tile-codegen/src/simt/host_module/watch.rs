@@ -1,6 +1,6 @@
 //! Accesses and fences: before each of them the runtime is told.
 
-use super::{CLUSTER_SPACE, GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
+use super::{CLUSTER_SPACE, GENERIC, GLOBAL, Rewriter, SHARED_SPACE, TENSOR_SPACE, place};
 use crate::simt::memory::{AccessKind, Space};
 use crate::simt::order::{Of, Ordering, Scope};
 use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order};
@@ -32,17 +32,24 @@ const SCOPES: [(&str, Scope); 15] = [
 // SAFETY of the blocks below: as in the parent module.
 impl Rewriter<'_, '_> {
     /// Puts the call that judges an access before it.
+    ///
+    /// # Errors
+    /// If a device has no such access.
     pub(super) unsafe fn watch(
         &mut self,
         instruction: LLVMValueRef,
         operand: u32,
         ty: LLVMTypeRef,
         [reads, writes]: [bool; 2],
-    ) {
+    ) -> Result<(), String> {
         // SAFETY: the caller names the operand that is the address.
         unsafe {
             let address = LLVMGetOperand(instruction, operand);
-            let Some(space) = watched_space(address) else { return };
+            let space = LLVMGetPointerAddressSpace(LLVMTypeOf(address));
+            if space == TENSOR_SPACE && self.gpu.name.starts_with("sm_") {
+                return Err("no load or store reaches tensor memory".to_owned());
+            }
+            let Some(space) = watched_space(address) else { return Ok(()) };
             let order = match LLVMGetInstructionOpcode(instruction) {
                 LLVMOpcode::LLVMAtomicCmpXchg => LLVMGetCmpXchgSuccessOrdering(instruction),
                 _ => LLVMGetOrdering(instruction),
@@ -64,6 +71,7 @@ impl Rewriter<'_, '_> {
             };
             self.judge(instruction, address, self.constant(pack_access(kind)), name);
         }
+        Ok(())
     }
 
     /// Calls the judge of an access where the builder is.

@@ -2,6 +2,8 @@
 
 pub(super) mod amd;
 pub(super) mod nvidia;
+mod operand;
+pub(super) mod tcgen05;
 pub(super) mod wgmma;
 
 use super::format::Format;

@@ -7,6 +7,7 @@
 //! somebody waited: they stay in flight till then. Where operations are done late, registers hold something else until
 //! a wait has passed the sums on.
 
+use super::operand::{Descriptor, Major, gather, pieces, reads};
 use super::{Matrix, Sum, multiply};
 use crate::simt::agents::Agent;
 use crate::simt::block::Block;
@@ -14,7 +15,6 @@ use crate::simt::collective::WARPGROUP;
 use crate::simt::fault::Problem;
 use crate::simt::flight::{Order, Piece, Proxy, Timing};
 use crate::simt::format::{E4M3, E5M2, Format};
-use crate::simt::host_module::WINDOW;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party, Then};
 
 const ROWS: usize = 64;
@@ -30,14 +30,6 @@ struct Product {
     /// How A lies in shared memory; `None` for registers.
     a_major: Option<Major>,
     b_major: Major,
-}
-
-/// The dimension whose elements follow each other in shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Major {
-    K,
-    /// Rows of A, columns of B.
-    Other,
 }
 
 /// What the fence and the groups are called among the intrinsics.
@@ -130,43 +122,11 @@ fn product(name: &str) -> Option<Product> {
     legal.then_some(Product { columns, depth, a: a_format, b: b_format, integer, a_major, b_major })
 }
 
-/// A matrix in shared memory (PTX ISA, "Matrix Descriptor Format").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Descriptor {
-    start: u64,
-    leading: u64,
-    stride: u64,
-    base: u64,
-    /// Bytes of the swizzle; 0 for none.
-    swizzle: u64,
-}
-
-impl Descriptor {
-    fn decode(bits: u64) -> Descriptor {
-        let field = |first: u32| (bits >> first & 0x3fff) << 4;
-        let swizzle = [0, 128, 64, 32][(bits >> 62) as usize];
-        Descriptor { start: field(0), leading: field(16), stride: field(32), base: bits >> 49 & 7, swizzle }
-    }
-
-    /// The address of the 16 bytes that begin with an element, in the window: of row or column `other`, and `k`, for
-    /// elements of so many bytes (PTX ISA, "Canonical Layouts").
-    fn address(self, major: Major, other: u64, k: u64, bytes: u64) -> u64 {
-        let per_piece = 16 / bytes;
-        let (leading, stride, span) = (self.leading, self.stride, self.swizzle);
-        let offset = match (major, span) {
-            (Major::K, 0) => other % 8 * 16 + other / 8 * stride + k / per_piece * leading,
-            (Major::K, _) => other % 8 * span + other / 8 * stride + k / per_piece * 16,
-            (Major::Other, 0) => other / per_piece * stride + k % 8 * 16 + k / 8 * leading,
-            (Major::Other, _) => {
-                let piece = other / per_piece;
-                let pieces = span / 16;
-                piece % pieces * 16 + piece / pieces * leading + k % 8 * span + k / 8 * stride
-            }
-        };
-        let address = self.start + offset;
-        let rows = if span == 0 { 0 } else { span / 16 - 1 };
-        address ^ (((address >> 7).wrapping_sub(self.base) & rows) << 4)
-    }
+/// The matrix that a descriptor names (PTX ISA, "Matrix Descriptor Format").
+fn decode(bits: u64) -> Descriptor {
+    let field = |first: u32| (bits >> first & 0x3fff) << 4;
+    let swizzle = [0, 128, 64, 32][(bits >> 62) as usize];
+    Descriptor { start: field(0), leading: field(16), stride: field(32), base: bits >> 49 & 7, swizzle }
 }
 
 impl Product {
@@ -179,26 +139,17 @@ impl Product {
             let what = "multiplies before any `wgmma.fence` ordered its registers".to_owned();
             return Err((call.thread, Problem::Misuse(what)));
         }
-        let mut reads = Vec::new();
         let a_pieces = self.a_major.map(|major| {
-            pieces(
-                (block, leader.thread),
-                Descriptor::decode(leader.word(0)),
-                major,
-                [ROWS, self.depth],
-                self.a,
-            )
+            pieces((block, leader.thread), decode(leader.word(0)), major, [ROWS, self.depth], self.a)
         });
         let b_pieces = pieces(
             (block, leader.thread),
-            Descriptor::decode(leader.word(first)),
+            decode(leader.word(first)),
             self.b_major,
             [self.columns, self.depth],
             self.b,
         );
-        for pieces in a_pieces.iter().chain([&b_pieces]) {
-            reads.extend(pieces.iter().map(|piece| Piece { from: Some(piece.address), to: None, bytes: 16 }));
-        }
+        let reads = reads(block, &leader, a_pieces.iter().chain([&b_pieces])).map_err(fail)?;
         let group = leader.thread / WARPGROUP;
         let flight = issue(block, &leader, group, reads).map_err(fail)?;
         for call in calls {
@@ -275,59 +226,7 @@ fn check_uniform(calls: &[Call<'_>], first: usize) -> Result<(), LaneProblem> {
     Ok(())
 }
 
-/// Sixteen bytes of a matrix: where they are, and which elements they hold.
-struct Held {
-    address: u64,
-    other: usize,
-    k: usize,
-    along: Major,
-}
-
-fn pieces(
-    (block, leader): (&Block<'_>, u32),
-    descriptor: Descriptor,
-    major: Major,
-    [others, depth]: [usize; 2],
-    format: Format,
-) -> Vec<Held> {
-    let per_piece = 16 / format.bytes();
-    let steps = if major == Major::K { [1, per_piece] } else { [per_piece, 1] };
-    let mut found = Vec::new();
-    for other in (0..others).step_by(steps[0]) {
-        for k in (0..depth).step_by(steps[1]) {
-            let place = descriptor.address(major, other as u64, k as u64, format.bytes() as u64);
-            let address = block.shared_address(leader).wrapping_add(place).wrapping_sub(WINDOW);
-            found.push(Held { address, other, k, along: major });
-        }
-    }
-    found
-}
-
-/// The matrix that pieces hold; `transposed`: k counts its rows.
-fn gather(pieces: &[Held], [rows, columns]: [usize; 2], format: Format, transposed: bool) -> Matrix {
-    let mut matrix = Matrix::zero(rows, columns);
-    for piece in pieces {
-        // SAFETY: the operation that reads these bytes was issued, which found that they are shared memory.
-        let bytes = unsafe { std::slice::from_raw_parts(piece.address as *const u8, 16) };
-        for (i, element) in bytes.chunks_exact(format.bytes()).enumerate() {
-            let (other, k) = match piece.along {
-                Major::K => (piece.other, piece.k + i),
-                Major::Other => (piece.other + i, piece.k),
-            };
-            *matrix.at(if transposed { [k, other] } else { [other, k] }) = format.decode(element);
-        }
-    }
-    matrix
-}
-
 fn issue(block: &mut Block<'_>, leader: &Call<'_>, group: u32, reads: Vec<Piece>) -> Result<u32, Problem> {
-    let is_outside = |&from: &u64| !block.is_own(leader.thread, from);
-    if let Some(outside) = reads.iter().filter_map(|piece| piece.from).find(is_outside) {
-        let offset = block.offset(leader.thread, outside);
-        return Err(Problem::Misuse(format!(
-            "its descriptor leads to byte {offset} of shared memory, outside it"
-        )));
-    }
     let moment = block.agents.next(block.block_of(leader.thread), Agent::Warpgroup(group));
     block.issue(Order::of(leader, Proxy::Asynchronous, reads, moment))
 }
@@ -338,7 +237,7 @@ mod tests {
 
     fn descriptor(swizzle: u64, leading: u64, stride: u64) -> Descriptor {
         let mode = [0, 128, 64, 32].iter().position(|&bytes| bytes == swizzle).unwrap() as u64;
-        Descriptor::decode(leading >> 4 << 16 | stride >> 4 << 32 | mode << 62)
+        decode(leading >> 4 << 16 | stride >> 4 << 32 | mode << 62)
     }
 
     /// The worked examples of the manual's section, before the swizzle, element by element.

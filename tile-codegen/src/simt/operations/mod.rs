@@ -24,7 +24,7 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 10] = [
+        let families: [fn(&str) -> Option<Operation>; 11] = [
             hints::nvidia,
             floats::nvidia,
             integers::nvidia,
@@ -35,6 +35,7 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
             mbarriers::find,
             tensors::find,
             matrix::wgmma::find_intrinsic,
+            matrix::tcgen05::find_intrinsic,
         ];
         return families.iter().find_map(|find| find(name));
     }
@@ -45,8 +46,14 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| of_gpus.iter().find_map(|find| find(name, gpu)));
     }
-    let families: [fn(&str) -> Option<Operation>; 5] =
-        [hints::declared, floats::declared, scatters::declared, mbarriers::declared, matrix::wgmma::find];
+    let families: [fn(&str) -> Option<Operation>; 6] = [
+        hints::declared,
+        floats::declared,
+        scatters::declared,
+        mbarriers::declared,
+        matrix::wgmma::find,
+        matrix::tcgen05::find,
+    ];
     families.iter().find_map(|find| find(name))
 }
 
