@@ -102,6 +102,22 @@ impl Kernel {
         parameters: &str,
         body: &str,
     ) -> Result<Kernel, String> {
+        Kernel::build(functions, gpu, [threads, 1], parameters, body)
+    }
+
+    /// A kernel as by [`Kernel::new`], for clusters of so many blocks.
+    pub(super) fn of_clusters(gpu: &str, threads: u32, blocks: u32, body: &str) -> Kernel {
+        let parameters = "ptr addrspace(1) %a, ptr addrspace(1) %b, ptr addrspace(1) %c";
+        Kernel::build("", gpu, [threads, blocks], parameters, body).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn build(
+        functions: &str,
+        gpu: &str,
+        extent: [u32; 2],
+        parameters: &str,
+        body: &str,
+    ) -> Result<Kernel, String> {
         let warp = if gpu.starts_with("gfx9") { 64 } else { 32 };
         let nvidia = gpu.starts_with("sm_");
         let tid = if nvidia { "llvm.nvvm.read.ptx.sreg.tid.x" } else { "llvm.amdgcn.workitem.id.x" };
@@ -122,7 +138,7 @@ impl Kernel {
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
         let ir = Ir::in_module(lent, module, features::NVPTX);
         let gpu = Gpu { name: gpu, warp };
-        Ok(Kernel { code: Code::of(context, ir, gpu, [threads, 1], SHARED_BYTES)? })
+        Ok(Kernel { code: Code::of(context, ir, gpu, extent, SHARED_BYTES)? })
     }
 
     /// The kernel as if it were emitted for an instance with this contract.

@@ -20,5 +20,6 @@ mod removed;
 mod rows;
 mod scatters;
 mod shuffles;
+mod tcgen05;
 mod tensors;
 mod wgmma;

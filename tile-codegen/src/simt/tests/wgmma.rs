@@ -6,20 +6,20 @@ use half::bf16;
 
 /// How one matrix lies in shared memory.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(super) struct Place {
     /// Rows of A or columns of B.
-    others: usize,
-    depth: usize,
-    bytes: usize,
-    k_major: bool,
+    pub(super) others: usize,
+    pub(super) depth: usize,
+    pub(super) bytes: usize,
+    pub(super) k_major: bool,
     /// Bytes of the swizzle, 0 for none.
-    swizzle: usize,
-    start: usize,
+    pub(super) swizzle: usize,
+    pub(super) start: usize,
 }
 
 impl Place {
     /// The leading and stride byte offsets that the test's matrices have: blocks follow each other.
-    fn offsets(self) -> (usize, usize) {
+    pub(super) fn offsets(self) -> (usize, usize) {
         let per_piece = 16 / self.bytes;
         match (self.k_major, self.swizzle) {
             // Columns of eight pieces; first all rows, then the next piece of k.
@@ -31,7 +31,7 @@ impl Place {
     }
 
     /// Where an element is, as the manual's figures show it: rows of the swizzle's width whose pieces change places.
-    fn byte(self, other: usize, k: usize) -> usize {
+    pub(super) fn byte(self, other: usize, k: usize) -> usize {
         let (leading, stride) = self.offsets();
         let (per_piece, span) = (16 / self.bytes, self.swizzle);
         let moved = |row: usize, piece: usize| match span {
