@@ -17,6 +17,8 @@ pub(super) enum Agent {
     Warpgroup(u32),
     /// The products of a thread whose sums are in tensor memory.
     Tensor(u32),
+    /// What a block's warps are given of tensor memory.
+    Allocation(u32),
 }
 
 /// The agents of a block.

@@ -5,7 +5,7 @@ use super::block::Block;
 use super::counters::Site;
 use super::fault::{Memory, Problem};
 use super::instruction::Call;
-use super::order::{Of, Ordering, Scope};
+use super::order::{Moment, Of, Ordering, Scope};
 use super::shadow::{Access, Cell};
 use super::stack;
 use std::ops::Range;
@@ -334,6 +334,26 @@ impl Block<'_> {
     ) -> Result<(), Problem> {
         self.check_plain(call, address, [bytes.len(), alignment], true)?;
         // SAFETY: as in `load`; what is written isn't an input.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
+        Ok(())
+    }
+
+    /// Writes words as something beside the threads, at a moment, for a thread's instruction.
+    pub(super) fn store_as(
+        &mut self,
+        call: &Call<'_>,
+        address: u64,
+        bytes: &[u8],
+        moment: Moment,
+    ) -> Result<(), Problem> {
+        let alignment = bytes.len() as u64;
+        if !address.is_multiple_of(alignment) {
+            return Err(Problem::Misaligned { alignment, excess: address % alignment });
+        }
+        let place = call.place();
+        let access = Access { moment, reads: false, writes: true, atomic: None, begins: false, place };
+        self.note(call.thread, address, bytes.len(), access)?;
+        // SAFETY: the note found that the bytes are shared memory's or an argument's, which isn't an input.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
         Ok(())
     }

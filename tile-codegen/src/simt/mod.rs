@@ -3,11 +3,11 @@
 //! The LLVM module that the back end of a GPU gets is rewritten for the host (`host_module`): its intrinsics
 //! become calls of `runtime`, which carries out `operations`, and every access to shared and global memory is judged
 //! before it is made. Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is
-//! reproducible. The blocks of a `cluster` run together, others one after the other. `order` knows what happens before what, `shadow` for every byte who touched it, so a missing
-//! barrier is found whatever order the threads had; `global` holds the same of arguments, across blocks.
-//! What `tcgen05` keeps in `tensor_memory` has shadow memory and an order of its own.
-//! Asynchronous operations are in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A
-//! [`Fault`] names the thread, the line of the kernel's source, and the other party.
+//! reproducible. The blocks of a `cluster` run together, others one after the other. `order` knows what happens before
+//! what, `shadow` for every byte who touched it, so a missing barrier is found whatever order the threads had; `global`
+//! holds the same of arguments, across blocks, and `tensor_memory` of the sums of `tcgen05`. Asynchronous operations are
+//! in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A [`Fault`] names the thread, the
+//! line of the kernel's source, and the other party.
 //!
 //! What isn't proved: LLVM's own passes for the target, instruction selection, registers, and what devices
 //! reorder beyond the model.

@@ -12,7 +12,10 @@
 //!
 //! Knows numbers of blocks and threads; nothing of memory or instructions.
 
+mod ended;
 mod tensor;
+
+pub(super) use ended::Ended;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -271,21 +274,6 @@ impl Part {
     }
 }
 
-/// What whoever comes later may rely on even if nothing orders memory: of a cluster's agents, the last time of those
-/// operations that have ended, and the accesses of tensor memory that were handed on.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ended {
-    agents: Vec<u32>,
-    tensor: Rc<Times>,
-}
-
-impl Ended {
-    pub(super) fn merge(&mut self, other: &Ended) {
-        maximum(&mut self.agents, &other.agents);
-        merge_shared(&mut self.tensor, &other.tensor);
-    }
-}
-
 /// A thread's time and what it knows.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
@@ -420,25 +408,6 @@ impl Clock {
         if !self.knows(moment) {
             let shape = self.shape;
             self.base.change(Of::All, |_, known| Rc::make_mut(known).own.note(moment, shape));
-        }
-    }
-
-    /// What the thread knows to have ended.
-    pub(super) fn ended(&self) -> Ended {
-        Ended { agents: self.base.all.own.agents.clone(), tensor: self.base.all.tensor.clone() }
-    }
-
-    /// That comes before what this thread does from now on.
-    pub(super) fn learn_ended(&mut self, ended: &Ended) {
-        let known = &self.base.all.own.agents;
-        let is_known =
-            |(i, &time): (usize, &u32)| known.get(i).is_some_and(|&known| known >= time) || time == 0;
-        if !ended.agents.iter().enumerate().all(is_known) {
-            self.base.change(Of::All, |_, known| maximum(&mut Rc::make_mut(known).own.agents, &ended.agents));
-        }
-        if !ended.tensor.is_empty() {
-            self.base
-                .change(Of::All, |_, known| merge_shared(&mut Rc::make_mut(known).tensor, &ended.tensor));
         }
     }
 

@@ -11,6 +11,7 @@
 //! on with another's sums that are still in flight isn't modelled. A block that asks for more columns than are left would
 //! wait for those that it has itself, so that is a fault.
 
+use super::agents::Agent;
 use super::block::Block;
 use super::fault::Problem;
 use super::instruction::Call;
@@ -146,11 +147,13 @@ impl Block<'_> {
         self.tensor_memories.0.entry(rank).or_insert_with(TensorMemory::new)
     }
 
-    /// `tcgen05.alloc` of a warp whose first lane's call it is: writes the address to shared memory.
+    /// `tcgen05.alloc` of a warp: writes the address to shared memory. Every lane may read it there at once (PTX ISA,
+    /// "Asynchronous Operations"), which orders nothing else that another lane did: the write is nobody's of the warp.
     ///
     /// # Errors
     /// If the block may not have these columns.
-    pub(super) fn allocate(&mut self, call: &Call<'_>, to: u64, columns: u32) -> Result<(), Problem> {
+    pub(super) fn allocate(&mut self, calls: &[Call<'_>], to: u64, columns: u32) -> Result<(), Problem> {
+        let call = &calls[0];
         if !columns.is_power_of_two() || !(LEAST..=COLUMNS).contains(&columns) {
             return misuse(format!(
                 "asks for {columns} columns of tensor memory: it takes a power of two from {LEAST} to {COLUMNS}"
@@ -159,7 +162,7 @@ impl Block<'_> {
         if !self.is_own(call.thread, to) {
             return misuse("the address of tensor memory is written to the block's shared memory".to_owned());
         }
-        let made = self.threads[call.thread as usize].clock.tick();
+        let made = self.agents.next(self.block_of(call.thread), Agent::Allocation(self.rank_of(call.thread)));
         let (thread, within) = (call.thread, self.within(call.thread));
         let relinquished = self.tensor_memory(thread).relinquished.map(|thread| self.within(thread));
         let memory = self.tensor_memory(thread);
@@ -183,7 +186,11 @@ impl Block<'_> {
         };
         memory.least = columns;
         memory.allocations.push(Allocation { first, columns, made, thread: within, place: call.place() });
-        self.store(call, to, &first.to_le_bytes(), 4)
+        self.store_as(call, to, &first.to_le_bytes(), made)?;
+        for call in calls {
+            self.threads[call.thread as usize].clock.learn(made);
+        }
+        Ok(())
     }
 
     /// `tcgen05.relinquish_alloc_permit`.

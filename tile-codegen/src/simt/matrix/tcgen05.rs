@@ -29,9 +29,8 @@ pub(in crate::simt) fn find_intrinsic(name: &str) -> Option<Operation> {
     match name.strip_prefix("tcgen05.")? {
         "alloc.shared.cg1" => Operation::together(Party::Warp, |block, calls| {
             check_uniform(calls, 0..2)?;
-            let leader = calls[0];
-            let made = block.allocate(&leader, leader.word(0), leader.number(1));
-            made.map_err(|problem| (leader.thread, problem))
+            let made = block.allocate(calls, calls[0].word(0), calls[0].number(1));
+            made.map_err(|problem| (calls[0].thread, problem))
         }),
         "dealloc.cg1" => Operation::together(Party::Warp, |block, calls| {
             check_uniform(calls, 0..2)?;
@@ -395,7 +394,7 @@ mod tests {
 
     /// An instruction descriptor of 128 by so many columns, and these fields.
     fn instruction(columns: u32, fields: u32) -> u32 {
-        8 << 24 | columns / 8 << 17 | fields
+        8 << 24 | (columns / 8) << 17 | fields
     }
 
     #[test]
