@@ -118,6 +118,8 @@ mod spanning;
 mod stacks;
 #[path = "targets/strided.rs"]
 mod strided;
+#[path = "targets/tensor_memory.rs"]
+mod tensor_memory;
 #[path = "targets/views.rs"]
 mod views;
 #[path = "targets/whole_loops.rs"]

@@ -7,6 +7,8 @@
 //!   A's descriptor (PTX ISA, "wgmma.mma_async").
 //! * `tile.wgmma.wait.{G}.{f32|s32}.{N}`: (N accumulators) → N accumulators, when all products of the warp are complete
 //!   but those of the G groups that were committed last (PTX ISA, "wgmma.wait_group").
+//! * `tile.tcgen05.load.16x256b.x{N}.{f32|s32}`: (ptr to tensor memory) → 4·N sums, which are there: the load and its wait
+//!   (PTX ISA, "tcgen05.ld", "tcgen05.wait::ld").
 //! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
 //!   "cp.async.bulk.prefetch").
 //! * `tile.send.b{32|64}`: (ptr in the cluster's shared memory, i32 or i64, ptr to the mbarrier there that counts the
@@ -17,7 +19,7 @@ use super::cluster::SEND;
 use super::{scattered, wgmma};
 use crate::emit::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
-use inkwell::types::FunctionType;
+use inkwell::types::{BasicTypeEnum, FunctionType};
 use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue,
 };
@@ -31,12 +33,30 @@ pub(super) fn wait_name(going_on: u64, is_float: bool, count: usize) -> String {
     format!("tile.wgmma.wait.{going_on}.{}.{count}", if is_float { "f32" } else { "s32" })
 }
 
+/// The declaration that loads sums from tensor memory, of 16 rows and so many times 8 columns.
+pub(super) fn load_of_sums(times: u64, is_float: bool) -> String {
+    format!("{LOAD_OF_SUMS}{times}.{}", if is_float { "f32" } else { "s32" })
+}
+
+/// What the names of such begin with.
+const LOAD_OF_SUMS: &str = "tile.tcgen05.load.16x256b.x";
+
 /// Calls a declaration whose last `results` operands it gives back changed.
 pub(super) fn call<'c>(ir: &Ir<'c>, name: &str, operands: &[Value<'c>], results: usize) -> Vec<Value<'c>> {
+    let types: Vec<_> = operands.iter().map(|operand| operand.get_type()).collect();
+    call_for(ir, name, operands, &types[types.len() - results..])
+}
+
+/// Calls a declaration that gives values of these types.
+pub(super) fn call_for<'c>(
+    ir: &Ir<'c>,
+    name: &str,
+    operands: &[Value<'c>],
+    results: &[BasicTypeEnum<'c>],
+) -> Vec<Value<'c>> {
     let function = ir.module.get_function(name).unwrap_or_else(|| {
-        let types: Vec<_> = operands.iter().map(|operand| operand.get_type()).collect();
-        let given = ir.context.struct_type(&types[types.len() - results..], false);
-        let types: Vec<_> = types.into_iter().map(Into::into).collect();
+        let given = ir.context.struct_type(results, false);
+        let types: Vec<_> = operands.iter().map(|operand| operand.get_type().into()).collect();
         let function = ir.module.add_function(name, given.fn_type(&types, false), None);
         for attribute in ["convergent", "nounwind"] {
             let kind = Attribute::get_named_enum_kind_id(attribute);
@@ -44,7 +64,7 @@ pub(super) fn call<'c>(ir: &Ir<'c>, name: &str, operands: &[Value<'c>], results:
         }
         function
     });
-    ir.parts(ir.call(function, operands).expect("it has results"), results as u32)
+    ir.parts(ir.call(function, operands).expect("it has results"), results.len() as u32)
 }
 
 /// Inline PTX.
@@ -211,6 +231,7 @@ fn assembly(name: &str) -> Option<Assembly> {
     match name {
         PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
         PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
+        _ if name.starts_with(LOAD_OF_SUMS) => loaded_sums(&name[LOAD_OF_SUMS.len()..]),
         _ if name.starts_with(SEND) => send(&name[SEND.len()..]),
         _ => match name.strip_prefix("tile.wgmma.wait.") {
             Some(sums) => wait(sums),
@@ -228,6 +249,25 @@ fn send(bits: &str) -> Option<Assembly> {
     };
     let text = format!("st.async.shared::cluster.mbarrier::complete_tx::bytes.b{bits} [$0], $1, [$2];");
     Some(Assembly { text, constraints: format!("l,{register},l"), effect: Effect::Writes })
+}
+
+/// The statement that loads sums from tensor memory and waits for them.
+fn loaded_sums(form: &str) -> Option<Assembly> {
+    let (times, format) = form.split_once('.')?;
+    let times: usize = times.parse().ok().filter(|times: &usize| times.is_power_of_two() && *times <= 32)?;
+    let register = match format {
+        "f32" => "=f",
+        "s32" => "=r",
+        _ => return None,
+    };
+    let names: Vec<String> = (0..4 * times).map(|i| format!("${i}")).collect();
+    let text = format!(
+        "tcgen05.ld.sync.aligned.16x256b.x{times}.b32 {{{}}}, [${}]; tcgen05.wait::ld.sync.aligned;",
+        names.join(", "),
+        names.len()
+    );
+    let constraints = [vec![register; names.len()], vec!["r"]].concat().join(",");
+    Some(Assembly { text, constraints, effect: Effect::Warp })
 }
 
 /// The statement that waits, through which the sums go.

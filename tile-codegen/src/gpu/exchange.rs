@@ -26,7 +26,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             _ if self.scheduled.blocks_per_tile() > 1 => cluster::meet(self.ir),
             Role::Consumer => self.dialect.part_barrier(self.ir, self.thread_count()),
-            Role::All | Role::Producer => self.dialect.barrier(self.ir, self.orders),
+            Role::All | Role::Producer | Role::Multiplier => self.dialect.barrier(self.ir, self.orders),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Loops. What they carry besides the kernel's values is the state of rings and of stages that threads copy to.
 
 use super::region::Emitter;
+use super::ring::Ring;
+use super::roles::Role;
 use super::warpgroup::{Running, undefined};
 use crate::emit::{LoopHint, Shared, Value};
 use inkwell::IntPredicate;
@@ -20,7 +22,7 @@ pub(super) struct Counted<'f, 'a, 'c> {
     /// These in its turns.
     pub(super) params: Vec<ValueId>,
     /// The rings whose states it carries.
-    pub(super) rings: Vec<RegionId>,
+    pub(super) rings: Vec<Ring>,
     /// Is told the number of each turn.
     pub(super) begin: &'f dyn Fn(&mut Emitter<'a, 'c>, IntValue<'c>),
 }
@@ -45,7 +47,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
         self.begin_copies(op, counter, (bounds.0, bounds.1));
         let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
+        let sums = self.sums_of_loop(region).cloned();
+        if let (Some(sums), Role::Multiplier) = (&sums, self.role) {
+            self.begin_sums(region, sums);
+        }
         self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
+        match (&sums, self.role) {
+            (Some(sums), Role::Multiplier) => self.end_sums(region, sums),
+            (Some(sums), _) => {
+                let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
+                self.take_sums((region, data), sums, exists);
+            }
+            (None, _) => {}
+        }
     }
 
     pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {

@@ -48,6 +48,7 @@ mod rounds;
 mod scattered;
 mod sort;
 mod strides;
+mod tensor_memory;
 mod tensor_store;
 mod warpgroup;
 mod wgmma;

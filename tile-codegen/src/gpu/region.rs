@@ -12,7 +12,7 @@ use super::dialect::{Device, Entry};
 use super::fragment::Fragment;
 use super::pairs::Pair;
 use super::places::SourcePlaces;
-use super::ring::RingState;
+use super::ring::{Ring, RingState};
 use super::roles::Role;
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
@@ -55,7 +55,9 @@ pub(super) struct Emitter<'a, 'c> {
     /// The addresses of the tensor maps.
     pub(super) maps: Vec<PointerValue<'c>>,
     /// Pipelines that have begun.
-    pub(super) rings: HashMap<RegionId, RingState<'c>>,
+    pub(super) rings: HashMap<Ring, RingState<'c>>,
+    /// The address of what the block has of tensor memory, an i32, if it has some.
+    pub(super) tensor_memory: IntValue<'c>,
     /// Loops' bodies whose first product adds to nothing.
     pub(super) fresh: HashSet<RegionId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
@@ -122,6 +124,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             warpgroup: i32_const(ir, 0),
             has_copied_panels: false,
             rings: HashMap::new(),
+            tensor_memory: i32_const(ir, 0),
             fresh: HashSet::new(),
             places,
             depth: 0,
@@ -172,7 +175,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn set_tile(&mut self, value: ValueId, fragment: Fragment<'c>) {
-        let is_uniform = self.role == Role::Producer || self.scheduled.is_uniform(value);
+        let is_uniform = self.role.has_numbers_alone() || self.scheduled.is_uniform(value);
         debug_assert_eq!(fragment.uniform().is_some(), is_uniform, "{value:?}");
         self.tiles.insert(value, fragment);
     }
@@ -257,6 +260,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
+            Role::Multiplier => pipelines.slice().executes(op) || data.op == Op::Mma,
+            Role::Consumer if pipelines.tensor_memory().of_product(op).is_some() => false,
             Role::Consumer => {
                 let is_elsewhere = [Pipelines::is_late, Pipelines::is_ahead, Pipelines::is_overtaken];
                 !pipelines.replace(data) && !is_elsewhere.iter().any(|is| is(pipelines, op))
@@ -266,7 +271,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Whether threads of this role have what a loop carries.
     pub(super) fn has(&self, value: ValueId) -> bool {
-        self.role != Role::Producer || self.scheduled.pipelines().slice().has(value)
+        let pipelines = self.scheduled.pipelines();
+        match self.role {
+            Role::All => true,
+            Role::Producer | Role::Multiplier => pipelines.slice().has(value),
+            Role::Consumer => !pipelines.tensor_memory().carries(self.instance, value),
+        }
     }
 
     /// Does something whose definitions are gone afterwards.
@@ -282,13 +292,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             places.at(self.ir, data.loc);
         }
         let around = std::mem::replace(&mut self.orders, self.scheduled.orders(op));
-        if self.role != Role::Producer && self.scheduled.waits_before(op) {
+        if !self.role.has_numbers_alone() && self.scheduled.waits_before(op) {
             self.sync();
         }
         if self.first_meeting == Some(op) {
             cluster::wait(self.ir);
         }
-        let holds_products = self.role == Role::Consumer && !data.regions.is_empty();
+        let holds_products = self.multiplies() && !data.regions.is_empty();
         if holds_products {
             self.await_fills(op);
         }
@@ -299,7 +309,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
-            Op::LoadMasked | Op::Load { .. } if self.role == Role::Producer => self.produce(op, data),
+            Op::LoadMasked | Op::Load { .. } if self.role.has_numbers_alone() => self.produce(op, data),
             Op::LoadMasked | Op::Load { .. } => self.load(op, data),
             Op::GatherLoad => self.gather_load(op, data),
             Op::StoreMasked | Op::Store => match self.scheduled.pipelines().store(op) {
@@ -312,6 +322,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Tiles(order) => self.tile_loop((op, data), order),
             Op::If => self.branch(op, data),
             Op::Reduce { .. } => self.reduce(op, data),
+            Op::Mma if self.role == Role::Multiplier => self.tensor_product(op),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
                 (Some(_), Some(_)) => self.warpgroup_product(op, None),
                 (Some(product), None) => self.matrix_product(data, product),

@@ -28,6 +28,15 @@ pub(super) struct RingState<'c> {
     pub(super) running: IntValue<'c>,
 }
 
+/// What goes round through stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Ring {
+    /// The tiles of a region, stage after stage with its turns.
+    Tiles(RegionId),
+    /// The sums in tensor memory of the loop with this body, with the turns of what is around the loop.
+    Sums(RegionId),
+}
+
 /// How many values a state is.
 const STATE_VALUES: usize = 3;
 
@@ -51,52 +60,74 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.scheduled.pipelines().of_region(region).expect("the region has a pipeline")
     }
 
-    /// The pipelines of the regions of a loop or branch, and of those within these.
-    pub(super) fn rings_of(&self, op: OpId) -> Vec<RegionId> {
-        if self.role == Role::All {
-            return Vec::new();
+    /// The rings that threads of this role go round with the turns of a region.
+    fn rings_of_region(&self, region: RegionId) -> Vec<Ring> {
+        let pipelines = self.scheduled.pipelines();
+        let (has_tiles, has_sums) = match self.role {
+            Role::All => (false, false),
+            Role::Producer => (true, false),
+            Role::Multiplier => (true, true),
+            Role::Consumer => (pipelines.tensor_memory().is_empty(), true),
+        };
+        let tiles = pipelines.of_region(region).filter(|_| has_tiles).map(|_| Ring::Tiles(region));
+        let sums = pipelines.tensor_memory().all().filter(|(_, sums)| has_sums && sums.home == region);
+        tiles.into_iter().chain(sums.map(|(body, _)| Ring::Sums(body))).collect()
+    }
+
+    /// How many stages a ring has.
+    fn stages(&self, ring: Ring) -> u64 {
+        let pipelines = self.scheduled.pipelines();
+        match ring {
+            Ring::Tiles(region) => self.pipeline(region).stages,
+            Ring::Sums(body) => pipelines.tensor_memory().of_loop(body).expect("it has sums").stages,
         }
+    }
+
+    /// The rings of the regions of a loop or branch, and of those within these.
+    pub(super) fn rings_of(&self, op: OpId) -> Vec<Ring> {
         let own = &self.instance.op(op).regions;
         let inside = own.iter().flat_map(|&region| self.instance.walk_in(region));
         let inside = inside.flat_map(|op| &self.instance.op(op).regions);
-        let regions: Vec<RegionId> = own.iter().chain(inside).copied().collect();
-        let pipelines = self.scheduled.pipelines().all().map(|(region, _)| region);
-        pipelines.filter(|region| regions.contains(region)).collect()
+        own.iter().chain(inside).flat_map(|&region| self.rings_of_region(region)).collect()
     }
 
     /// The state of a ring; before the first turn that of an empty one.
-    pub(super) fn ring(&self, pipeline: RegionId) -> RingState<'c> {
+    pub(super) fn state(&self, ring: Ring) -> RingState<'c> {
         let first = RingState { stage: self.i32(0), parity: self.i32(0), running: self.ir.bool(false) };
-        self.rings.get(&pipeline).copied().unwrap_or(first)
+        self.rings.get(&ring).copied().unwrap_or(first)
+    }
+
+    /// The state of the ring of a region's tiles.
+    pub(super) fn ring(&self, pipeline: RegionId) -> RingState<'c> {
+        self.state(Ring::Tiles(pipeline))
     }
 
     /// The states of rings, for what carries them on.
-    pub(super) fn ring_values(&self, pipelines: &[RegionId]) -> Vec<Value<'c>> {
-        pipelines.iter().flat_map(|&pipeline| self.ring(pipeline).values()).collect()
+    pub(super) fn ring_values(&self, rings: &[Ring]) -> Vec<Value<'c>> {
+        rings.iter().flat_map(|&ring| self.state(ring).values()).collect()
     }
 
     /// Restores what [`Self::ring_values`] gave; gives what follows that.
-    pub(super) fn set_rings<'f>(
-        &mut self,
-        pipelines: &[RegionId],
-        values: &'f [Value<'c>],
-    ) -> &'f [Value<'c>] {
-        let (states, rest) = values.split_at(STATE_VALUES * pipelines.len());
-        for (&pipeline, state) in pipelines.iter().zip(states.chunks(STATE_VALUES)) {
-            self.rings.insert(pipeline, RingState::of_values(state));
+    pub(super) fn set_rings<'f>(&mut self, rings: &[Ring], values: &'f [Value<'c>]) -> &'f [Value<'c>] {
+        let (states, rest) = values.split_at(STATE_VALUES * rings.len());
+        for (&ring, state) in rings.iter().zip(states.chunks(STATE_VALUES)) {
+            self.rings.insert(ring, RingState::of_values(state));
         }
         rest
     }
 
-    /// Goes on to the next stage, at the end of a region's turn, if it has a pipeline.
+    /// Goes on to the next stages, at the end of a region's turn, of the rings that it has.
     pub(super) fn next_stage(&mut self, region: RegionId) {
-        let ir = self.ir;
-        if self.scheduled.pipelines().of_region(region).is_none() || self.role == Role::All {
-            return;
+        for ring in self.rings_of_region(region) {
+            let next = self.next_state(ring);
+            self.rings.insert(ring, next);
         }
-        let (ring, stages) = (self.ring(region), self.pipeline(region).stages);
+    }
+
+    fn next_state(&self, of: Ring) -> RingState<'c> {
+        let (ir, ring, stages) = (self.ir, self.state(of), self.stages(of));
         let turned = ir.xor(ring.parity, self.i32(1));
-        let state = if stages == 1 {
+        if stages == 1 {
             // Said as a constant, because nobody finds that out of a number that goes round: it would take a register.
             RingState { stage: self.i32(0), parity: turned, ..ring }
         } else {
@@ -107,8 +138,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 parity: ir.select_int(wraps, turned, ring.parity),
                 ..ring
             }
-        };
-        self.rings.insert(region, state);
+        }
     }
 
     /// The stage before a ring's next one.
@@ -140,9 +170,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Says that a stage of a fill was read, in every warp: to all that copy to it.
+    /// Says that a stage of a fill was read, in every warp, or when products are done with it: to all that copy to it.
     fn leave(&self, fill: &Fill, barrier: PointerValue<'c>) {
         let ir = self.ir;
+        if self.role == Role::Multiplier {
+            return self.leave_by_commit(fill, barrier);
+        }
         let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
         if fill.is_shared() {
             // A lane for each block of the pair.
@@ -186,12 +219,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Notes whether the product of the turn before goes on.
     pub(super) fn goes_on(&mut self, region: RegionId, running: bool) {
         let running = self.ir.bool(running);
-        self.rings.insert(region, RingState { running, ..self.ring(region) });
+        self.rings.insert(Ring::Tiles(region), RingState { running, ..self.ring(region) });
     }
 
-    /// What the producer does of a load: it copies the tile, or has the element of one that it needs as a number.
+    /// What the producer does of a load: it copies the tile, or has the element of one that it needs as a number. The
+    /// multiplier has such numbers, too.
     pub(super) fn produce(&mut self, op: OpId, data: &OpData) {
         match self.scheduled.pipelines().copy(op) {
+            Some(_) if self.role == Role::Multiplier => {}
             Some(_) => self.copy_ahead(op),
             None => self.load_element(data),
         }

@@ -1,6 +1,7 @@
 //! Blocks whose threads have different roles: consumers hold tiles and compute, producers copy what consumers read.
 //!
-//! Both run the kernel: consumers without its copies, the producer nothing but these and the numbers that they need.
+//! Both run the kernel: consumers without its copies, the producer nothing but these and the numbers that they need. Where sums
+//! lie in tensor memory, a third one runs nothing but the products ([`super::tensor_memory`]).
 //! Consumers are the first warps of the block, so that their distributions are as ever; they wait for each other at
 //! a barrier of their own. A producer needs few registers, and gives the others to the consumers.
 
@@ -20,8 +21,17 @@ pub(super) enum Role {
     All,
     /// They copy tiles to shared memory.
     Producer,
+    /// It has tensor cores multiply these, where sums lie in tensor memory.
+    Multiplier,
     /// They do everything else.
     Consumer,
+}
+
+impl Role {
+    /// Whether threads of this role hold no tiles, but numbers that say where they are.
+    pub(super) fn has_numbers_alone(self) -> bool {
+        matches!(self, Role::Producer | Role::Multiplier)
+    }
 }
 
 /// Registers of a multiprocessor.
@@ -41,26 +51,39 @@ pub(super) const MOST_REGISTERS: u64 = 255;
 /// Registers are given and taken in such portions (PTX ISA, "setmaxnreg").
 const REGISTER_STEP: u64 = 8;
 
-/// Emits the programs of both roles.
+/// Emits the programs of all roles.
 pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
-    let (mut producer, mut consumer) = (emitter(Role::Producer), emitter(Role::Consumer));
-    let ir = consumer.ir;
+    let [mut producer, mut multiplier, mut consumer] =
+        [Role::Producer, Role::Multiplier, Role::Consumer].map(emitter);
+    let (ir, has_tensor_memory) = (consumer.ir, consumer.has_tensor_memory());
     consumer.prepare_barriers();
     consumer.say_registers();
+    if has_tensor_memory {
+        consumer.tensor_memory = consumer.find_tensor_memory();
+        multiplier.tensor_memory = consumer.tensor_memory;
+    }
     let is_producer = ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
-    let begins = |emitter: &Emitter<'a, 'c>| {
-        ir.icmp(IntPredicate::EQ, emitter.thread, emitter.i32(emitter.thread_count()))
+    // Of the warp of this number behind the consumers'.
+    let begins = |emitter: &Emitter<'a, 'c>, warp: u64| {
+        let first = emitter.thread_count() + warp * emitter.scheduled.threads().lanes;
+        ir.icmp(IntPredicate::EQ, emitter.thread, emitter.i32(first))
     };
     let produce = || {
         producer.resize_registers();
-        // One thread issues copies; the others of its warpgroup have nothing to do.
-        ir.if_then(begins(&producer), || producer.body());
+        // One thread issues copies, and another one products; the others of the warpgroup have nothing to do.
+        ir.if_then(begins(&producer, 0), || producer.body());
+        if has_tensor_memory {
+            ir.if_then(begins(&multiplier, 1), || multiplier.body());
+        }
         Vec::new()
     };
     let consume = || {
         consumer.resize_registers();
         consumer.find_warpgroup();
         consumer.body();
+        if has_tensor_memory {
+            consumer.free_tensor_memory();
+        }
         Vec::new()
     };
     ir.if_else(is_producer, produce, consume);
@@ -75,7 +98,9 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
 impl<'c> Emitter<'_, 'c> {
     /// One thread prepares the barriers of all rings, before any thread of the block, or of its pair, uses them.
     fn prepare_barriers(&self) {
-        let ir = self.ir;
+        let (ir, warps) = (self.ir, self.scheduled.threads().warps);
+        // Who multiplies leaves a stage: the consumers' warps each, or one thread for all products.
+        let leaving = if self.has_tensor_memory() { 1 } else { warps };
         let first = ir.icmp(IntPredicate::EQ, self.thread, self.i32(0));
         ir.if_then(first, || {
             for (_, pipeline) in self.scheduled.pipelines().all() {
@@ -83,15 +108,26 @@ impl<'c> Emitter<'_, 'c> {
                     for stage in 0..pipeline.stages {
                         let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
                         mbarrier::init(ir, at(pipeline.full(fill)), 1);
-                        let leaving = if pipeline.fills[fill].is_shared() { PAIR } else { 1 };
-                        let warps = leaving * self.scheduled.threads().warps;
-                        mbarrier::init(ir, at(pipeline.empty(fill)), warps);
+                        let blocks = if pipeline.fills[fill].is_shared() { PAIR } else { 1 };
+                        mbarrier::init(ir, at(pipeline.empty(fill)), blocks * leaving);
                     }
+                }
+            }
+            for (_, sums) in self.scheduled.pipelines().tensor_memory().all() {
+                for stage in 0..sums.stages {
+                    let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
+                    mbarrier::init(ir, at(sums.full()), 1);
+                    mbarrier::init(ir, at(sums.empty()), warps);
                 }
             }
             mbarrier::fence_init(ir);
         });
+        if self.has_tensor_memory() {
+            self.allocate_tensor_memory();
+        }
         match self.pair {
+            // The address of what was allocated is memory as any other.
+            Some(_) if self.has_tensor_memory() => cluster::meet(ir),
             // The fence shows the barriers to whoever waits behind this; nothing else has to be.
             Some(_) => {
                 cluster::begin(ir);
@@ -106,6 +142,11 @@ impl<'c> Emitter<'_, 'c> {
         let ir = self.ir;
         let barriers = ir.element(ir.int_type(8).into(), self.shared, ir.i64(first as i64));
         ir.element(ir.int_type(64).into(), barriers, stage)
+    }
+
+    /// Whether threads of this role multiply tiles of rings.
+    pub(super) fn multiplies(&self) -> bool {
+        self.role == if self.has_tensor_memory() { Role::Multiplier } else { Role::Consumer }
     }
 
     /// Whether so many registers are too few for a consumer whose products leave it `others`.
@@ -127,6 +168,17 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn are_registers_scarce(&self) -> bool {
         let most = self.consumer_registers(PRODUCER_REGISTERS);
         self.are_registers_few() && self.are_too_few(most, WORKING_REGISTERS / 2)
+    }
+
+    /// What a producer keeps: little where consumers hold sums meanwhile, and what these needn't have where they don't.
+    fn kept_registers(&self) -> u64 {
+        if self.has_tensor_memory() {
+            let needed = (self.words_of_products() + WORKING_REGISTERS).next_multiple_of(REGISTER_STEP);
+            let all = self.first_registers() * self.scheduled.block_threads();
+            let left = all.saturating_sub(needed * self.thread_count()) / WARPGROUP;
+            return (left / REGISTER_STEP * REGISTER_STEP).clamp(PRODUCER_REGISTERS, self.first_registers());
+        }
+        if self.are_registers_scarce() { FEWEST_PRODUCER_REGISTERS } else { PRODUCER_REGISTERS }
     }
 
     /// What a consumer has where a producer keeps so many registers: more than the block began with it would wait for
@@ -151,9 +203,9 @@ impl<'c> Emitter<'_, 'c> {
         if !self.are_registers_few() {
             return;
         }
-        let kept = if self.are_registers_scarce() { FEWEST_PRODUCER_REGISTERS } else { PRODUCER_REGISTERS };
+        let kept = self.kept_registers();
         let (direction, registers) = match self.role {
-            Role::Producer => ("dec", kept),
+            Role::Producer | Role::Multiplier => ("dec", kept),
             Role::All | Role::Consumer => ("inc", self.consumer_registers(kept)),
         };
         let name = format!("llvm.nvvm.setmaxnreg.{direction}.sync.aligned.u32");

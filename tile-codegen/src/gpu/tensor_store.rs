@@ -10,7 +10,7 @@ use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::gpu::WIDEST;
-use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP, WARPGROUP_BYTES};
+use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, TensorStore, WARPGROUP, WARPGROUP_BYTES};
 use tile_ir::kernel::OpData;
 use tile_ir::{Dim, ValueId};
 use tile_layout::linear::Distribution;
@@ -41,22 +41,26 @@ impl<'c> Emitter<'_, 'c> {
         let (ir, tile) = (self.ir, data.operands[1]);
         let bytes = self.dtype(tile).bytes() as u64;
         let place = |position: &[u64]| place_in_panel(position[store.rows], position[store.columns] * bytes);
+        let place = |(bit, position): (usize, &[u64])| match 1 << bit {
+            ..WARPGROUP => place(position),
+            group => group / WARPGROUP * WARPGROUP_BYTES,
+        };
         let (written, run, width) = match &store.matrices {
             Some(matrices) => (matrices.rows(), WIDEST / bytes, matrices.width()),
             None => (self.scheduled.distribution(tile), NEIGHBOURS, NEIGHBOURS),
         };
-        let bits: Vec<u64> = written.thread_bits().map(place).collect();
+        let bits: Vec<u64> = written.thread_bits().enumerate().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
         let first = self.first_element_stored(data);
         let panels = panels((written, run, width), store, bytes);
         for (number, panel) in (0..).zip(&panels) {
-            let buffer = number % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
+            let buffer = number % store.panels() * store.panel_bytes();
             if number == 0 && self.may_copy_panels() {
                 // Of the tile before, they had all the time that this one's products took.
                 self.await_panels(0);
                 self.meet_warpgroup();
             }
-            if number >= PANELS {
+            if number >= store.panels() {
                 // The thread that waited for the copy of what lay here tells the others.
                 self.meet_warpgroup();
             }
@@ -65,9 +69,9 @@ impl<'c> Emitter<'_, 'c> {
             self.meet_warpgroup();
             let is_last = number + 1 == panels.len() as u64;
             self.where_it_leads(|| {
-                self.copy_panel(&first, panel, (buffer, store));
-                if !is_last && number + 1 >= PANELS {
-                    self.await_panels(PANELS - 1);
+                self.copy_panel(&first, panel, (buffer, data, store));
+                if !is_last && number + 1 >= store.panels() {
+                    self.await_panels(store.panels() - 1);
                 }
             });
         }
@@ -128,17 +132,29 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    fn copy_panel(&self, first: &[IntValue<'c>], panel: &Panel, (buffer, store): (u64, &TensorStore)) {
+    fn copy_panel(
+        &self,
+        first: &[IntValue<'c>],
+        panel: &Panel,
+        (buffer, data, store): (u64, &OpData, &TensorStore),
+    ) {
         let (ir, warpgroup) = (self.ir, self.running_warpgroup());
         let panels = self.i32(self.scheduled.pipelines().panels() + buffer);
         let place = ir.add(panels, ir.mul(warpgroup, self.i32(WARPGROUP_BYTES)));
         let source = ir.element(ir.int_type(8).into(), self.shared, place);
         let mut operands: Vec<Value<'c>> = vec![source.into(), self.maps[store.map].into()];
-        let row = ir.add(ir.mul(warpgroup, self.i32(PANEL_ROWS)), self.i32(panel.row));
+        // Where what the first thread of the next warpgroup has begins.
+        let mut bits = self.scheduled.distribution(data.operands[1]).thread_bits();
+        let next = bits.nth(WARPGROUP.ilog2() as usize);
+        let skipped = |axis: usize| next.map_or(0, |position| position[axis]);
+        let within = |axis: usize, begin: u64| match skipped(axis) {
+            0 => self.i32(begin),
+            next => ir.add(ir.mul(warpgroup, self.i32(next)), self.i32(begin)),
+        };
         operands.extend(store.axes.iter().map(|&axis| {
             let within = match axis {
-                axis if axis == store.rows => row,
-                axis if axis == store.columns => self.i32(panel.column),
+                axis if axis == store.rows => within(axis, panel.row),
+                axis if axis == store.columns => within(axis, panel.column),
                 _ => self.i32(0),
             };
             Value::from(ir.add(first[axis], within))
@@ -169,12 +185,11 @@ impl<'c> Emitter<'_, 'c> {
     }
 }
 
-/// The byte of a panel at which an element lies: of a row of the tile, and so many bytes into that. Rows beyond a
-/// panel's are the next warpgroup's, whose panels follow. Linear over GF(2) in the bits of both.
+/// The byte of a panel at which an element lies: of a row of that, and so many bytes into the tile's. Linear over GF(2) in the
+/// bits of both.
 fn place_in_panel(row: u64, bytes: u64) -> u64 {
-    let (warpgroup, row, bytes) = (row / PANEL_ROWS, row % PANEL_ROWS, bytes % PANEL_ROW_BYTES);
-    let swizzled = bytes ^ (row % PATTERN_ROWS * PIECE);
-    warpgroup * WARPGROUP_BYTES + row * PANEL_ROW_BYTES + swizzled
+    let swizzled = (bytes % PANEL_ROW_BYTES) ^ (row % PATTERN_ROWS * PIECE);
+    row * PANEL_ROW_BYTES + swizzled
 }
 
 /// The panels of a tile whose elements lie as sums do, written in groups of `width` slots: each where the next run of
@@ -185,8 +200,8 @@ fn panels((written, run, width): (&Distribution, u64, u64), store: &TensorStore,
     for (number, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {
         let position = written.place(first, 0);
         let (row, column) = (position[store.rows], position[store.columns]);
-        let start = (row / PANEL_ROWS * PANEL_ROWS, column / columns * columns);
-        let group = (number * width, place_in_panel(row % PANEL_ROWS, column * bytes));
+        let start = (row / store.panel_rows * store.panel_rows, column / columns * columns);
+        let group = (number * width, place_in_panel(row % store.panel_rows, column * bytes));
         match panels.iter_mut().find(|panel| (panel.row, panel.column) == start) {
             Some(panel) => panel.groups.push(group),
             None => panels.push(Panel { row: start.0, column: start.1, groups: vec![group] }),
@@ -201,8 +216,9 @@ mod tests {
 
     #[test]
     fn places_in_a_panel_are_linear_and_all_different() {
-        let mut seen = vec![false; (PANEL_ROWS * PANEL_ROW_BYTES) as usize];
-        for row in 0..PANEL_ROWS {
+        const ROWS: u64 = 128;
+        let mut seen = vec![false; (ROWS * PANEL_ROW_BYTES) as usize];
+        for row in 0..ROWS {
             for byte in 0..PANEL_ROW_BYTES {
                 let place = place_in_panel(row, byte);
                 assert_eq!(place, place_in_panel(row, 0) ^ place_in_panel(0, byte));
@@ -211,6 +227,5 @@ mod tests {
         }
         // The second piece of row 3 lies where the third of an even one would (PTX ISA, "Swizzling modes").
         assert_eq!(place_in_panel(3, 16), 3 * 128 + 32);
-        assert_eq!(place_in_panel(64 + 1, 0), WARPGROUP_BYTES + 128 + 16);
     }
 }

@@ -27,11 +27,23 @@ const UNIT: u64 = 16;
 const ADDRESS_BITS: u64 = 0x3_ffff;
 
 /// A factor in shared memory, as instructions find it.
-struct Described<'c> {
+pub(super) struct Described<'c> {
     tile: SharedTile,
     major: Major,
     /// The descriptor of its beginning, without the parts of it.
     start: IntValue<'c>,
+}
+
+impl Described<'_> {
+    /// The offsets of a descriptor: from a panel to the next where these follow each other along rows or columns, and from eight
+    /// rows of a panel to the next eight.
+    pub(super) fn offsets(tile: &SharedTile, major: Major) -> u64 {
+        let leading = match major {
+            Major::Depth => 1,
+            Major::Other => tile.panel_bytes() / UNIT,
+        };
+        leading << 16 | (tile.pattern_bytes() / UNIT) << 32
+    }
 }
 
 /// A product that goes on to the end of its loop.
@@ -128,7 +140,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The factors of a product that lie in rings: the left one, if it does, and the right one.
-    fn factors_of(&self, product: OpId) -> (Option<&'a RingFactor>, &'a RingFactor) {
+    pub(super) fn factors_of(&self, product: OpId) -> (Option<&'a RingFactor>, &'a RingFactor) {
         let factors = self.scheduled.pipelines().factors(product);
         let [left, right] = factors.expect("scheduled: a pipeline has products");
         (left.as_ref(), right.as_ref().expect("scheduled: the right factor lies in a ring"))
@@ -145,7 +157,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let rows =
                     offset(&self.copy_of(factor).tile, factor.major, u64::from(instruction.shape.m), 0);
                 let own = self.ir.mul(self.warpgroup, self.i32(rows));
-                Left::Shared(self.described(factor, own))
+                Left::Shared(self.described(factor, own, layout_of))
             }
             None => {
                 let fragment = self.tile(data.operands[0]).clone();
@@ -162,7 +174,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             instruction,
             turn: self.scheduled.pipelines().read_by(op),
             right,
-            right_factor: self.described(right, self.i32(0)),
+            right_factor: self.described(right, self.i32(0), layout_of),
             left,
             blocks,
             steps,
@@ -261,7 +273,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         values
     }
 
-    fn depth_of(&self, data: &OpData) -> u64 {
+    pub(super) fn depth_of(&self, data: &OpData) -> u64 {
         let tile = self.instance.ty(data.operands[0]).as_tile().expect("verified: a tile");
         let depth = tile.shape.last().and_then(tile_ir::Dim::as_const);
         depth.expect("an instance's tile extents are numbers") as u64
@@ -305,8 +317,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// A factor of this turn's stage from so many bytes on: of a left one these are before the rows of the running
-    /// thread's warpgroup.
-    fn described(&self, factor: &RingFactor, skipped: IntValue<'c>) -> Described<'c> {
+    /// thread's warpgroup. `layout` gives all of its descriptor but the address.
+    pub(super) fn described(
+        &self,
+        factor: &RingFactor,
+        skipped: IntValue<'c>,
+        layout: fn(&SharedTile, Major) -> u64,
+    ) -> Described<'c> {
         let (ir, ring) = (self.ir, self.ring(factor.pipeline));
         let (tile, major) = (self.copy_of(factor).tile, factor.major);
         let place = self.tile_in_ring(self.pipeline(factor.pipeline), self.copy_of(factor), ring.stage);
@@ -314,12 +331,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let base = ir.resize(ir.address(self.shared), 32, false);
         let bytes = ir.and(ir.add(base, place), self.i32(ADDRESS_BITS));
         let units = ir.resize(ir.lshr(bytes, self.i32(UNIT.ilog2().into())), 64, false);
-        let start = ir.or(units, ir.i64(layout_of(&tile, major).cast_signed()));
+        let start = ir.or(units, ir.i64(layout(&tile, major).cast_signed()));
         Described { tile, major, start }
     }
 
     /// The descriptor of the part that begins at a place along rows or columns, and at a depth.
-    fn descriptor(&self, factor: &Described<'c>, other: u64, depth: u64) -> IntValue<'c> {
+    pub(super) fn descriptor(&self, factor: &Described<'c>, other: u64, depth: u64) -> IntValue<'c> {
         let units = offset(&factor.tile, factor.major, other, depth) / UNIT;
         self.ir.add(factor.start, self.ir.i64(units as i64))
     }
@@ -401,20 +418,15 @@ fn offset(tile: &SharedTile, major: Major, other: u64, depth: u64) -> u64 {
     }
 }
 
-/// All of a descriptor but the address (PTX ISA, "Matrix Descriptor Format"): from a panel to the next where these
-/// follow each other along rows or columns, from eight rows of a panel to the next eight, and the swizzle.
+/// All of a descriptor but the address (PTX ISA, "Matrix Descriptor Format"): offsets, and the swizzle.
 fn layout_of(tile: &SharedTile, major: Major) -> u64 {
-    let leading = match major {
-        Major::Depth => 1,
-        Major::Other => tile.panel_bytes() / UNIT,
-    };
     let mode: u64 = match tile.swizzle {
         Swizzle::None => 0,
         Swizzle::Bytes128 => 1,
         Swizzle::Bytes64 => 2,
         Swizzle::Bytes32 => 3,
     };
-    leading << 16 | (tile.pattern_bytes() / UNIT) << 32 | mode << 62
+    Described::offsets(tile, major) | mode << 62
 }
 
 fn name_of(instruction: &MatrixInstruction, columns: usize, left: &Left<'_>, right: Major) -> String {

@@ -310,14 +310,19 @@ impl Block<'_> {
         self.attach(call, barrier, Attached::Copy { flight, bytes })
     }
 
-    /// Adds an asynchronous operation.
+    /// Adds an asynchronous operation. An arrival comes after everything that had ended when the thread asked for it.
     pub(super) fn attach(
         &mut self,
         call: &Call<'_>,
         address: u64,
         attached: Attached,
     ) -> Result<(), Problem> {
-        self.mbarrier(call, address)?.attached.push(attached);
+        let ended = self.threads[call.thread as usize].clock.ended();
+        let barrier = self.mbarrier(call, address)?;
+        if matches!(attached, Attached::Arrival { .. }) {
+            barrier.ended_before[0].merge(&ended);
+        }
+        barrier.attached.push(attached);
         if self.timing == Timing::Early { self.finish_attached(address) } else { Ok(()) }
     }
 

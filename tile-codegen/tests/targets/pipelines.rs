@@ -8,9 +8,12 @@ use tile_codegen::{Options, compile};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
 
-/// The arguments after a run on simulated threads of sm_90a; `threads` is how many threads a block must have.
-fn run(instance: &Instance, arguments: &[Array], threads: u32, timing: Timing) -> Vec<Array> {
-    let target = TargetDesc::named("sm_90a").unwrap();
+/// A target, and how many threads a block must have there.
+type On<'a> = (&'a str, u32);
+
+/// The arguments after a run on simulated threads.
+fn run(instance: &Instance, arguments: &[Array], (target, threads): On<'_>, timing: Timing) -> Vec<Array> {
+    let target = TargetDesc::named(target).unwrap();
     let scheduled = schedule(passes::optimize(instance.clone()), target, None);
     assert!(!scheduled.pipelines().is_empty(), "{} has no pipeline", instance.name);
     let kernel = simt::compile(instance, target, None).unwrap_or_else(|error| panic!("{error}"));
@@ -32,12 +35,22 @@ pub(crate) fn check(
     threads: u32,
     tolerance: f64,
 ) {
+    check_on(("sm_90a", threads), source, constants, arguments, tolerance);
+}
+
+pub(crate) fn check_on(
+    on: On<'_>,
+    source: &str,
+    constants: &[(&str, usize)],
+    arguments: &[Array],
+    tolerance: f64,
+) {
     let instance = instance(source, constants);
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();
-    for instance in [instance].into_iter().chain(pairs(source, constants, arguments)) {
+    for instance in [instance].into_iter().chain(pairs(on.0, source, constants, arguments)) {
         for timing in [Timing::Late, Timing::Early] {
-            let actual = run(&instance, arguments, threads, timing);
+            let actual = run(&instance, arguments, on, timing);
             for (actual, expected) in actual.iter().zip(&expected) {
                 close(
                     actual,
@@ -51,13 +64,13 @@ pub(crate) fn check(
 }
 
 /// The kernel with blocks in pairs along each axis of its grid along which there are pairs that share a factor.
-fn pairs(source: &str, constants: &[(&str, usize)], arguments: &[Array]) -> Vec<Instance> {
+fn pairs(target: &str, source: &str, constants: &[(&str, usize)], arguments: &[Array]) -> Vec<Instance> {
     let bound = Memory::of(&instance(source, constants), arguments).bound;
     let space = bound.shared.map_or(bound.grid, |shared| shared.space);
     let even = (0..space.len()).filter(|&axis| space[axis].is_multiple_of(2));
     let along =
         even.map(|axis| instance(&source.replacen(" {\n", &format!(" pairs {axis} {{\n"), 1), constants));
-    let target = TargetDesc::named("sm_90a").unwrap();
+    let target = TargetDesc::named(target).unwrap();
     along.filter(|it| schedule(passes::optimize(it.clone()), target, None).cluster() == 2).collect()
 }
 
@@ -70,7 +83,10 @@ fn products_of_even_grids_run_in_pairs() {
         let formats = [DType::BF16, DType::BF16, DType::F32];
         let arguments: Vec<Array> =
             arguments.iter().zip(formats).map(|(shape, format)| sample(format, shape, 1)).collect();
-        pairs(&source, &[], &arguments).iter().map(|instance| instance.pairs.unwrap()).collect::<Vec<_>>()
+        pairs("sm_90a", &source, &[], &arguments)
+            .iter()
+            .map(|instance| instance.pairs.unwrap())
+            .collect::<Vec<_>>()
     };
     assert_eq!(pairs_of([72, 136, 200]), [0]);
     assert_eq!(pairs_of([72, 120, 64]), [0, 1]);
@@ -236,7 +252,20 @@ fn no_turns_at_all() {
 /// A tile of another tensor, in a format of its own, that is added to the sums: it is loaded to where they lie.
 #[test]
 fn a_residual_is_added() {
-    let source = matmul(HALF, "mk", "nk", [128, 64, 64])
+    let source = with_residual();
+    let [m, n, k] = [136, 72, 200];
+    let arguments = [
+        sample(DType::BF16, &[m, k], 1),
+        sample(DType::BF16, &[n, k], 2),
+        sample(DType::BF16, &[m, n], 3),
+        sample(DType::F32, &[m, n], 4),
+    ];
+    check(&source, &[], &arguments, 384, 0.0);
+}
+
+/// A product of 128×64, to which that tile is added.
+pub(crate) fn with_residual() -> String {
+    matmul(HALF, "mk", "nk", [128, 64, 64])
         .replace("%c: mut tensor", "%d: tensor<m x n x bf16>, %c: mut tensor")
         .replace(
             "  %i, %j = block_index",
@@ -247,15 +276,7 @@ fn a_residual_is_added() {
             "  %td = load_masked %vd[%i, %j] pad %pad : tile<128 x 64 x bf16>
   %wide = cast %td : tile<128 x 64 x f32>\n  %new = add %wide, %sum : tile<128 x 64 x f32>
   store_masked %vc, %new\n",
-        );
-    let [m, n, k] = [136, 72, 200];
-    let arguments = [
-        sample(DType::BF16, &[m, k], 1),
-        sample(DType::BF16, &[n, k], 2),
-        sample(DType::BF16, &[m, n], 3),
-        sample(DType::F32, &[m, n], 4),
-    ];
-    check(&source, &[], &arguments, 384, 0.0);
+        )
 }
 
 /// What the kernel adds to changes threads in rounds, through what rings leave.
@@ -463,23 +484,25 @@ fn weighted_values_are_added_a_turn_later() {
 /// Blocks that go from tile to tile: the ring goes on where the tile before left it.
 #[test]
 fn tiles_of_one_block_share_a_ring() {
-    let source = matmul(HALF, "mk", "kn", [64, 64, 64]);
-    let (before, rest) = source.split_once("  %i, %j = block_index").unwrap();
-    let (_, rest) = rest.split_once('\n').unwrap();
-    let body = rest.strip_suffix("}\n").unwrap();
-    let source = format!(
-        "{before}  tiles %vc row_major {{\n  %i, %j = block_index %vc : index, index\n{body}  }}\n}}\n"
-    );
     let arguments = [
         sample(DType::BF16, &[136, 328], 1),
         sample(DType::BF16, &[328, 200], 2),
         sample(DType::F32, &[136, 200], 3),
     ];
-    check(&source, &[], &arguments, 256, 0.0);
+    check(&persistent([64, 64, 64]), &[], &arguments, 256, 0.0);
+}
+
+/// A product whose author says that blocks go from tile to tile.
+pub(crate) fn persistent(tile: [usize; 3]) -> String {
+    let source = matmul(HALF, "mk", "kn", tile);
+    let (before, rest) = source.split_once("  %i, %j = block_index").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let body = rest.strip_suffix("}\n").unwrap();
+    format!("{before}  tiles %vc row_major {{\n  %i, %j = block_index %vc : index, index\n{body}  }}\n}}\n")
 }
 
 /// C in bf16, in tiles of 128 rows and a depth of 64.
-fn narrow_matmul(columns: usize) -> String {
+pub(crate) fn narrow_matmul(columns: usize) -> String {
     let source = matmul(HALF, "mk", "kn", [128, columns, 64]);
     let cast = format!("  %narrow = cast %sum : tile<128 x {columns} x bf16>\n  store_masked %vc, %narrow\n");
     source
@@ -500,14 +523,14 @@ fn narrow_sums_are_stored_by_copies() {
         ];
         check(&source, &[], &arguments, 384, 0.0);
         if columns == 128 {
-            stored_without_conflicts(&instance(&source, &[]), &arguments);
+            stored_without_conflicts("sm_90a", &instance(&source, &[]), &arguments);
         }
     }
 }
 
 /// Each panel of 64 by 64 is written by four instructions of a warp, each of four turns: 512 bytes.
-fn stored_without_conflicts(instance: &Instance, arguments: &[Array]) {
-    let kernel = simt::compile(instance, TargetDesc::named("sm_90a").unwrap(), None);
+pub(crate) fn stored_without_conflicts(target: &str, instance: &Instance, arguments: &[Array]) {
+    let kernel = simt::compile(instance, TargetDesc::named(target).unwrap(), None);
     let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::of(instance, arguments);
     let mode = Mode { timing: Timing::Early, counted: true };

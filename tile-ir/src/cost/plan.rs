@@ -17,9 +17,6 @@ const OTHER_REGISTERS: u64 = 40;
 /// The most registers of a thread.
 const MOST_REGISTERS: u64 = 255;
 
-/// Rows of the accumulator that a warpgroup has.
-const WARPGROUP_ROWS: u64 = 64;
-
 /// What multiplies tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -93,9 +90,9 @@ fn product(scheduled: &Scheduled, op: OpId) -> (ProductShape, ProductPlan) {
     let (left, right) = (bytes(shape.m, shape.k), bytes(shape.k, shape.n));
     let plan = match (scheduled.pipelines().factors(op), scheduled.product(op)) {
         (Some(factors), Some(product)) => {
-            // What lies in a ring is written once and read by every warpgroup that needs it.
+            // What lies in a ring is written once, and a right factor read for all rows of an instruction.
             let left = if factors[0].is_some() { 2 * left } else { 0 };
-            let groups = shape.m.div_ceil(WARPGROUP_ROWS);
+            let groups = shape.m.div_ceil(product.instruction.shape.m.into());
             let unit = Unit::Warpgroup(Factor::of(&product.instruction));
             ProductPlan { unit, shared: left + (1 + groups) * right }
         }

@@ -309,6 +309,7 @@ fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads
         barriers,
         ordering_tensors,
         remarks,
+        sends: target.sends,
     };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled

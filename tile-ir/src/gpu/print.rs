@@ -48,6 +48,10 @@ pub fn print(scheduled: &Scheduled) -> String {
             if pipeline.alternates { ", read by two warpgroups alternately" } else { "" }
         );
     }
+    for (_, sums) in scheduled.pipelines.tensor_memory().all() {
+        let (stages, columns, s) = (sums.stages, sums.stage_columns, if sums.stages == 1 { "" } else { "s" });
+        let _ = writeln!(text, "; sums in tensor memory, {stages} stage{s} of {columns} columns");
+    }
     if let Some(axis) = scheduled.pipelines.pairs() {
         let _ = writeln!(
             text,
@@ -154,7 +158,12 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
             pipelines if pipelines.is_overtaken(op) => ", after the next product",
             _ => "",
         };
-        return Some(format!("{}{late}", product.instruction.shape));
+        let mut shape = product.instruction.shape;
+        if scheduled.pipelines.tensor_memory().of_product(op).is_some() {
+            // Of such a product an instruction has the columns of all warpgroups.
+            shape.n *= product.parts()[1] as u32;
+        }
+        return Some(format!("{shape}{late}"));
     }
     let way = match scheduled.laid_out.ways.get(&op)? {
         Way::Renamed(_) => "renamed".to_owned(),

@@ -4,7 +4,7 @@ use super::{Pipelines, Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Op, UnaryOp};
-use crate::target::{MatrixInstruction, Passing, TargetDesc};
+use crate::target::{Fragments, MatrixInstruction, Passing, TargetDesc};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::{Dim, Distribution, MatrixShape, Operand};
@@ -108,17 +108,23 @@ impl Product {
         Product { instruction: self.instruction.with_depth_by_sums(), ..self }
     }
 
-    /// A product whose rows are shared by warpgroups.
+    /// A product whose rows are shared by warpgroups; in tensor memory its columns, where it has too few rows.
     fn of_warpgroups(
         kernel: &Kernel,
         data: &OpData,
         target: &TargetDesc,
         threads: Threads,
     ) -> Option<Product> {
-        let instruction = *suited(kernel, data, target.warpgroup_matrix).next()?;
+        let mut instruction = *suited(kernel, data, target.warpgroup_matrix).next()?;
         let fragment = instruction.fragment(Operand::Accumulator);
         let warpgroup_bits = threads.warps.ilog2().saturating_sub(fragment.input_bits(Dim::Warp));
-        Some(Product { instruction, warps: vec![Some(0); warpgroup_bits as usize] })
+        let mut axis = 0;
+        if instruction.fragments == Fragments::TensorMemory {
+            let ([rows, columns, _], groups) = (extents(kernel, data), 1 << warpgroup_bits);
+            axis = usize::from(rows < groups * u64::from(instruction.shape.m));
+            instruction.shape.n = (if axis == 1 { columns / groups } else { columns }) as u32;
+        }
+        Some(Product { instruction, warps: vec![Some(axis); warpgroup_bits as usize] })
     }
 
     /// Into how many parts warps cut the rows and the columns of the result.

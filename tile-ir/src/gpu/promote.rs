@@ -4,7 +4,7 @@
 //! Technical Report, section 3.3.2), whatever the format of the sums. Over a long depth that is too few for sums of f32:
 //! so a turn's depth is all that is added up in this way, and additions of f32 do the rest, at the price of registers for
 //! both sums. That is what libraries do without "fast accumulation", which a kernel can ask for
-//! ([`Kernel::fast_accumulation`]).
+//! ([`Kernel::fast_accumulation`]). Those of tensor memory add in f32.
 
 use super::Pipelines;
 use crate::insert::Inserter;
@@ -19,6 +19,7 @@ pub(super) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> boo
     kernel.fast_accumulation != FastAccumulation::Yes
         && data.op == Op::Mma
         && pipelines.factors(op).is_some()
+        && pipelines.tensor_memory().is_empty()
         && super::dtype_of(kernel, data.operands[0]).is_float()
         && super::dtype_of(kernel, data.operands[0]).bits() == 8
         && !is_zero(kernel, data.operands[2])

@@ -50,7 +50,11 @@ pub(super) fn remarks(
         let message = match (obstacles.get(&(op, 1)), obstacles.get(&(op, 0))) {
             (Some(obstacle), _) => {
                 let done = by_warps(kernel, (op, product), copies);
-                format!("a product isn't done by warpgroups (`wgmma`) but {done}: {obstacle}")
+                let missed = match target.has_tensor_memory() {
+                    true => "in tensor memory (`tcgen05.mma`)",
+                    false => "by warpgroups (`wgmma`)",
+                };
+                format!("a product isn't done {missed} but {done}: {obstacle}")
             }
             (None, Some(obstacle)) => format!(
                 "warpgroups take the left factor of a product from registers, with no tiles copied ahead: {obstacle}"

@@ -36,6 +36,8 @@ pub struct Scheduled {
     /// The ops whose barriers order tensors.
     pub(super) ordering_tensors: HashSet<OpId>,
     pub(super) remarks: Vec<Remark>,
+    /// The feature by which LLVM has what blocks send each other ([`crate::TargetDesc::sends`]).
+    pub(super) sends: &'static str,
 }
 
 impl std::ops::Deref for Scheduled {
@@ -44,9 +46,6 @@ impl std::ops::Deref for Scheduled {
         &self.laid_out.instance
     }
 }
-
-/// The feature of `st.async` (PTX ISA).
-const SENDS: &str = "+ptx81";
 
 impl Scheduled {
     /// The threads that hold tiles.
@@ -194,7 +193,7 @@ impl Scheduled {
     pub fn feature(&self) -> &'static str {
         let products = self.laid_out.products.values().map(|product| product.instruction.feature);
         let accesses = self.laid_out.accesses.values().map(|access| access.feature);
-        let sends = self.walk().into_iter().any(|op| self.laid_out.is_sent(op)).then_some(SENDS);
+        let sends = self.walk().into_iter().any(|op| self.laid_out.is_sent(op)).then_some(self.sends);
         products.chain(accesses).chain(sends).max().unwrap_or_default()
     }
 

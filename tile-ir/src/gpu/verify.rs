@@ -38,6 +38,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         scatter(scheduled, op).map_err(broken)?;
     }
     rings(scheduled)?;
+    tensor_memory(scheduled)?;
     roles(scheduled)?;
     stages(scheduled)?;
     exchanges(scheduled)
@@ -168,6 +169,33 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
                 let problem = "it neither waits for the tile that it reads, nor keeps it from being left";
                 return Err(Broken { op, problem: problem.to_owned() });
             }
+        }
+    }
+    Ok(())
+}
+
+/// Sums of tensor memory are carried and given as their product has them, in columns that no others have.
+fn tensor_memory(scheduled: &Scheduled) -> Result<(), Broken> {
+    let memory = scheduled.pipelines().tensor_memory();
+    let mut end = 0;
+    for (_, sums) in memory.all() {
+        let op = sums.products[0].0;
+        let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
+        if sums.first < end {
+            return broken("its sums overlap others in tensor memory");
+        }
+        end = sums.first + sums.stages * sums.stage_columns;
+        if end > memory.columns() {
+            return broken("its sums end behind what the block has of tensor memory");
+        }
+    }
+    for op in scheduled.walk() {
+        let data = scheduled.op(op);
+        let is_carried = |value: &&ValueId| memory.carries(scheduled, **value);
+        let allowed = data.op == Op::Yield || memory.of_product(op).is_some();
+        if !allowed && data.operands.iter().any(|value| is_carried(&value)) {
+            let problem = "it needs sums that no thread holds yet".to_owned();
+            return Err(Broken { op, problem });
         }
     }
     Ok(())

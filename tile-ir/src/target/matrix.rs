@@ -3,8 +3,8 @@
 
 use crate::dtype::DType;
 use tile_layout::linear::{
-    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync, wgmma_accumulator,
-    wgmma_register_operand, wmma,
+    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync,
+    tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wmma,
 };
 
 /// How the operands of an instruction lie in the lanes.
@@ -14,6 +14,9 @@ pub enum Fragments {
     MmaSync,
     /// As NVIDIA's `wgmma` has them, in the four warps of a warpgroup. The right factor lies in shared memory.
     Wgmma,
+    /// As a warpgroup loads the sums of NVIDIA's `tcgen05.mma` from tensor memory, to which one thread has them added. Both
+    /// factors lie in shared memory.
+    TensorMemory,
     /// As AMD's `V_MFMA` has them.
     Mfma,
     /// As AMD's `V_WMMA` has them, which differ between generations.
@@ -63,7 +66,8 @@ pub struct MatrixInstruction {
     pub factors: [DType; 2],
     /// The format in which it adds.
     pub sum: DType,
-    /// Rows, columns and depth; of a warpgroup's, which takes any multiple of so many columns, the fewest.
+    /// Rows, columns and depth; of a warpgroup's, which takes any multiple of so many columns, the fewest. Of a product whose
+    /// sums lie in tensor memory, the columns that a warpgroup loads.
     pub shape: MatrixShape,
     /// How operands lie in the lanes.
     pub fragments: Fragments,
@@ -129,7 +133,7 @@ impl MatrixInstruction {
     /// ```
     ///
     /// # Panics
-    /// If the operand is the right factor of a warpgroup's instruction; or if the table has an instruction whose
+    /// If the operand is a factor that a warpgroup's instruction only takes from shared memory; or if the table has an instruction whose
     /// fragments aren't known, which a test rules out.
     pub fn fragment(&self, operand: Operand) -> LinearLayout {
         if !self.exchanged {
@@ -152,6 +156,10 @@ impl MatrixInstruction {
                 Operand::A => wgmma_register_operand(bits),
                 Operand::Accumulator => wgmma_accumulator(self.shape.n),
                 Operand::B => unreachable!("the right factor of a warpgroup lies in shared memory"),
+            },
+            Fragments::TensorMemory => match operand {
+                Operand::Accumulator => tensor_memory_accumulator(self.shape.n),
+                Operand::A | Operand::B => unreachable!("the factors of such a product lie in shared memory"),
             },
             Fragments::Mfma if self.by_sums => mfma_by_sums(self.shape, bits, operand),
             Fragments::Mfma => mfma(self.shape, bits, operand),
@@ -317,6 +325,22 @@ pub(super) const HOPPER: &[MatrixInstruction] = &[
     warpgroup_mma("f32.e5m2.e5m2", F8E5M2, F32, 32),
     of_two(warpgroup_mma("f32.e4m3.e5m2", F8E4M3FN, F32, 32), [F8E4M3FN, F8E5M2]),
     of_two(warpgroup_mma("f32.e5m2.e4m3", F8E5M2, F32, 32), [F8E5M2, F8E4M3FN]),
+];
+
+const fn tensor_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
+    of_manual(formats, (factor, sum), shape(128, 16, k), Fragments::TensorMemory, Passing::Words)
+}
+
+/// `tcgen05.mma` of compute capability 10.0, by one block: PTX ISA, "TensorCore 5th Generation Family Instructions".
+pub(super) const TENSOR_MEMORY: &[MatrixInstruction] = &[
+    tensor_mma("f32.f16.f16", F16, F32, 16),
+    tensor_mma("f32.bf16.bf16", BF16, F32, 16),
+    tensor_mma("s32.s8.s8", I8, I32, 32),
+    tensor_mma("s32.u8.u8", U8, I32, 32),
+    tensor_mma("f32.e4m3.e4m3", F8E4M3FN, F32, 32),
+    tensor_mma("f32.e5m2.e5m2", F8E5M2, F32, 32),
+    of_two(tensor_mma("f32.e4m3.e5m2", F8E4M3FN, F32, 32), [F8E4M3FN, F8E5M2]),
+    of_two(tensor_mma("f32.e5m2.e4m3", F8E5M2, F32, 32), [F8E5M2, F8E4M3FN]),
 ];
 
 /// `V_MFMA` of gfx90a: CDNA2 ISA, "Matrix Arithmetic Instructions".

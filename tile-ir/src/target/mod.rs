@@ -49,6 +49,9 @@ pub struct TargetDesc {
     /// Whether blocks can run together as a cluster and reach each other's shared memory (PTX ISA, "Cooperative Thread
     /// Arrays").
     pub clusters: bool,
+    /// The feature by which LLVM's PTX has stores to another block that an mbarrier counts (PTX ISA, "st.async"), where that
+    /// isn't one of the target's.
+    pub sends: &'static str,
     /// Whether an instruction that moves several elements of global memory asks no more of their address than one that
     /// moves one.
     pub unaligned_accesses: bool,
@@ -65,7 +68,8 @@ pub struct TargetDesc {
     pub rounds_pairs: bool,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
-    /// Those of four warps together, whose factors lie in shared memory, where tiles are copied by tensor maps.
+    /// Those of four warps together, or whose sums four warps load together, whose factors lie in shared memory, where tiles are
+    /// copied by tensor maps.
     pub warpgroup_matrix: &'static [MatrixInstruction],
 }
 
@@ -134,6 +138,7 @@ const AMPERE: TargetDesc = TargetDesc {
     matrix_stores: false,
     asynchronous_copies: true,
     clusters: false,
+    sends: "",
     unaligned_accesses: false,
     atomic_store_bytes: 16,
     vector_adds: AMPERE_ADDS,
@@ -161,6 +166,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         clusters: false,
+        sends: "",
         unaligned_accesses: false,
         atomic_store_bytes: 0,
         vector_adds: &[],
@@ -184,6 +190,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         clusters: true,
+        sends: "+ptx81",
         unaligned_accesses: false,
         atomic_store_bytes: 16,
         vector_adds: HOPPER_ADDS,
@@ -204,6 +211,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         clusters: true,
+        sends: "",
         unaligned_accesses: false,
         atomic_store_bytes: 16,
         vector_adds: BLACKWELL_ADDS,
@@ -211,7 +219,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::BLACKWELL,
-        warpgroup_matrix: &[],
+        warpgroup_matrix: matrix::TENSOR_MEMORY,
     },
     TargetDesc {
         name: "sm_120",
@@ -233,6 +241,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         clusters: false,
+        sends: "",
         unaligned_accesses: true,
         atomic_store_bytes: AMD_STORE_BYTES,
         vector_adds: &[],
@@ -253,6 +262,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         clusters: false,
+        sends: "",
         unaligned_accesses: true,
         atomic_store_bytes: AMD_STORE_BYTES,
         vector_adds: PAIR_ADDS,
@@ -273,6 +283,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         clusters: false,
+        sends: "",
         unaligned_accesses: true,
         atomic_store_bytes: AMD_STORE_BYTES,
         vector_adds: PAIR_ADDS,
@@ -293,6 +304,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         clusters: false,
+        sends: "",
         unaligned_accesses: true,
         atomic_store_bytes: AMD_STORE_BYTES,
         vector_adds: &[],
@@ -313,6 +325,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         clusters: false,
+        sends: "",
         unaligned_accesses: true,
         atomic_store_bytes: AMD_STORE_BYTES,
         vector_adds: PAIR_ADDS,
@@ -337,6 +350,11 @@ fn target_names() -> String {
 }
 
 impl TargetDesc {
+    /// Whether the sums of its products whose tiles are copied lie in tensor memory ([`Fragments::TensorMemory`]).
+    pub(crate) fn has_tensor_memory(&self) -> bool {
+        self.warpgroup_matrix.iter().any(|it| it.fragments == Fragments::TensorMemory)
+    }
+
     /// The target with this name.
     ///
     /// # Errors

@@ -168,7 +168,7 @@ const RATES: &[Rates] = &[
         shared_memory: 228 * KIB,
         shared_reserve: KIB,
     },
-    // Of `mma.sync`, which this target's code has, no figure is published; it is taken to be Hopper's.
+    // Of `mma.sync` no figure is published; its rate is taken to be Hopper's.
     Rates {
         target: "sm_100a",
         processor: "B200 SXM",
@@ -178,12 +178,12 @@ const RATES: &[Rates] = &[
         l2_bytes: 64.0,
         shared_bytes: 128.0,
         matrix: &[
-            (Factor::Half, 2048.0),
-            (Factor::Byte, 4096.0),
-            (Factor::Tf32, 1024.0),
+            (Factor::Half, 4096.0),
+            (Factor::Byte, 8192.0),
+            (Factor::Tf32, 2048.0),
             (Factor::Double, 64.0),
         ],
-        warp_share: 0.65,
+        warp_share: 0.325,
         lanes: 128.0,
         f64_share: 0.5,
         special: 16.0,

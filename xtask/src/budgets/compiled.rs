@@ -31,7 +31,7 @@ pub(super) struct List {
     pub(super) refused: Vec<String>,
 }
 
-/// Compiles the kernels of the examples and those of the list for every GPU target, and the benchmark's for its own.
+/// Compiles the kernels of the examples and those of the list for every GPU target, and the benchmark's for those of its kind.
 pub(super) fn compile() -> Result<List, String> {
     // As the tests build it, so that nothing is built twice.
     let build = ["build", "--workspace", "--features", FEATURES, "--example", "budgets"];
@@ -52,9 +52,14 @@ fn sources() -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// The kernels of the benchmark, each with the target that it is for.
+/// The targets that the benchmark's kernels are compiled for: that of its GPU, and of the one after it.
+const BENCHMARKED: [&str; 2] = ["sm_90a", "sm_100a"];
+
+/// The kernels of the benchmark, each with the targets that it is for.
 fn benchmark() -> Result<Vec<String>, String> {
-    Ok(benchmark_sources()?.iter().map(|file| format!("{}@sm_90a", file.display())).collect())
+    let files = benchmark_sources()?;
+    let on = |target: &'static str| files.iter().map(move |file| format!("{}@{target}", file.display()));
+    Ok(BENCHMARKED.into_iter().flat_map(on).collect())
 }
 
 /// The files with the benchmark's kernels.

@@ -21,5 +21,6 @@ mod rows;
 mod scatters;
 mod shuffles;
 mod tcgen05;
+mod tensor_memory;
 mod tensors;
 mod wgmma;

@@ -61,9 +61,11 @@ fn product(attribute: &str, after: &str) -> String {
 
 #[test]
 fn blocks_of_a_pipeline_share_tiles_in_bands() {
-    assert_eq!(order_for(&product("", ""), "sm_90a").as_deref(), Some("grouped(8)"));
+    for target in ["sm_90a", "sm_100a"] {
+        assert_eq!(order_for(&product("", ""), target).as_deref(), Some("grouped(8)"), "{target}");
+    }
     // Where all threads copy, several blocks run on a multiprocessor.
-    for target in ["sm_80", "sm_100a", "gfx942"] {
+    for target in ["sm_80", "sm_120", "gfx942"] {
         assert_eq!(order_for(&product("", ""), target), None, "{target}");
     }
 }

@@ -5,17 +5,17 @@
 
 use super::super::products::{self, extents};
 use super::super::{dtype_of, shape_of};
-use super::Slice;
 use super::obstacle::{Named, Obstacle, Obstacles};
 use super::shared_tile::{Copyable, Major, Numbers};
+use super::{MOST_CONSUMERS, Slice};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
-use crate::target::TargetDesc;
+use crate::target::{Fragments, TargetDesc};
 use crate::view::Source;
 use std::collections::HashSet;
 
-/// The most columns of a warpgroup's product (PTX ISA, "wgmma.mma_async").
+/// The most columns of a warpgroup's product, and of one in tensor memory (PTX ISA, "wgmma.mma_async", "tcgen05.mma").
 const MOST_COLUMNS: u64 = 256;
 
 /// Bytes of the elements that a warpgroup takes from columns as from rows.
@@ -36,12 +36,12 @@ pub(super) struct Factor {
     pub(super) major: Major,
     /// What the load gives, and what that is called on the way.
     pub(super) values: Vec<ValueId>,
-    /// How many times the product has the rows of an instruction.
+    /// How many warpgroups may share the product.
     pub(super) blocks: u64,
 }
 
 impl Factor {
-    /// A factor of a product that has so many times the rows of an instruction, in the body of a loop.
+    /// A factor of a product that so many warpgroups may share, in the body of a loop.
     ///
     /// # Errors
     /// What keeps it from a ring.
@@ -231,7 +231,7 @@ pub(super) fn by_load<'f>(factors: impl IntoIterator<Item = &'f Factor>) -> Vec<
     loads
 }
 
-/// How many times a product has the rows of a warpgroup's instruction.
+/// How many warpgroups may share a product: as many times as it has the rows of an instruction, or by halves.
 ///
 /// # Errors
 /// Why it can't be cut into one.
@@ -247,10 +247,14 @@ fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Result<u64, Ob
     if shape_of(kernel, data.results[0]).is_some_and(|shape| shape.len() != 2) {
         return Err(Obstacle::Stacked);
     }
-    if extents[1] > MOST_COLUMNS || !products::cuts(instruction, extents) {
-        return Err(Obstacle::Extents { depth: instruction.shape.k });
+    // The sums of tensor memory are halved among warpgroups, by rows or by columns.
+    let is_in_tensor_memory = instruction.fragments == Fragments::TensorMemory;
+    let has_halves = extents[..2].iter().all(|extent| extent.is_power_of_two());
+    let is_cut = products::cuts(instruction, extents) && (has_halves || !is_in_tensor_memory);
+    if extents[1] > MOST_COLUMNS || !is_cut {
+        return Err(Obstacle::Extents(instruction.shape));
     }
-    Ok(extents[0] / u64::from(instruction.shape.m))
+    Ok(if is_in_tensor_memory { MOST_CONSUMERS } else { extents[0] / u64::from(instruction.shape.m) })
 }
 
 /// The load that a factor comes from, by ways that move nothing; with the tiles on the way and, for each of the factor's

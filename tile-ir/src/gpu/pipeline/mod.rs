@@ -21,6 +21,7 @@ mod shared_tile;
 mod slice;
 mod spared;
 mod stores;
+mod tensor_memory;
 
 pub(super) use factor::selected as selected_factors;
 pub use late::{Late, Overtaken};
@@ -30,7 +31,8 @@ pub(super) use placement::Spare;
 pub use ring::{Fill, Pipeline, RingFactor, TileCopy};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
-pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
+pub use stores::{PANEL_ROW_BYTES, TensorStore, WARPGROUP_BYTES};
+pub use tensor_memory::{TENSOR_ROWS, TensorMemory, TensorSums};
 
 use super::room::Room;
 use super::{LaidOut, Threads, dtype_of};
@@ -82,6 +84,8 @@ pub struct Pipelines {
     consumers: u64,
     /// The axis along which blocks are pairs that copy for each other.
     pairs: Option<usize>,
+    /// The sums that no thread holds while their loops go on.
+    tensor_memory: TensorMemory,
     /// Why the others of its products' factors lie in none.
     obstacles: Obstacles,
 }
@@ -119,11 +123,14 @@ impl Pipelines {
         let facts = Facts::of(kernel);
         let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts };
         let uses = Uses::of(kernel);
-        let factors = factor::of_loops((&numbers, &uses), target, obstacles);
+        let mut factors = factor::of_loops((&numbers, &uses), target, obstacles);
+        if target.has_tensor_memory() {
+            factors = tensor_memory::retain((kernel, &uses), factors, obstacles);
+        }
         let groups = factors.iter().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
         let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
         let consumers = consumers.map_err(|obstacle| obstacles.add_all(&factors, &obstacle)).ok()?;
-        let stores = stores::candidates(&numbers);
+        let stores = stores::candidates(&numbers, target);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
             u64::from(target.shared_bytes).saturating_sub(room.scratch.saturating_add(panel_bytes));
@@ -135,6 +142,14 @@ impl Pipelines {
         if found.is_empty() {
             return None;
         }
+        if target.has_tensor_memory() {
+            let put = found.put_sums_in_tensor_memory(kernel);
+            put.map_err(|(product, obstacle)| {
+                obstacles.add((product, 1), obstacle);
+                tensor_memory::add_others(kernel, product, obstacles);
+            })
+            .ok()?;
+        }
         let mut fills = found.by_region.values().flat_map(|pipeline| &pipeline.fills);
         found.pairs = kernel.pairs.filter(|_| fills.any(Fill::is_shared));
         found.panels = found.rings_end().next_multiple_of(TILE_ALIGNMENT);
@@ -144,6 +159,18 @@ impl Pipelines {
         }
         let slice = Slice::of(kernel, found.loads()).expect("a factor's load is what a producer can execute");
         Some(Pipelines { slice, ..found })
+    }
+
+    /// Places the sums of all products in tensor memory.
+    ///
+    /// # Errors
+    /// A product whose sums can't lie there.
+    fn put_sums_in_tensor_memory(&mut self, kernel: &Kernel) -> Result<(), (OpId, Obstacle)> {
+        self.tensor_memory = tensor_memory::place(kernel, self)?;
+        // Who issues such products waits for none of them.
+        let fills = self.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
+        fills.for_each(|fill| fill.keeps_running = false);
+        Ok(())
     }
 
     /// The loads that copies stand for.
@@ -236,6 +263,11 @@ impl Pipelines {
         &self.slice
     }
 
+    /// What the kernel has in tensor memory.
+    pub fn tensor_memory(&self) -> &TensorMemory {
+        &self.tensor_memory
+    }
+
     /// The consumers, in warps.
     pub fn consumers(&self) -> u64 {
         self.consumers
@@ -282,6 +314,9 @@ impl Pipelines {
 
     /// Finds the products that are done a turn later.
     pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
+        if !self.tensor_memory.is_empty() {
+            return;
+        }
         let late: Vec<Option<Late>> =
             self.order.iter().map(|&region| Late::of(laid_out, self, region)).collect();
         let has_two = self.consumers == 2 * WARPGROUP_WARPS;
@@ -318,15 +353,7 @@ impl Pipelines {
 
     /// The regions in loops whose rings have one stage, so that the next turn's tiles wait until this one's were read.
     fn waiting_for_room(&self, kernel: &Kernel) -> Vec<RegionId> {
-        let repeats = |op: &OpId| matches!(kernel.op(*op).op, Op::For | Op::While | Op::Tiles(_));
-        let loops = kernel.walk().into_iter().filter(repeats).flat_map(|op| &kernel.op(op).regions);
-        let repeated: HashSet<RegionId> = loops
-            .flat_map(|&region| {
-                let inside =
-                    kernel.walk_in(region).into_iter().flat_map(|op| &kernel.op(op).regions).copied();
-                inside.chain([region])
-            })
-            .collect();
+        let repeated = repeated(kernel);
         let single = self.all().filter(|(_, pipeline)| pipeline.stages == 1).map(|(region, _)| region);
         single.filter(|region| repeated.contains(region)).collect()
     }
@@ -336,14 +363,24 @@ impl Pipelines {
         !self.waiting_for_room(kernel).is_empty()
     }
 
+    /// The end of the shared memory of rings, and of what orders the sums of tensor memory.
     fn rings_end(&self) -> u64 {
-        self.by_region.values().map(Pipeline::end).max().unwrap_or(0)
+        let rings = self.by_region.values().map(Pipeline::end);
+        rings.max().unwrap_or(0).max(self.tensor_memory.end())
     }
 
     /// Shared memory that all of them take, from its beginning.
     pub fn bytes(&self) -> u64 {
         if self.stores.is_empty() { self.rings_end() } else { self.panels + panel_bytes(self.consumers) }
     }
+}
+
+/// The regions that loops execute again.
+fn repeated(kernel: &Kernel) -> HashSet<RegionId> {
+    let repeats = |op: &OpId| matches!(kernel.op(*op).op, Op::For | Op::While | Op::Tiles(_));
+    let loops = kernel.walk().into_iter().filter(repeats).flat_map(|op| &kernel.op(op).regions);
+    let inside = |region| kernel.walk_in(region).into_iter().flat_map(|op| &kernel.op(op).regions).copied();
+    loops.flat_map(|&region| inside(region).chain([region])).collect()
 }
 
 /// Shared memory for the panels of so many warps' stores.

@@ -10,6 +10,7 @@ use crate::ops::Op;
 use crate::tensor_map::MOST_AXES;
 use std::collections::HashMap;
 use std::fmt;
+use tile_layout::linear::MatrixShape;
 
 /// What to write instead of a right factor that isn't copied.
 const LEFT_INSTEAD: &str = "compute the transposed product, whose left factor that is: registers may have it";
@@ -51,8 +52,8 @@ pub(in super::super) enum Obstacle {
     Formats([DType; 2]),
     /// Its sums have another format than the instruction's.
     Sums { is: DType, wanted: DType },
-    /// Its rows, columns or depth aren't those of instructions, of so much depth.
-    Extents { depth: u32 },
+    /// Its rows, columns or depth aren't multiples of these.
+    Extents(MatrixShape),
     /// The factor is computed in the loop.
     Computed(Named),
     /// Its axes are other ones than those of what was loaded.
@@ -93,6 +94,16 @@ pub(in super::super) enum Obstacle {
     Threads { threads: u64, groups: u64 },
     /// Two stages of the loop's tiles don't fit.
     Room { stage: u64, available: u64 },
+    /// No copy brings its left factor to shared memory.
+    LeftHeld,
+    /// The loop does more with its sums than to add to them.
+    SumsUsed,
+    /// Its sums aren't zero before the loop.
+    SumsNotZero,
+    /// Another product of the kernel isn't done so.
+    Beside(Loc),
+    /// So many columns of tensor memory have no room for the sums of the kernel's products.
+    TensorMemory { needed: u64, available: u64 },
 }
 
 impl Obstacle {
@@ -139,9 +150,9 @@ impl Obstacle {
                 format!("they sum in {wanted}, and its sums are {is}"),
                 "change the format of the sums after the loop",
             ),
-            Obstacle::Extents { depth } => with(
+            Obstacle::Extents(MatrixShape { m, n, k }) => with(
                 format!(
-                    "they take multiples of 64 rows, of 8 columns up to 256, and of a depth of {depth}, and its tiles \
+                    "they take multiples of {m} rows, of {n} columns up to 256, and of a depth of {k}, and its tiles \
                      are others"
                 ),
                 "choose such tiles where there is enough work for them",
@@ -242,6 +253,28 @@ impl Obstacle {
                 format!(
                     "the tiles of a turn take {stage} of the {available} bytes of shared memory that are left for them, \
                      and two turns have to fit"
+                ),
+                "choose smaller tiles",
+            ),
+            Obstacle::LeftHeld => with(
+                "its left factor lies in registers, and they take both from copied tiles".to_owned(),
+                "multiply what was loaded, in loops of their own",
+            ),
+            Obstacle::SumsUsed => with(
+                "its loop does more with the sums than to add to them, and no thread holds these meanwhile"
+                    .to_owned(),
+                "do that after the loop",
+            ),
+            Obstacle::SumsNotZero => with(
+                "its sums aren't zero before the loop, where no thread has put them yet".to_owned(),
+                "begin at zero, and add the rest after the loop",
+            ),
+            Obstacle::Beside(loc) => {
+                (format!("another product of the kernel{} isn't done by them", in_line(loc)), None)
+            }
+            Obstacle::TensorMemory { needed, available } => with(
+                format!(
+                    "the sums of the kernel's products take {needed} columns of tensor memory, which has {available}"
                 ),
                 "choose smaller tiles",
             ),

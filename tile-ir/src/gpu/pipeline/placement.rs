@@ -60,7 +60,7 @@ impl Placement<'_> {
         let (before, mut placed): (Vec<Factor>, Vec<Factor>) =
             factors.into_iter().partition(|factor| loads.contains(&factor.load));
         let mut rings = loop {
-            match self.rings_of(&placed, &HashSet::new()) {
+            match self.with_fewer_stages(&placed) {
                 Ok(rings) => break rings,
                 Err((region, obstacle)) => {
                     let (none, others): (Vec<Factor>, Vec<Factor>) =
@@ -77,7 +77,7 @@ impl Placement<'_> {
             };
             let more: Vec<Factor> = placed.iter().chain(own.clone()).cloned().collect();
             if own.clone().all(is_right_placed)
-                && let Ok(with_it) = self.rings_of(&more, &HashSet::new())
+                && let Ok(with_it) = self.with_fewer_stages(&more)
             {
                 (placed, rings) = (more, with_it);
             }
@@ -98,7 +98,8 @@ impl Placement<'_> {
                 let mut others = rings.order.iter().filter(|&&other| other != region);
                 others.all(|&other| stages(more, other) == stages(&rings, other))
             };
-            match self.rings_of(factors, &doubled).ok().filter(keeps) {
+            let with_most = |most: u64| self.rings_of(factors, (&doubled, most)).ok().filter(keeps);
+            match (LEAST_STAGES..=MOST_STAGES).rev().find_map(with_most) {
                 Some(more) => rings = more,
                 None => {
                     doubled.remove(&region);
@@ -120,15 +121,25 @@ impl Placement<'_> {
         }
     }
 
-    /// The rings of all these factors, those of outer regions first; of what whole loops read, these regions' have two
-    /// stages.
+    /// The rings of all these factors, with as many stages at most as leave room for all.
+    ///
+    /// # Errors
+    /// The first region for whose ring there is no room.
+    fn with_fewer_stages(&self, factors: &[Factor]) -> Result<Pipelines, (RegionId, Obstacle)> {
+        let rings = |most: u64| self.rings_of(factors, (&HashSet::new(), most));
+        let fitting = (LEAST_STAGES + 1..=MOST_STAGES).rev().find_map(|most| rings(most).ok());
+        fitting.map_or_else(|| rings(LEAST_STAGES), Ok)
+    }
+
+    /// The rings of all these factors, those of outer regions first: those of loops with so many stages at most, unless the
+    /// author says how many, and of what whole loops read, these regions' with two.
     ///
     /// # Errors
     /// The first region for whose ring there is no room.
     fn rings_of(
         &self,
         factors: &[Factor],
-        doubled: &HashSet<RegionId>,
+        (doubled, most): (&HashSet<RegionId>, u64),
     ) -> Result<Pipelines, (RegionId, Obstacle)> {
         let mut rings = Pipelines::default();
         let nested = self.kernel.walk().into_iter().flat_map(|op| &self.kernel.op(op).regions).copied();
@@ -136,21 +147,22 @@ impl Placement<'_> {
             let own: Vec<&Factor> = factors.iter().filter(|factor| factor.home == region).collect();
             if !own.is_empty() {
                 let before = 1 + u64::from(doubled.contains(&region));
-                self.add(&mut rings, (region, before), (&own, factors))
+                self.add(&mut rings, (region, before, most), (&own, factors))
                     .map_err(|obstacle| (region, obstacle))?;
             }
         }
         Ok(rings)
     }
 
-    /// Adds the ring of a region's factors, some of all these, of so many stages where whole loops read it.
+    /// Adds the ring of a region's factors, some of all these, of so many stages where whole loops read it, and else so many at
+    /// most.
     ///
     /// # Errors
     /// That there is no room for it.
     fn add(
         &self,
         rings: &mut Pipelines,
-        (region, before): (RegionId, u64),
+        (region, before, most): (RegionId, u64, u64),
         (own, all): (&[&Factor], &[Factor]),
     ) -> Result<(), Obstacle> {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
@@ -160,10 +172,9 @@ impl Placement<'_> {
         let asked = self.kernel.hints.of(ScheduleHint::Stages);
         let (least, wanted) = match own.iter().all(|factor| factor.is_loaded_before()) {
             true => (before, before),
-            false => (
-                LEAST_STAGES,
-                asked.unwrap_or((1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES)),
-            ),
+            false => {
+                (LEAST_STAGES, asked.unwrap_or((1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(most)))
+            }
         };
         let available = self.available.saturating_sub(ring + BARRIERS_BYTES);
         let stages = (available / stage_bytes).min(wanted);

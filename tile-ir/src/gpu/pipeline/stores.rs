@@ -15,17 +15,12 @@ use crate::target::{Fragments, TargetDesc};
 use crate::tensor_map::{Swizzle, TensorMap};
 use tile_layout::linear::{Distribution, Operand};
 
-/// Rows of a panel: those that a warpgroup has of a product.
-pub const PANEL_ROWS: u64 = 64;
-
 /// Bytes of a row of a panel.
 pub const PANEL_ROW_BYTES: u64 = 128;
 
-/// Panels that a warpgroup has room for: one is written while another is copied.
-pub const PANELS: u64 = 2;
-
-/// Shared memory of a warpgroup for its panels, in bytes.
-pub const WARPGROUP_BYTES: u64 = PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
+/// Shared memory of a warpgroup for its panels, in bytes: of 64 rows two, so that one is written while another is copied, of
+/// the 128 rows of tensor memory one.
+pub const WARPGROUP_BYTES: u64 = 2 * 64 * PANEL_ROW_BYTES;
 
 /// A store that copies may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +29,10 @@ pub struct TensorStore {
     pub map: usize,
     /// The axis of the view that each axis of the map is.
     pub axes: Vec<usize>,
+    /// Rows of a panel: those that a warpgroup has of an instruction's sums.
+    pub panel_rows: u64,
+    /// Elements of its rows.
+    pub panel_columns: u64,
     /// The axis of rows.
     pub rows: usize,
     /// The axis along which elements follow each other.
@@ -43,14 +42,25 @@ pub struct TensorStore {
 }
 
 impl TensorStore {
-    /// Whether a tile lies as sums of warpgroups do, its rows in order.
+    /// The bytes of a panel.
+    pub fn panel_bytes(&self) -> u64 {
+        self.panel_rows * PANEL_ROW_BYTES
+    }
+
+    /// Panels that a warpgroup has room for.
+    pub fn panels(&self) -> u64 {
+        WARPGROUP_BYTES / self.panel_bytes()
+    }
+
+    /// Whether a tile lies as sums of warpgroups do, its rows in order, so that each warpgroup has whole panels.
     pub(in super::super) fn takes(&self, tile: &Distribution, product: &Product) -> bool {
-        if product.instruction.fragments != Fragments::Wgmma {
+        if !matches!(product.instruction.fragments, Fragments::Wgmma | Fragments::TensorMemory) {
             return false;
         }
         let shape = tile.shape();
         let sums = product.distribution(&[shape[self.rows], shape[self.columns]], Operand::Accumulator);
-        self.rows < self.columns && sums.reshaped(shape).as_ref() == Some(tile)
+        let has_panels = (shape[self.columns] / product.parts()[1]).is_multiple_of(self.panel_columns);
+        has_panels && self.rows < self.columns && sums.reshaped(shape).as_ref() == Some(tile)
     }
 
     /// Finds the matrix stores that write a tile's panels, where the target has them: such that elements that follow each
@@ -62,8 +72,9 @@ impl TensorStore {
 }
 
 /// The stores that copies may do, each with its tensor map: of whole lines, once for every tile.
-pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, TensorMap)> {
+pub(super) fn candidates(numbers: &Numbers<'_>, target: &TargetDesc) -> Vec<(OpId, TensorStore, TensorMap)> {
     let kernel = numbers.kernel;
+    let panel_rows = target.warpgroup_matrix.first().map_or(1, |instruction| instruction.shape.m);
     let ops = once(kernel, kernel.body());
     let is_of_one_tile = |data: &OpData| data.op.is_store() && data.tile_index().is_empty();
     let stores = ops.into_iter().filter(|&op| is_of_one_tile(kernel.op(op)));
@@ -72,13 +83,15 @@ pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, Tenso
             let view = kernel.op(op).operands[0];
             let boxed = numbers.boxed(view, numbers.long_axes(op, view)?).ok()?;
             let is_whole =
-                boxed.tile.swizzle == Swizzle::Bytes128 && boxed.tile.rows.is_multiple_of(PANEL_ROWS);
+                boxed.tile.swizzle == Swizzle::Bytes128 && boxed.tile.rows.is_multiple_of(panel_rows.into());
             let rows = boxed.axes.iter().position(|&axis| axis == boxed.outer)?;
             let mut map = boxed.map;
-            map.axes[rows].tile = PANEL_ROWS as u32;
+            map.axes[rows].tile = panel_rows;
             let store = TensorStore {
                 map: 0,
                 axes: boxed.axes,
+                panel_rows: panel_rows.into(),
+                panel_columns: boxed.tile.panel_columns(),
                 rows: boxed.outer,
                 columns: boxed.inner,
                 matrices: None,

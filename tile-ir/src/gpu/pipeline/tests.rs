@@ -37,6 +37,32 @@ fn tiles_of_a_product_are_copied_ahead() {
     insta::assert_snapshot!(scheduled(MATMUL, &[("M", 128), ("N", 256), ("K", 64)]));
 }
 
+/// The loop again behind itself, over other columns of b, for what is added.
+pub(in super::super) fn twice() -> String {
+    let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
+    let (body, after) = rest.split_once("  store_masked").unwrap();
+    let renamed = [("%p", "%q"), ("%qad", "%pad"), ("%acc", "%more"), ("%ta", "%ua"), ("%tb", "%ub")];
+    let renamed = renamed.into_iter().chain([("%vb[%q, %j]", "%vb[%q, %i]"), ("%next", "%then")]);
+    let again = renamed.fold(body.to_owned(), |text, (from, to)| text.replace(from, to));
+    let all = "  %all = add %sum, %other : tile<M x N x f32>\n";
+    format!(
+        "{before}  %sum = for{body}  %other = for{again}{all}  store_masked{}",
+        after.replace("%sum", "%all")
+    )
+}
+
+/// Rings have fewer stages where there are more of them.
+#[test]
+fn two_loops_share_the_room_for_their_stages() {
+    let scheduled = in_tiles_of_64(&twice());
+    let stages: Vec<u64> = scheduled.pipelines().all().map(|(_, pipeline)| pipeline.stages).collect();
+    assert_eq!(stages, [8, 5]);
+    let wide = twice().replace("<M, N, K>", "").replace('M', "128").replace('N', "256").replace('K', "64");
+    let wide = scheduled_matmul(&wide);
+    let stages: Vec<u64> = wide.pipelines().all().map(|(_, pipeline)| pipeline.stages).collect();
+    assert_eq!((stages, wide.remarks().len()), (vec![2, 2], 0));
+}
+
 /// The product of a and of what `factor` makes b, summed in `sum`.
 fn matmul_of(dtype: &str, sum: &str, b: [&str; 3]) -> super::super::Scheduled {
     scheduled_matmul(&matmul_source(dtype, sum, b))

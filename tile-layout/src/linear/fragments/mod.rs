@@ -16,7 +16,9 @@ use alloc::vec::Vec;
 
 pub use amd::{WmmaGeneration, mfma, mfma_by_sums, wmma};
 pub use matrix_move::MatrixMove;
-pub use nvidia::{WgmmaSlabs, mma_sync, wgmma_accumulator, wgmma_register_operand, wgmma_slabs};
+pub use nvidia::{
+    WgmmaSlabs, mma_sync, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wgmma_slabs,
+};
 pub use shared_operand::{Major, SharedOperand, SwizzleWidth, wgmma_shared_operand};
 
 use super::{Dim, LinearError, LinearLayout};

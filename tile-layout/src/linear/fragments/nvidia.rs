@@ -148,6 +148,36 @@ pub fn wgmma_slabs(n: u32) -> Result<WgmmaSlabs, LinearError> {
     Ok(WgmmaSlabs { slab: wgmma_accumulator(8)?, count: n / 8 })
 }
 
+/// The accumulator of `tcgen05.mma` with 128 rows, as the 128 lanes of a warpgroup load it from tensor memory by
+/// `tcgen05.ld.16x256b`, first the upper half of each warp's 32 rows and then the lower one: `(Register, Lane, Warp)` to 128
+/// rows and `n` columns.
+///
+/// `n` is a power of two from 8 to 256.
+/// Source: PTX ISA, "Matrix fragments for shape .16x256b", and "Layout D (M = 128)" of `tcgen05` for the rows that a warp may
+/// load.
+///
+/// # Errors
+/// [`LinearError::UnsupportedFragment`] for any other `n`.
+///
+/// ```
+/// use tile_layout::linear::{Dim, tensor_memory_accumulator};
+/// let d = tensor_memory_accumulator(64)?;
+/// let at = d.apply(&[(Dim::Register, 63), (Dim::Lane, 31), (Dim::Warp, 1)])?;
+/// assert_eq!(at, [(Dim::Axis(0), 63), (Dim::Axis(1), 63)]);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
+pub fn tensor_memory_accumulator(n: u32) -> Result<LinearLayout, LinearError> {
+    if !n.is_power_of_two() || !(8..=256).contains(&n) {
+        return unsupported(
+            "tcgen05",
+            format!("no linear accumulator of {n} columns; use a power of two from 8 to 256"),
+        );
+    }
+    let mut fragment = accumulator(n);
+    fragment.extents[0].1 = 128;
+    fragment.rows(Dim::Register, 16, 1).rows(Dim::Warp, 32, 2).build()
+}
+
 /// A factor with `k` along the row: 8 or 16 rows.
 fn row_operand(rows: u32, k: u32, element_bits: u32) -> Fragment {
     let packed = REGISTER_BITS / element_bits;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::at;
 use crate::linear::{
     Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync,
-    wgmma_accumulator, wgmma_register_operand, wgmma_slabs, wmma,
+    tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wgmma_slabs, wmma,
 };
 
 /// Compares a fragment with `formula(register, lane, warp)`, and its number of registers and of copies.
@@ -121,6 +121,18 @@ fn wgmma_fragments_give_each_warp_sixteen_rows() {
     for n in [8, 16, 32, 64, 128, 256] {
         check(&wgmma_accumulator(n).unwrap(), u64::from(n) / 2, 0, |i, lane, warp| {
             (16 * warp + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2)
+        });
+    }
+}
+
+#[test]
+fn tensor_memory_gives_each_warp_thirty_two_rows() {
+    for n in [8, 16, 32, 64, 128, 256] {
+        let of_load = u64::from(n) / 2;
+        check(&tensor_memory_accumulator(n).unwrap(), 2 * of_load, 0, |register, lane, warp| {
+            let (load, i) = (register / of_load, register % of_load);
+            let row = 32 * warp + 16 * load + group(lane) + 8 * (i / 2 % 2);
+            (row, 8 * (i / 4) + 2 * thread(lane) + i % 2)
         });
     }
 }
@@ -260,6 +272,7 @@ fn other_combinations_are_refused() {
     assert!(mfma(shape(16, 32, 16), 16, Operand::A).is_err());
     assert!([0, 4, 64].iter().all(|&bits| wgmma_register_operand(bits).is_err()));
     assert!([0, 4, 24, 512].iter().all(|&n| wgmma_accumulator(n).is_err()));
+    assert!([0, 4, 24, 512].iter().all(|&n| tensor_memory_accumulator(n).is_err()));
     assert!([0, 4, 264].iter().all(|&n| wgmma_slabs(n).is_err()));
     assert!(wmma(WmmaGeneration::Gfx12, 32, Operand::A).is_err());
     assert!([0, 3, 8].iter().all(|&matrices| MatrixMove { matrices, transposed: false }.fragment().is_err()));

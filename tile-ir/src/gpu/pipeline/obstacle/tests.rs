@@ -198,8 +198,46 @@ fn unknown() -> String {
         .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
 }
 
-/// By the reason's name: a kernel, and the threads of its blocks if that isn't left open.
-fn cases() -> Vec<(&'static str, String, Option<u32>)> {
+/// A target, and the threads of its blocks if that isn't left open.
+type On = (&'static str, Option<u32>);
+
+/// By the reason's name: a kernel for a target that has tensor memory.
+fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
+    let matmul = tiles([128, 64, 64]);
+    let held = matmul
+        .replace("mma %ta", "mma %made")
+        .replace("    %next", "    %made = neg %ta : tile<128 x 64 x bf16>\n    %next");
+    let used = matmul.replace(
+        "    yield %next\n",
+        "    %twice = add %next, %next : tile<128 x 64 x f32>\n    yield %twice\n",
+    );
+    // Of two products the second has another left factor, or the same ones.
+    let both = |tile: [usize; 3], second: &str| {
+        let text = tiles(tile);
+        let sums = format!("tile<{} x {} x f32>", tile[0], tile[1]);
+        text.replace("  %sum = for", "  %sum, %more = for")
+            .replace(
+                &format!("carry (%acc = %zero) : {sums}"),
+                &format!("carry (%acc = %zero, %also = %zero) : {sums}, {sums}"),
+            )
+            .replace("    yield %next\n", &format!("    {second} : {sums}\n    yield %next, %then\n"))
+            .replace(
+                "  store_masked %vc, %sum",
+                &format!("  %all = add %sum, %more : {sums}\n  store_masked %vc, %all"),
+            )
+    };
+    let beside = "%pads = splat %pad : tile<128 x 64 x bf16>\n    %then = mma %pads, %tb, %also";
+    vec![
+        ("LeftHeld", held),
+        ("SumsUsed", used),
+        ("SumsNotZero", matmul.replace("%none = constant 0.0", "%none = constant 1.0")),
+        ("Beside", both([128, 64, 64], beside)),
+        ("TensorMemory", both([256, 256, 64], "%then = mma %ta, %tb, %also")),
+    ]
+}
+
+/// By the reason's name: a kernel, and what it is scheduled for.
+fn cases() -> Vec<(&'static str, String, On)> {
     let pad = TensorMovement::Pad(vec![(Dim::from(0), Dim::from(0)), (Dim::from(8), Dim::from(0))]);
     let step = TensorMovement::Step { axis: 1, step: Dim::from(2) };
     let select = TensorMovement::Select { axis: 0 };
@@ -236,8 +274,9 @@ fn cases() -> Vec<(&'static str, String, Option<u32>)> {
         ("Unknown", unknown()),
         ("Room", tiles([64, 256, 256])),
     ];
-    let open = open.into_iter().map(|(name, source)| (name, source, None));
-    open.chain([("Threads", matmul(), Some(256))]).collect()
+    let open = open.into_iter().map(|(name, source)| (name, source, ("sm_90a", None)));
+    let later = cases_of_tensor_memory().into_iter().map(|(name, source)| (name, source, ("sm_100a", None)));
+    open.chain([("Threads", matmul(), ("sm_90a", Some(256)))]).chain(later).collect()
 }
 
 /// The name of a row of the table.
@@ -258,9 +297,9 @@ fn names() -> BTreeSet<String> {
 }
 
 /// What is told of a kernel, each time with the name of the reason that is in it.
-fn told(source: &str, threads: Option<u32>) -> Result<Vec<(String, String)>, String> {
+fn told(source: &str, (target, threads): On) -> Result<Vec<(String, String)>, String> {
     let instance = passes::optimize(Instance::parse(source, &[]).map_err(|error| error.to_string())?);
-    let target = TargetDesc::named("sm_90a").unwrap();
+    let target = TargetDesc::named(target).unwrap();
     let scheduled = schedule(instance.clone(), target, threads);
     let given = threads.map(|_| scheduled.threads());
     let of_stacks = Pipelines::of(&stacks::all(&instance, target), target, given, Room::ALL);
@@ -277,8 +316,8 @@ fn told(source: &str, threads: Option<u32>) -> Result<Vec<(String, String)>, Str
 #[test]
 fn every_reason_has_a_kernel_and_its_words() {
     let (mut lines, mut found, mut problems) = (String::new(), BTreeSet::new(), Vec::new());
-    for (name, source, threads) in cases() {
-        match told(&source, threads) {
+    for (name, source, on) in cases() {
+        match told(&source, on) {
             Ok(told) if told.iter().any(|(reason, _)| reason == name) => {
                 let own = told.into_iter().filter(|(reason, _)| reason == name);
                 lines.extend(own.map(|(reason, message)| format!("{reason}: {message}\n")));

@@ -1,0 +1,145 @@
+//! Products whose sums lie in tensor memory, on simulated threads of sm_100a: factors of every kind and direction, edges that are
+//! masked, fewer turns than stages and none, several tiles a block, and what becomes of sums, in both orders of asynchronous
+//! work.
+
+use crate::pipelines::{
+    check_on, matmul, narrow_matmul, persistent, stored_without_conflicts, with_residual,
+};
+use crate::support::{instance, sample};
+use tile_ir::gpu::{Scheduled, schedule};
+use tile_ir::{DType, TargetDesc, passes};
+
+/// A block's consumers are two warpgroups; a third one copies and multiplies.
+const ON: (&str, u32) = ("sm_100a", 384);
+
+const HALF: [DType; 2] = [DType::BF16, DType::F32];
+
+fn scheduled(source: &str) -> Scheduled {
+    schedule(passes::optimize(instance(source, &[])), TargetDesc::named(ON.0).unwrap(), None)
+}
+
+fn product(formats: [DType; 2], a: &str, b: &str, tile: [usize; 3], [m, n, k]: [usize; 3]) {
+    let source = matmul(formats, a, b, tile);
+    let [dtype, sum] = formats;
+    let a_shape = if a == "mk" { [m, k] } else { [k, m] };
+    let b_shape = if b == "kn" { [k, n] } else { [n, k] };
+    let arguments = [sample(dtype, &a_shape, 1), sample(dtype, &b_shape, 2), sample(sum, &[m, n], 3)];
+    assert!(!scheduled(&source).pipelines().tensor_memory().is_empty(), "{source}");
+    check_on(ON, &source, &[], &arguments, 0.0);
+}
+
+#[test]
+fn factors_of_either_direction() {
+    for a in ["mk", "km"] {
+        for b in ["kn", "nk"] {
+            product(HALF, a, b, [128, 64, 64], [136, 136, 200]);
+        }
+    }
+}
+
+/// Warpgroups load the halves of the columns, or the rows of 128 each.
+#[test]
+fn tiles_of_many_extents() {
+    product(HALF, "mk", "kn", [128, 256, 64], [128, 264, 136]);
+    product(HALF, "mk", "nk", [256, 128, 64], [264, 64, 136]);
+    product(HALF, "km", "kn", [256, 256, 32], [256, 256, 96]);
+    product([DType::F16, DType::F32], "mk", "nk", [128, 16, 16], [128, 24, 80]);
+    product([DType::F16, DType::F32], "mk", "kn", [128, 32, 32], [128, 40, 64]);
+}
+
+#[test]
+fn factors_of_8_bits() {
+    product([DType::I8, DType::I32], "mk", "nk", [128, 64, 64], [144, 80, 144]);
+    product([DType::U8, DType::I32], "mk", "nk", [128, 128, 128], [128, 128, 256]);
+    product([DType::F8E4M3FN, DType::F32], "mk", "nk", [128, 64, 64], [144, 80, 144]);
+    product([DType::F8E5M2, DType::F32], "mk", "nk", [256, 64, 128], [256, 64, 128]);
+}
+
+#[test]
+fn no_turns_at_all() {
+    product(HALF, "mk", "kn", [128, 64, 64], [136, 72, 0]);
+}
+
+#[test]
+fn tiles_of_one_block_share_stages() {
+    let arguments = [
+        sample(DType::BF16, &[264, 328], 1),
+        sample(DType::BF16, &[328, 200], 2),
+        sample(DType::F32, &[264, 200], 3),
+    ];
+    let source = persistent([128, 64, 64]);
+    let stages: Vec<u64> =
+        scheduled(&source).pipelines().tensor_memory().all().map(|(_, sums)| sums.stages).collect();
+    assert_eq!(stages, [2]);
+    check_on(ON, &source, &[], &arguments, 0.0);
+}
+
+#[test]
+fn a_residual_is_added() {
+    let [m, n, k] = [136, 72, 200];
+    let arguments = [
+        sample(DType::BF16, &[m, k], 1),
+        sample(DType::BF16, &[n, k], 2),
+        sample(DType::BF16, &[m, n], 3),
+        sample(DType::F32, &[m, n], 4),
+    ];
+    check_on(ON, &with_residual(), &[], &arguments, 0.0);
+}
+
+/// Sums are rounded and stored through a panel of 128 rows.
+#[test]
+fn narrow_sums_are_stored_by_copies() {
+    for (columns, [m, n, k]) in [(128, [136, 192, 64]), (128, [256, 72, 16]), (256, [136, 264, 72])] {
+        let source = narrow_matmul(columns);
+        let arguments = [
+            sample(DType::BF16, &[m, k], 1),
+            sample(DType::BF16, &[k, n], 2),
+            sample(DType::BF16, &[m, n], 3),
+        ];
+        check_on(ON, &source, &[], &arguments, 0.0);
+        if columns == 128 {
+            stored_without_conflicts(ON.0, &instance(&source, &[]), &arguments);
+        }
+    }
+}
+
+/// The sums of two loops, and of two products of one.
+#[test]
+fn several_sums_lie_beside_each_other() {
+    let source = matmul(HALF, "mk", "kn", [128, 64, 64]);
+    let (before, rest) = source.split_once("  %sum = for").unwrap();
+    let (body, after) = rest.split_once("  store_masked").unwrap();
+    let renamed = [("%p", "%q"), ("%qad", "%pad"), ("%acc", "%more"), ("%l", "%m"), ("%next", "%then")];
+    let again = renamed.iter().fold(body.to_owned(), |text, (from, to)| text.replace(from, to));
+    let again = again.replace("[%q, %j]", "[%q, %i]").replace("%mast", "%last");
+    let both = format!(
+        "{before}  %sum = for{body}  %other = for{again}  %twice = mul %other, %other : tile<128 x 64 x f32>
+  %all = add %sum, %twice : tile<128 x 64 x f32>\n  store_masked{}",
+        after.replace("%sum", "%all")
+    );
+    let ty = "tile<128 x 64 x f32>";
+    let beside = source
+        .replace("  %sum = for", "  %sum, %more = for")
+        .replace(&format!("(%acc = %zero) : {ty}"), &format!("(%acc = %zero, %also = %zero) : {ty}, {ty}"))
+        .replace(
+            "    yield %next\n",
+            &format!(
+                "    %lm = load_masked %vb[%p, %i] pad %pad : tile<64 x 64 x bf16>
+    %then = mma %la, %lm, %also : {ty}\n    yield %next, %then\n"
+            ),
+        )
+        .replace(
+            "  store_masked %vc, %sum",
+            &format!("  %all = sub %sum, %more : {ty}\n  store_masked %vc, %all"),
+        );
+    for (source, loops) in [(both, 2), (beside, 1)] {
+        let [m, n, k] = [264, 136, 200];
+        let arguments = [
+            sample(DType::BF16, &[m, k], 1),
+            sample(DType::BF16, &[k, n], 2),
+            sample(DType::F32, &[m, n], 3),
+        ];
+        assert_eq!(scheduled(&source).pipelines().tensor_memory().all().count(), loops, "{source}");
+        check_on(ON, &source, &[], &arguments, 0.0);
+    }
+}
