@@ -47,16 +47,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
         self.begin_copies(op, counter, (bounds.0, bounds.1));
         let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
-        let sums = self.sums_of_loop(region).cloned();
-        if let (Some(sums), Role::Multiplier) = (&sums, self.role) {
-            self.begin_sums(region, sums);
+        let kept = self.kept_sums(region);
+        if let (Some(sums), Role::Multiplier) = (kept, self.role) {
+            self.begin_sums(sums);
         }
+        self.begin_ahead(region, bounds);
+        self.begin_bringing(region);
         self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
-        match (&sums, self.role) {
-            (Some(sums), Role::Multiplier) => self.end_sums(region, sums),
+        match (kept, self.role) {
+            (Some(sums), Role::Multiplier) => self.end_sums(sums),
             (Some(sums), _) => {
                 let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
-                self.take_sums((region, data), sums, exists);
+                self.take_kept_sums(sums, data, exists);
             }
             (None, _) => {}
         }
@@ -133,6 +135,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let states = self.bind(&counted.params, values);
             self.set_rings(&counted.rings, states);
             self.begin_copied_turn(op, number, values);
+            self.multiply_ahead(counted.region(), (number, counted.bounds.1));
             self.depth += 1;
             let yielded = self.ops(counted.region());
             self.depth -= 1;

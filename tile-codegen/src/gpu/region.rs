@@ -260,8 +260,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
-            Role::Multiplier => pipelines.slice().executes(op) || data.op == Op::Mma,
-            Role::Consumer if pipelines.tensor_memory().of_product(op).is_some() => false,
+            Role::Multiplier => {
+                pipelines.slice().executes(op) || (data.op == Op::Mma && !self.is_multiplied_ahead(op))
+            }
+            Role::Consumer if pipelines.tensor_memory().is_left_alone(op) => false,
             Role::Consumer => {
                 let is_elsewhere = [Pipelines::is_late, Pipelines::is_ahead, Pipelines::is_overtaken];
                 !pipelines.replace(data) && !is_elsewhere.iter().any(|is| is(pipelines, op))
@@ -275,7 +277,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => true,
             Role::Producer | Role::Multiplier => pipelines.slice().has(value),
-            Role::Consumer => !pipelines.tensor_memory().carries(self.instance, value),
+            Role::Consumer => !pipelines.tensor_memory().keeps(self.instance, value),
         }
     }
 
@@ -323,6 +325,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(op, data),
             Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma if self.role == Role::Multiplier => self.tensor_product(op),
+            Op::Mma if self.has_tensor_memory() => self.consume_product(op, data),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
                 (Some(_), Some(_)) => self.warpgroup_product(op, None),
                 (Some(product), None) => self.matrix_product(data, product),

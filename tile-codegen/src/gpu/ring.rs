@@ -13,7 +13,7 @@ use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::gpu::Pipeline;
-use tile_ir::gpu::pipeline::{Fill, PAIR, TileCopy};
+use tile_ir::gpu::pipeline::{Fill, PAIR, Stages, TileCopy};
 use tile_ir::kernel::OpData;
 use tile_ir::{OpId, RegionId};
 
@@ -33,8 +33,10 @@ pub(super) struct RingState<'c> {
 pub(super) enum Ring {
     /// The tiles of a region, stage after stage with its turns.
     Tiles(RegionId),
-    /// The sums in tensor memory of the loop with this body, with the turns of what is around the loop.
-    Sums(RegionId),
+    /// Sums of this number in tensor memory.
+    Sums(usize),
+    /// The left factor of this number that consumers bring to shared memory.
+    Brought(usize),
 }
 
 /// How many values a state is.
@@ -61,7 +63,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The rings that threads of this role go round with the turns of a region.
-    fn rings_of_region(&self, region: RegionId) -> Vec<Ring> {
+    pub(super) fn rings_of_region(&self, region: RegionId) -> Vec<Ring> {
         let pipelines = self.scheduled.pipelines();
         let (has_tiles, has_sums) = match self.role {
             Role::All => (false, false),
@@ -70,16 +72,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Role::Consumer => (pipelines.tensor_memory().is_empty(), true),
         };
         let tiles = pipelines.of_region(region).filter(|_| has_tiles).map(|_| Ring::Tiles(region));
-        let sums = pipelines.tensor_memory().all().filter(|(_, sums)| has_sums && sums.home == region);
-        tiles.into_iter().chain(sums.map(|(body, _)| Ring::Sums(body))).collect()
+        let memory = pipelines.tensor_memory();
+        let numbers = (0..memory.sums().len()).map(Ring::Sums);
+        let others = numbers.chain((0..memory.brought().len()).map(Ring::Brought));
+        let own = others.filter(|&ring| has_sums && self.stages(ring).home == region);
+        tiles.into_iter().chain(own).collect()
+    }
+
+    /// The stages of sums, or of a factor that consumers bring.
+    ///
+    /// # Panics
+    /// If the ring is of tiles.
+    pub(super) fn stages(&self, ring: Ring) -> &Stages {
+        let memory = self.scheduled.pipelines().tensor_memory();
+        match ring {
+            Ring::Tiles(_) => unreachable!("tiles have a pipeline"),
+            Ring::Sums(number) => &memory.sums()[number].stages,
+            Ring::Brought(number) => &memory.brought()[number].stages,
+        }
     }
 
     /// How many stages a ring has.
-    fn stages(&self, ring: Ring) -> u64 {
-        let pipelines = self.scheduled.pipelines();
+    fn stage_count(&self, ring: Ring) -> u64 {
         match ring {
             Ring::Tiles(region) => self.pipeline(region).stages,
-            Ring::Sums(body) => pipelines.tensor_memory().of_loop(body).expect("it has sums").stages,
+            Ring::Sums(_) | Ring::Brought(_) => self.stages(ring).count,
         }
     }
 
@@ -116,6 +133,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         rest
     }
 
+    /// Waits until a stage is filled.
+    pub(super) fn await_full(&self, ring: Ring) {
+        let state = self.state(ring);
+        mbarrier::wait(self.ir, self.barrier_of_stage(self.stages(ring).full(), state.stage), state.parity);
+    }
+
+    /// Waits until a stage was left.
+    pub(super) fn await_empty(&self, ring: Ring) {
+        let state = self.state(ring);
+        let left = self.ir.xor(state.parity, self.i32(1));
+        mbarrier::wait(self.ir, self.barrier_of_stage(self.stages(ring).empty(), state.stage), left);
+    }
+
     /// Goes on to the next stages, at the end of a region's turn, of the rings that it has.
     pub(super) fn next_stage(&mut self, region: RegionId) {
         for ring in self.rings_of_region(region) {
@@ -125,7 +155,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn next_state(&self, of: Ring) -> RingState<'c> {
-        let (ir, ring, stages) = (self.ir, self.state(of), self.stages(of));
+        let (ir, ring, stages) = (self.ir, self.state(of), self.stage_count(of));
         let turned = ir.xor(ring.parity, self.i32(1));
         if stages == 1 {
             // Said as a constant, because nobody finds that out of a number that goes round: it would take a register.

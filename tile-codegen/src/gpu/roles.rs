@@ -12,7 +12,7 @@ use inkwell::IntPredicate;
 use inkwell::attributes::AttributeLoc;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::gpu::Orders;
-use tile_ir::gpu::pipeline::{PAIR, WARPGROUP};
+use tile_ir::gpu::pipeline::{Leaving, PAIR, TensorSums, WARPGROUP};
 
 /// What the threads that a program is for do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,11 +113,16 @@ impl<'c> Emitter<'_, 'c> {
                     }
                 }
             }
-            for (_, sums) in self.scheduled.pipelines().tensor_memory().all() {
-                for stage in 0..sums.stages {
+            // Of sums one commit says that they are there; of what consumers bring, that it was read.
+            let memory = self.scheduled.pipelines().tensor_memory();
+            let arriving = |sums: &TensorSums| (sums.leaving != Leaving::Bringing).then_some(warps);
+            let sums = memory.sums().iter().map(|sums| (&sums.stages, 1, arriving(sums)));
+            let brought = memory.brought().iter().map(|one| (&one.stages, warps, one.is_left.then_some(1)));
+            for (stages, filling, leaving) in sums.chain(brought) {
+                for stage in 0..stages.count {
                     let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
-                    mbarrier::init(ir, at(sums.full()), 1);
-                    mbarrier::init(ir, at(sums.empty()), warps);
+                    mbarrier::init(ir, at(stages.full()), filling);
+                    leaving.iter().for_each(|&leaving| mbarrier::init(ir, at(stages.empty()), leaving));
                 }
             }
             mbarrier::fence_init(ir);

@@ -1,12 +1,14 @@
 //! Products whose sums lie in tensor memory (PTX ISA, "TensorCore 5th Generation Family Instructions").
 //!
 //! One thread, the *multiplier*, waits for the tiles of a turn and has the tensor cores multiply them; what it commits leaves
-//! the turn's stage when these are done with it, and behind a loop's last turn tells the consumers that the sums are there. They
-//! load these, and leave their stage in turn.
+//! the turn's stage when these are done with it, and tells the consumers that sums are there: of those that a loop keeps behind
+//! its last turn, of others in every turn. They load these, and leave their stage in turn. A left factor that they computed they
+//! bring to shared memory, where the multiplier waits for it; what of the next turn needs nothing of theirs it multiplies before.
 //!
 //! Invariants: what the multiplier issues is done in the order in which it does; a wait for sums, or for those who load them,
 //! is followed by `fence::after_thread_sync`, and an arrival of those who load comes after `fence::before_thread_sync`.
 
+use super::coordinates::Linear;
 use super::declared;
 use super::fragment::Fragment;
 use super::mbarrier;
@@ -18,7 +20,8 @@ use super::warpgroup::Described;
 use crate::emit::Value;
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tile_ir::gpu::pipeline::{Fill, Major, SharedTile, TENSOR_ROWS, TensorSums};
+use tile_ir::gpu::WIDEST;
+use tile_ir::gpu::pipeline::{Fill, Leaving, Major, SharedTile, TENSOR_ROWS, TensorSums};
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
 use tile_ir::tensor_map::Swizzle;
@@ -44,7 +47,7 @@ const LOADED_COLUMNS: u64 = 8;
 /// What consumers load, and the multiplier issues, is done by one block.
 const ONE_BLOCK: u64 = 1;
 
-impl<'c> Emitter<'_, 'c> {
+impl<'a, 'c> Emitter<'a, 'c> {
     /// Whether sums lie in tensor memory, so that consumers take no part in products.
     pub(super) fn has_tensor_memory(&self) -> bool {
         !self.scheduled.pipelines().tensor_memory().is_empty()
@@ -103,67 +106,151 @@ impl<'c> Emitter<'_, 'c> {
         self.ir.builder.build_int_to_ptr(address, ty, "").expect("the builder is positioned")
     }
 
-    /// The sums of the products of a loop with this body, for threads that add to them or load them.
-    pub(super) fn sums_of_loop(&self, body: RegionId) -> Option<&TensorSums> {
-        let sums = self.scheduled.pipelines().tensor_memory().of_loop(body)?;
+    /// The number of the sums that a loop with this body keeps, for threads that add to them or load them.
+    pub(super) fn kept_sums(&self, body: RegionId) -> Option<usize> {
+        let sums = self.scheduled.pipelines().tensor_memory().kept_by(body)?;
         matches!(self.role, Role::Multiplier | Role::Consumer).then_some(sums)
     }
 
+    fn sums(&self, number: usize) -> &'a TensorSums {
+        &self.scheduled.pipelines().tensor_memory().sums()[number]
+    }
+
     /// The first column of a product's sums in this turn's stage.
-    fn first_column(&self, body: RegionId, sums: &TensorSums, product: OpId) -> IntValue<'c> {
-        let (ir, state) = (self.ir, self.state(Ring::Sums(body)));
+    fn first_column(&self, number: usize, product: OpId) -> IntValue<'c> {
+        let (ir, state, sums) = (self.ir, self.state(Ring::Sums(number)), self.sums(number));
         let own = sums.products.iter().find(|&&(op, _)| op == product).expect("it is one of them").1;
         let stage = ir.mul(state.stage, self.i32(sums.stage_columns));
         ir.add(ir.add(self.tensor_memory, stage), self.i32(sums.first + own))
     }
 
-    /// Waits until a stage for the sums of a loop was left, and for what is there.
-    pub(super) fn begin_sums(&self, body: RegionId, sums: &TensorSums) {
-        let state = self.state(Ring::Sums(body));
-        let left = self.ir.xor(state.parity, self.i32(1));
-        mbarrier::wait(self.ir, self.barrier_of_stage(sums.empty(), state.stage), left);
-        self.begin_after();
+    /// Waits until a stage for sums was left.
+    pub(super) fn begin_sums(&self, number: usize) {
+        let leaving = self.sums(number).leaving;
+        if leaving != Leaving::Bringing {
+            self.await_empty(Ring::Sums(number));
+        }
+        if leaving == Leaving::Arriving {
+            self.begin_after();
+        }
     }
 
-    /// Tells consumers of the sums of a loop when its last product is done.
-    pub(super) fn end_sums(&self, body: RegionId, sums: &TensorSums) {
-        let full = self.barrier_of_stage(sums.full(), self.state(Ring::Sums(body)).stage);
-        self.ir.intrinsic("llvm.nvvm.tcgen05.commit.shared.cg1", &[], &[full.into()]);
+    /// Tells consumers of sums when the last product that was issued is done.
+    pub(super) fn end_sums(&self, number: usize) {
+        self.commit_to(self.stages(Ring::Sums(number)).full(), Ring::Sums(number));
     }
 
-    /// Loads the sums of a loop that has turns if `exists`; otherwise they are zero.
-    pub(super) fn take_sums(
-        &mut self,
-        (body, data): (RegionId, &OpData),
-        sums: &TensorSums,
-        exists: IntValue<'c>,
-    ) {
-        let (ir, state) = (self.ir, self.state(Ring::Sums(body)));
-        mbarrier::wait(ir, self.barrier_of_stage(sums.full(), state.stage), state.parity);
+    /// Arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`, when all products that were issued
+    /// are done.
+    fn commit_to(&self, first: u64, ring: Ring) {
+        let barrier = self.barrier_of_stage(first, self.state(ring).stage);
+        self.ir.intrinsic("llvm.nvvm.tcgen05.commit.shared.cg1", &[], &[barrier.into()]);
+    }
+
+    /// Loads the sums that a loop kept, which has turns if `exists`; otherwise they are zero.
+    pub(super) fn take_kept_sums(&mut self, number: usize, data: &OpData, exists: IntValue<'c>) {
+        self.await_full(Ring::Sums(number));
         self.begin_after();
-        for &(product, _) in &sums.products {
+        for &(product, _) in &self.sums(number).products {
             let result = self.yielded_as(data, product);
-            let first = self.first_column(body, sums, product);
             let zero = self.zero(self.dtype(result));
             let zeros = || vec![zero; self.slots(result) as usize];
-            let loaded = ir.if_else(exists, || self.loaded_sums(product, result, first), zeros);
+            let loaded = self.ir.if_else(exists, || self.loaded_sums(number, product, result), zeros);
             self.set_tile(result, Fragment::Slots(loaded));
         }
-        self.end_loads();
-        // One lane arrives for all.
-        ir.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[self.i32(u32::MAX.into()).into()]);
-        let empty = self.barrier_of_stage(sums.empty(), state.stage);
+        self.leave_sums(number);
+    }
+
+    /// What consumers do of a product: they bring its left factor to shared memory, and load its sums if these are of the turn.
+    pub(super) fn consume_product(&mut self, op: OpId, data: &OpData) {
+        let memory = self.scheduled.pipelines().tensor_memory();
+        if let Some(number) = memory.brought_for(op) {
+            self.bring(number, data.operands[0]);
+        }
+        let number = memory.of_product(op).expect("scheduled: its sums lie in tensor memory");
+        if !self.sums(number).are_kept {
+            self.await_full(Ring::Sums(number));
+            self.begin_after();
+            let loaded = self.loaded_sums(number, op, data.results[0]);
+            self.set_tile(data.results[0], Fragment::Slots(loaded));
+            self.leave_sums(number);
+        }
+    }
+
+    /// Says that sums were loaded, in every warp.
+    fn leave_sums(&self, number: usize) {
+        let (ring, leaving) = (Ring::Sums(number), self.sums(number).leaving);
+        if leaving == Leaving::Arriving {
+            self.end_loads();
+            self.meet_warp();
+        }
+        if leaving != Leaving::Bringing {
+            self.arrive_for_warp(self.stages(ring).empty(), ring);
+        }
+    }
+
+    /// Waits for the lanes of the warp.
+    fn meet_warp(&self) {
+        self.ir.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[self.i32(u32::MAX.into()).into()]);
+    }
+
+    /// One lane arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`.
+    fn arrive_for_warp(&self, first: u64, ring: Ring) {
+        let ir = self.ir;
+        let barrier = self.barrier_of_stage(first, self.state(ring).stage);
         let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
-        ir.if_then(ir.icmp(IntPredicate::EQ, lane, self.i32(0)), || mbarrier::arrive(ir, empty));
+        ir.if_then(ir.icmp(IntPredicate::EQ, lane, self.i32(0)), || mbarrier::arrive(ir, barrier));
+    }
+
+    /// Before a loop in whose turns left factors are brought to where panels lie: waits until copies of these have read them.
+    pub(super) fn begin_bringing(&self, body: RegionId) {
+        let brought = self.scheduled.pipelines().tensor_memory().brought();
+        let is_in_loop = brought.iter().any(|brought| brought.stages.home == body);
+        if self.role == Role::Consumer
+            && is_in_loop
+            && self.scheduled.pipelines().has_panels()
+            && self.may_copy_panels()
+        {
+            self.sync();
+        }
+    }
+
+    /// Brings a left factor to shared memory, as the tile of a ring would lie there.
+    fn bring(&self, number: usize, tile: ValueId) {
+        let (ir, ring) = (self.ir, Ring::Brought(number));
+        let brought = &self.scheduled.pipelines().tensor_memory().brought()[number];
+        let matrices = brought.matrices.as_ref().expect("scheduled: matrix stores write it");
+        if brought.is_left {
+            self.await_empty(ring);
+        }
+        let (written, width, fragment) = (matrices.rows(), matrices.width(), self.tile(tile));
+        let bytes = self.dtype(tile).bytes() as u64;
+        let place = |position: &[u64]| place_of(&brought.tile, position, bytes);
+        let bits: Vec<u64> = written.thread_bits().map(place).collect();
+        let own = Linear::of(ir, self.running_thread(), &bits);
+        let (run, begin) = (WIDEST / bytes, self.scheduled.pipelines().panels() + brought.place);
+        for (group, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {
+            let place = own.at(ir, place(&written.place(first, 0)), begin).value(ir);
+            let address = ir.element(ir.int_type(8).into(), self.shared, place);
+            let slots = group * width..(group + 1) * width;
+            let values: Vec<Value<'c>> = slots.map(|slot| fragment.get(slot)).collect();
+            let words = ir.words(&values, self.dtype(tile));
+            self.dialect.store_matrices(ir, address, &words, matrices.transposed);
+        }
+        ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
+        // It says as well that the sums of the turn before were loaded.
+        self.end_loads();
+        self.meet_warp();
+        self.arrive_for_warp(brought.stages.full(), ring);
     }
 
     fn zero(&self, dtype: DType) -> Value<'c> {
         if dtype.is_float() { self.ir.f32().const_zero().into() } else { self.i32(0).into() }
     }
 
-    /// The running thread's part of a product's sums that begin at a column.
-    fn loaded_sums(&self, product: OpId, result: ValueId, first: IntValue<'c>) -> Vec<Value<'c>> {
-        let ir = self.ir;
+    /// The running thread's part of a product's sums.
+    fn loaded_sums(&self, number: usize, product: OpId, result: ValueId) -> Vec<Value<'c>> {
+        let (ir, first) = (self.ir, self.first_column(number, product));
         let instruction =
             &self.scheduled.product(product).expect("scheduled: it has an instruction").instruction;
         let (columns, all_columns) = (u64::from(instruction.shape.n), self.shape(result)[1]);
@@ -190,30 +277,85 @@ impl<'c> Emitter<'_, 'c> {
         loads.flat_map(load).collect()
     }
 
-    /// Issues a product whose tiles are there, and leaves the stages of those that it is the last to read.
-    pub(super) fn tensor_product(&mut self, op: OpId) {
+    /// Issues a product when its factors are there, and leaves the stages of those that it is the last to read.
+    pub(super) fn tensor_product(&self, op: OpId) {
         let (ir, data) = (self.ir, self.instance.op(op));
-        self.await_fills(op);
         let memory = self.scheduled.pipelines().tensor_memory();
-        let (body, sums) = memory.of_product(op).expect("scheduled: its sums lie in tensor memory");
+        let number = memory.of_product(op).expect("scheduled: its sums lie in tensor memory");
+        let (sums, brought) = (self.sums(number), memory.brought_for(op));
+        self.await_fills(op);
+        if let Some(brought) = brought {
+            self.await_full(Ring::Brought(brought));
+            // Those who brought it had loaded the sums before it.
+            self.begin_after();
+        }
+        if !sums.are_kept {
+            self.begin_sums(number);
+        }
         let instruction = &self.scheduled.product(op).expect("scheduled: it has an instruction").instruction;
         let (left, right) = self.factors_of(op);
-        let left = left.expect("scheduled: both factors lie in rings");
+        let left = match (left, brought) {
+            (Some(left), _) => self.described(left, self.i32(0), layout_of),
+            (None, Some(brought)) => {
+                let brought = &memory.brought()[brought];
+                let place = self.i32(self.scheduled.pipelines().panels() + brought.place);
+                self.described_at((brought.tile, Major::Depth), place, layout_of)
+            }
+            (None, None) => unreachable!("scheduled: its left factor lies in a ring, or is brought"),
+        };
         let [rows, columns] = [0, 1].map(|axis| self.shape(data.results[0])[axis]);
-        let words = u64::from(instruction_word(instruction, columns, [left.major, right.major]));
-        let [a, b] = [left, right].map(|factor| self.described(factor, self.i32(0), layout_of));
-        let first = self.first_column(body, sums, op);
-        let adds = self.is_later_turn(body);
+        let word = u64::from(instruction_word(instruction, columns, [left.major, right.major]));
+        let right = self.described(right, self.i32(0), layout_of);
+        let first = self.first_column(number, op);
+        let adds = if sums.are_kept { self.is_later_turn(sums.body) } else { ir.bool(false) };
         for block in 0..rows / TENSOR_ROWS {
             let sums = self.pointer(ir.add(first, self.i32(block * columns)));
             for k in (0..self.depth_of(data)).step_by(instruction.shape.k as usize) {
                 let adds = if k == 0 { adds } else { ir.bool(true) };
-                let a = self.descriptor(&a, block * TENSOR_ROWS, k);
-                let b = self.descriptor(&b, 0, k);
-                self.multiply_in_tensor_memory(sums, [a, b], (words, kind_of(instruction)), adds);
+                let factors = [self.descriptor(&left, block * TENSOR_ROWS, k), self.descriptor(&right, 0, k)];
+                self.multiply_in_tensor_memory(sums, factors, (word, kind_of(instruction)), adds);
             }
         }
         self.leave_stage(op);
+        if let Some(number) = brought.filter(|&number| memory.brought()[number].is_left) {
+            self.commit_to(self.stages(Ring::Brought(number)).empty(), Ring::Brought(number));
+        }
+        if !sums.are_kept {
+            self.end_sums(number);
+        }
+    }
+
+    /// Whether a product is issued in the turn before its own.
+    pub(super) fn is_multiplied_ahead(&self, op: OpId) -> bool {
+        let memory = self.scheduled.pipelines().tensor_memory();
+        memory.of_product(op).is_some_and(|sums| memory.ahead(self.sums(sums).body).any(|ahead| ahead == op))
+    }
+
+    /// Issues what the first turn of a loop finds multiplied, if there is one.
+    pub(super) fn begin_ahead(&mut self, body: RegionId, bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>)) {
+        let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
+        self.issue_ahead(body, exists);
+    }
+
+    /// Issues what the turn after that of this number finds multiplied, if there is one.
+    pub(super) fn multiply_ahead(&mut self, body: RegionId, (number, end): (IntValue<'c>, IntValue<'c>)) {
+        if self.role != Role::Multiplier {
+            return;
+        }
+        let ir = self.ir;
+        let next = ir.add(number, number.get_type().const_int(1, false));
+        let before = self.rings.clone();
+        self.next_stage(body);
+        self.issue_ahead(body, ir.icmp(IntPredicate::ULT, next, end));
+        self.rings = before;
+    }
+
+    fn issue_ahead(&mut self, body: RegionId, exists: IntValue<'c>) {
+        let memory = self.scheduled.pipelines().tensor_memory();
+        let ahead: Vec<OpId> = memory.ahead(body).collect();
+        if self.role == Role::Multiplier && !ahead.is_empty() {
+            self.ir.if_then(exists, || ahead.iter().for_each(|&op| self.tensor_product(op)));
+        }
     }
 
     fn multiply_in_tensor_memory(
@@ -249,6 +391,20 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 }
+
+/// The byte at which an element lies of a tile that is brought to shared memory. Linear over GF(2) in the bits of its position.
+fn place_of(tile: &SharedTile, position: &[u64], bytes: u64) -> u64 {
+    let (row, column) = (position[0], position[1]);
+    let in_row = column % tile.panel_columns() * bytes;
+    let pieces = tile.swizzle.bytes() / PIECE;
+    // As a copy swizzles it (PTX ISA, "Swizzling modes"): rows of 128 bytes change pieces row by row, shorter ones more seldom.
+    let moved = row * tile.swizzle.bytes() / ROW_OF_PATTERN % pieces * PIECE;
+    tile.offset(row, column) - in_row + (in_row ^ moved)
+}
+
+/// Pieces of a row that a swizzle moves, and the bytes of memory for which it moves them alike.
+const PIECE: u64 = 16;
+const ROW_OF_PATTERN: u64 = 128;
 
 /// The bit of a thread's number at which its warpgroup's begins.
 const WARPGROUP_BIT: usize = 7;

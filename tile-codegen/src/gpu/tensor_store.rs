@@ -55,10 +55,8 @@ impl<'c> Emitter<'_, 'c> {
         let panels = panels((written, run, width), store, bytes);
         for (number, panel) in (0..).zip(&panels) {
             let buffer = number % store.panels() * store.panel_bytes();
-            if number == 0 && self.may_copy_panels() {
-                // Of the tile before, they had all the time that this one's products took.
-                self.await_panels(0);
-                self.meet_warpgroup();
+            if number == 0 {
+                self.begin_panels();
             }
             if number >= store.panels() {
                 // The thread that waited for the copy of what lay here tells the others.
@@ -75,11 +73,30 @@ impl<'c> Emitter<'_, 'c> {
                 }
             });
         }
+        if self.panels_lie_over_factors() {
+            self.await_panels(0);
+        }
         self.has_copied_panels = true;
     }
 
+    /// Waits until panels may be written: for the copies of what lay there, and for whoever brought factors there.
+    fn begin_panels(&self) {
+        if self.panels_lie_over_factors() {
+            self.sync();
+        } else if self.may_copy_panels() {
+            // Of the tile before, they had all the time that this one's products took.
+            self.await_panels(0);
+            self.meet_warpgroup();
+        }
+    }
+
+    /// Whether panels lie where consumers bring factors: then copies have read them when their store is over.
+    fn panels_lie_over_factors(&self) -> bool {
+        !self.scheduled.pipelines().tensor_memory().brought().is_empty()
+    }
+
     /// Whether copies of panels may go on where a store begins: it isn't the first, or may be executed again.
-    fn may_copy_panels(&self) -> bool {
+    pub(super) fn may_copy_panels(&self) -> bool {
         self.has_copied_panels || self.depth > 0
     }
 
@@ -92,7 +109,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Waits for the copies of the last panels, which are gone when the block is.
     pub(super) fn end_stores(&self) {
-        if self.has_copied_panels {
+        if self.has_copied_panels && !self.panels_lie_over_factors() {
             self.await_panels(0);
         }
     }

@@ -29,7 +29,7 @@ const ADDRESS_BITS: u64 = 0x3_ffff;
 /// A factor in shared memory, as instructions find it.
 pub(super) struct Described<'c> {
     tile: SharedTile,
-    major: Major,
+    pub(super) major: Major,
     /// The descriptor of its beginning, without the parts of it.
     start: IntValue<'c>,
 }
@@ -324,12 +324,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         skipped: IntValue<'c>,
         layout: fn(&SharedTile, Major) -> u64,
     ) -> Described<'c> {
-        let (ir, ring) = (self.ir, self.ring(factor.pipeline));
-        let (tile, major) = (self.copy_of(factor).tile, factor.major);
+        let ring = self.ring(factor.pipeline);
         let place = self.tile_in_ring(self.pipeline(factor.pipeline), self.copy_of(factor), ring.stage);
-        let place = ir.add(place, skipped);
-        let base = ir.resize(ir.address(self.shared), 32, false);
-        let bytes = ir.and(ir.add(base, place), self.i32(ADDRESS_BITS));
+        let place = self.ir.add(place, skipped);
+        self.described_at((self.copy_of(factor).tile, factor.major), place, layout)
+    }
+
+    /// A factor that begins so many bytes into shared memory.
+    pub(super) fn described_at(
+        &self,
+        (tile, major): (SharedTile, Major),
+        place: IntValue<'c>,
+        layout: fn(&SharedTile, Major) -> u64,
+    ) -> Described<'c> {
+        let ir = self.ir;
+        let first = match place.is_const() {
+            true => ir.resize(ir.address(ir.element(ir.int_type(8).into(), self.shared, place)), 32, false),
+            false => ir.add(ir.resize(ir.address(self.shared), 32, false), place),
+        };
+        let bytes = ir.and(first, self.i32(ADDRESS_BITS));
         let units = ir.resize(ir.lshr(bytes, self.i32(UNIT.ilog2().into())), 64, false);
         let start = ir.or(units, ir.i64(layout(&tile, major).cast_signed()));
         Described { tile, major, start }

@@ -68,7 +68,8 @@ fn compiled((target, tile, name): (&str, [usize; 3], &str), formats: [DType; 2],
     let [left, right] = if instruction.exchanged { [1, 0] } else { [0, 1] };
     let name = name.replace('A', kind(target.family, formats[left]));
     assert_eq!(instruction.intrinsic, name.replace('B', kind(target.family, formats[right])), "{target}");
-    assert_eq!(scheduled.remarks(), []);
+    // With more rows they would be done in tensor memory, where there is some.
+    assert!(scheduled.remarks().iter().all(|remark| remark.message.contains("in tensor memory")), "{target}");
     compile(&instance, target, &Options::default()).unwrap();
     instance
 }

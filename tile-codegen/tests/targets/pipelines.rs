@@ -409,7 +409,7 @@ pub(crate) fn online_attention(rows: usize, keys: usize, width: usize) -> String
 }
 
 /// The same where queries don't see what lies behind them.
-fn causal_attention(rows: usize, keys: usize, width: usize) -> String {
+pub(crate) fn causal_attention(rows: usize, keys: usize, width: usize) -> String {
     let whole = format!("    %scores = mma %query, %turned, %start : tile<{rows} x {keys} x f32>\n");
     let masked = format!(
         "    %products = mma %query, %turned, %start : tile<{rows} x {keys} x f32>

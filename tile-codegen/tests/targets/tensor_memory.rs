@@ -3,7 +3,8 @@
 //! work.
 
 use crate::pipelines::{
-    check_on, matmul, narrow_matmul, persistent, stored_without_conflicts, with_residual,
+    ATTENTION, causal_attention, check_on, matmul, narrow_matmul, online_attention, persistent,
+    stored_without_conflicts, with_residual,
 };
 use crate::support::{instance, sample};
 use tile_ir::gpu::{Scheduled, schedule};
@@ -16,6 +17,11 @@ const HALF: [DType; 2] = [DType::BF16, DType::F32];
 
 fn scheduled(source: &str) -> Scheduled {
     schedule(passes::optimize(instance(source, &[])), TargetDesc::named(ON.0).unwrap(), None)
+}
+
+/// How many stages the sums of a kernel have.
+fn stages(source: &str) -> Vec<u64> {
+    scheduled(source).pipelines().tensor_memory().sums().iter().map(|sums| sums.stages.count).collect()
 }
 
 fn product(formats: [DType; 2], a: &str, b: &str, tile: [usize; 3], [m, n, k]: [usize; 3]) {
@@ -68,9 +74,7 @@ fn tiles_of_one_block_share_stages() {
         sample(DType::F32, &[264, 200], 3),
     ];
     let source = persistent([128, 64, 64]);
-    let stages: Vec<u64> =
-        scheduled(&source).pipelines().tensor_memory().all().map(|(_, sums)| sums.stages).collect();
-    assert_eq!(stages, [2]);
+    assert_eq!(stages(&source), [2]);
     check_on(ON, &source, &[], &arguments, 0.0);
 }
 
@@ -139,7 +143,59 @@ fn several_sums_lie_beside_each_other() {
             sample(DType::BF16, &[k, n], 2),
             sample(DType::F32, &[m, n], 3),
         ];
-        assert_eq!(scheduled(&source).pipelines().tensor_memory().all().count(), loops, "{source}");
+        assert_eq!(stages(&source).len(), loops, "{source}");
+        check_on(ON, &source, &[], &arguments, 0.0);
+    }
+}
+
+/// Consumers bring the weights to shared memory; the sums of these products stay in tensor memory.
+#[test]
+fn weights_are_brought_to_shared_memory() {
+    assert_eq!(stages(ATTENTION), [2, 2]);
+    let [heads, queries, keys] = [2, 136, 200];
+    let arguments = [
+        sample(DType::BF16, &[heads, queries, 64], 1),
+        sample(DType::BF16, &[heads, keys, 64], 2),
+        sample(DType::BF16, &[heads, keys, 64], 3),
+        sample(DType::F32, &[heads, queries, 64], 4),
+    ];
+    check_on(ON, ATTENTION, &[], &arguments, 1e-2);
+}
+
+/// Sums are shrunk between turns: what is multiplied is added to them by threads.
+#[test]
+fn sums_that_threads_change_are_added_up_by_them() {
+    for (keys, width) in [(64, 128), (128, 64), (32, 64), (128, 128)] {
+        for source in [online_attention(128, keys, width), causal_attention(128, keys, width)] {
+            assert_eq!(stages(&source), [2, 1], "{source}");
+            for length in [0, keys, 3 * keys + 8] {
+                let arguments = [
+                    sample(DType::BF16, &[136, width], 1),
+                    sample(DType::BF16, &[length, width], 2),
+                    sample(DType::BF16, &[length, width], 3),
+                    sample(DType::F32, &[136, width], 4),
+                    sample(DType::F32, &[136, 1], 5),
+                ];
+                check_on(ON, &source, &[], &arguments, 1e-2);
+            }
+        }
+    }
+}
+
+/// Sums that begin as something else, that are looked at in every turn, and integers.
+#[test]
+fn sums_that_are_looked_at_are_loaded_in_every_turn() {
+    let begun =
+        matmul(HALF, "mk", "kn", [128, 64, 64]).replace("%none = constant 0.0", "%none = constant 0.5");
+    let bytes = matmul([DType::I8, DType::I32], "mk", "nk", [128, 64, 64]);
+    let doubled = bytes.replace(
+        "    yield %next\n",
+        "    %twice = add %next, %next : tile<128 x 64 x i32>\n    yield %twice\n",
+    );
+    for (source, [dtype, sum]) in [(begun, HALF), (doubled, [DType::I8, DType::I32])] {
+        assert_eq!(stages(&source), [1], "{source}");
+        let b = if dtype == DType::I8 { [80, 272] } else { [272, 80] };
+        let arguments = [sample(dtype, &[144, 272], 1), sample(dtype, &b, 2), sample(sum, &[144, 80], 3)];
         check_on(ON, &source, &[], &arguments, 0.0);
     }
 }

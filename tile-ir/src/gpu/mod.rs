@@ -323,6 +323,9 @@ fn pipelined(
     room: Room,
 ) -> (Instance, Pipelines) {
     let found = |kernel: &Kernel| Pipelines::of(kernel, target, threads, room);
+    if target.has_tensor_memory() {
+        return with_sums_in_tensor_memory(instance, target, found);
+    }
     let instance = match stacks::copied(&instance, target, found) {
         Cow::Borrowed(_) => instance,
         Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
@@ -334,6 +337,28 @@ fn pipelined(
         return (instance, pipelines);
     }
     let instance = instance.rewrite("promote", |kernel| promote::run(kernel, &coarse));
+    let pipelines = found(&instance);
+    (instance, pipelines)
+}
+
+/// An instance with its pipelines, where the sums of products lie in tensor memory.
+fn with_sums_in_tensor_memory(
+    instance: Instance,
+    target: &TargetDesc,
+    found: impl Fn(&Kernel) -> Pipelines,
+) -> (Instance, Pipelines) {
+    let stacked = |instance: Instance| match stacks::copied(&instance, target, &found) {
+        Cow::Borrowed(_) => instance,
+        Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
+    };
+    let changed = pipeline::changed_by_threads(&instance);
+    if !changed.is_empty() {
+        let added = stacked(instance.clone().rewrite("promote", |kernel| promote::run(kernel, &changed)));
+        let pipelines = found(&added);
+        // Where there are none, what keeps them is told of the kernel as it is.
+        return if pipelines.is_empty() { (instance, pipelines) } else { (added, pipelines) };
+    }
+    let instance = stacked(instance);
     let pipelines = found(&instance);
     (instance, pipelines)
 }

@@ -48,9 +48,17 @@ pub fn print(scheduled: &Scheduled) -> String {
             if pipeline.alternates { ", read by two warpgroups alternately" } else { "" }
         );
     }
-    for (_, sums) in scheduled.pipelines.tensor_memory().all() {
-        let (stages, columns, s) = (sums.stages, sums.stage_columns, if sums.stages == 1 { "" } else { "s" });
-        let _ = writeln!(text, "; sums in tensor memory, {stages} stage{s} of {columns} columns");
+    for sums in scheduled.pipelines.tensor_memory().sums() {
+        let (stages, columns) = (sums.stages.count, sums.stage_columns);
+        let (s, kept) = (
+            if stages == 1 { "" } else { "s" },
+            if sums.are_kept { "kept by their loop" } else { "of every turn" },
+        );
+        let _ = writeln!(text, "; sums in tensor memory, {kept}, {stages} stage{s} of {columns} columns");
+    }
+    for brought in scheduled.pipelines.tensor_memory().brought() {
+        let (rows, place) = (brought.tile.rows, brought.place);
+        let _ = writeln!(text, "; a left factor of {rows} rows is brought to shared memory, at {place}");
     }
     if let Some(axis) = scheduled.pipelines.pairs() {
         let _ = writeln!(

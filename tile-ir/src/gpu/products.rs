@@ -134,6 +134,9 @@ impl Product {
 
     /// How a tile that is one of the operands lies in the block.
     pub(super) fn distribution(&self, tile: &[u64], operand: Operand) -> Distribution {
+        if self.instruction.fragments == Fragments::TensorMemory {
+            return self.of_tensor_memory(tile);
+        }
         let fragment = self.instruction.fragment(operand);
         let warps: Vec<Option<usize>> = self
             .warps
@@ -145,6 +148,17 @@ impl Product {
             })
             .collect();
         Distribution::of_fragment(tile, &fragment, &warps).expect("a fragment covers its tile")
+    }
+}
+
+impl Product {
+    /// How sums lie that warpgroups load, or a left factor that they bring to shared memory: each has rows of its own, or its
+    /// part of the columns.
+    fn of_tensor_memory(&self, tile: &[u64]) -> Distribution {
+        let mut instruction = self.instruction;
+        instruction.shape.n = (tile[1] / self.parts()[1]) as u32;
+        let fragment = instruction.fragment(Operand::Accumulator);
+        Distribution::of_fragment(tile, &fragment, &self.warps).expect("a fragment covers its tile")
     }
 }
 

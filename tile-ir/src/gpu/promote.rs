@@ -4,9 +4,13 @@
 //! Technical Report, section 3.3.2), whatever the format of the sums. Over a long depth that is too few for sums of f32:
 //! so a turn's depth is all that is added up in this way, and additions of f32 do the rest, at the price of registers for
 //! both sums. That is what libraries do without "fast accumulation", which a kernel can ask for
-//! ([`Kernel::fast_accumulation`]). Those of tensor memory add in f32.
+//! ([`Kernel::fast_accumulation`]).
+//!
+//! Products of tensor memory add in f32, but no thread can change their sums there: those that a loop changes are rewritten so
+//! ([`super::pipeline`]).
 
 use super::Pipelines;
+use crate::dtype::DType;
 use crate::insert::Inserter;
 use crate::kernel::{FastAccumulation, Kernel, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op};
@@ -19,7 +23,6 @@ pub(super) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> boo
     kernel.fast_accumulation != FastAccumulation::Yes
         && data.op == Op::Mma
         && pipelines.factors(op).is_some()
-        && pipelines.tensor_memory().is_empty()
         && super::dtype_of(kernel, data.operands[0]).is_float()
         && super::dtype_of(kernel, data.operands[0]).bits() == 8
         && !is_zero(kernel, data.operands[2])
@@ -40,7 +43,9 @@ pub(super) fn run(kernel: &mut Kernel, products: &[OpId]) {
         let ty = kernel.ty(result).clone();
         let mut place = Inserter::new(kernel, region, at);
         let elem = ty.elem().clone();
-        let constant = Op::Constant { value: Literal::Float(0.0), elem: elem.clone() };
+        let is_float = elem.known().is_none_or(DType::is_float);
+        let value = if is_float { Literal::Float(0.0) } else { Literal::Int(0) };
+        let constant = Op::Constant { value, elem: elem.clone() };
         let zero = place.emit(constant, Vec::new(), Type::scalar(elem));
         let shape = ty.as_tile().expect("verified: a product is a tile").shape.clone();
         let zeros = place.emit(Op::Splat(shape), vec![zero], ty.clone());

@@ -178,24 +178,26 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
 fn tensor_memory(scheduled: &Scheduled) -> Result<(), Broken> {
     let memory = scheduled.pipelines().tensor_memory();
     let mut end = 0;
-    for (_, sums) in memory.all() {
+    for sums in memory.sums() {
         let op = sums.products[0].0;
         let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
         if sums.first < end {
             return broken("its sums overlap others in tensor memory");
         }
-        end = sums.first + sums.stages * sums.stage_columns;
+        end = sums.first + sums.stages.count * sums.stage_columns;
         if end > memory.columns() {
             return broken("its sums end behind what the block has of tensor memory");
         }
     }
     for op in scheduled.walk() {
         let data = scheduled.op(op);
-        let is_carried = |value: &&ValueId| memory.carries(scheduled, **value);
+        let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
         let allowed = data.op == Op::Yield || memory.of_product(op).is_some();
-        if !allowed && data.operands.iter().any(|value| is_carried(&value)) {
-            let problem = "it needs sums that no thread holds yet".to_owned();
-            return Err(Broken { op, problem });
+        if !allowed && data.operands.iter().any(|&value| memory.keeps(scheduled, value)) {
+            return broken("it needs sums that no thread holds yet");
+        }
+        if memory.brought_for(op).is_some_and(|brought| memory.brought()[brought].matrices.is_none()) {
+            return broken("its left factor can't be brought to shared memory from where it lies");
         }
     }
     Ok(())

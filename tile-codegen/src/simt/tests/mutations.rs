@@ -222,6 +222,13 @@ pub(super) fn every_one_is_missed(case: Case<'_>) {
 
 /// The same on a target; gives the number of these instructions.
 pub(super) fn every_one_is_missed_on(target: &str, case: Case<'_>) -> usize {
+    let (number, unmissed) = unmissed_on(target, case);
+    assert!(unmissed.is_empty(), "of {number} instructions the executor doesn't miss {unmissed:#?}");
+    number
+}
+
+/// How many of these instructions a kernel has, and those that nobody misses, by their numbers.
+pub(super) fn unmissed_on(target: &str, case: Case<'_>) -> (usize, Vec<String>) {
     let unchanged = |how| run_on(target, case, how, &mut |_| {}).unwrap_or_else(|fault| panic!("{fault}"));
     let whole = RUNS.map(unchanged);
     let is_missed = |number: usize, run: usize| {
@@ -236,8 +243,7 @@ pub(super) fn every_one_is_missed_on(target: &str, case: Case<'_>) -> usize {
         }
         number += 1;
     }
-    assert!(unmissed.is_empty(), "of {number} instructions the executor doesn't miss {unmissed:#?}");
-    number
+    (number, unmissed)
 }
 
 #[test]

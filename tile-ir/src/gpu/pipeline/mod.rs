@@ -32,7 +32,8 @@ pub use ring::{Fill, Pipeline, RingFactor, TileCopy};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, TensorStore, WARPGROUP_BYTES};
-pub use tensor_memory::{TENSOR_ROWS, TensorMemory, TensorSums};
+pub(super) use tensor_memory::changed_by_threads;
+pub use tensor_memory::{Brought, Leaving, Stages, TENSOR_ROWS, TensorMemory, TensorSums};
 
 use super::room::Room;
 use super::{LaidOut, Threads, dtype_of};
@@ -125,15 +126,17 @@ impl Pipelines {
         let uses = Uses::of(kernel);
         let mut factors = factor::of_loops((&numbers, &uses), target, obstacles);
         if target.has_tensor_memory() {
-            factors = tensor_memory::retain((kernel, &uses), factors, obstacles);
+            factors = tensor_memory::retain(kernel, factors, obstacles);
         }
         let groups = factors.iter().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
         let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
         let consumers = consumers.map_err(|obstacle| obstacles.add_all(&factors, &obstacle)).ok()?;
         let stores = stores::candidates(&numbers, target);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
-        let available =
-            u64::from(target.shared_bytes).saturating_sub(room.scratch.saturating_add(panel_bytes));
+        let brought =
+            if target.has_tensor_memory() { tensor_memory::brought_bytes(kernel, &factors) } else { 0 };
+        let others = room.scratch.saturating_add(panel_bytes.max(brought));
+        let available = u64::from(target.shared_bytes).saturating_sub(others);
         let shared = pairs::shared_by_pairs(kernel, &factors);
         let (ranges, spare) = (Ranges::of(kernel), room.spare);
         let placement = Placement { kernel, uses: &uses, ranges, shared, available, spare };
@@ -283,13 +286,22 @@ impl Pipelines {
         self.stores.get(&op)
     }
 
-    /// Where the panels of stores begin in shared memory, a multiple of the pattern of their swizzle.
+    /// Whether copies do some of the stores, of panels.
+    pub fn has_panels(&self) -> bool {
+        !self.stores.is_empty()
+    }
+
+    /// Where the panels of stores begin in shared memory, and left factors that consumers bring, a multiple of the pattern of
+    /// their swizzle.
     pub fn panels(&self) -> u64 {
         self.panels
     }
 
-    /// Keeps the stores of tiles that lie as they must, and finds how panels are written; threads do the others.
+    /// Keeps the stores of tiles that lie as they must, and finds how panels are written, and factors that consumers bring;
+    /// threads do the others.
     pub(super) fn keep_stores(&mut self, laid_out: &LaidOut, target: &TargetDesc) {
+        let place = |tile: ValueId| laid_out.distributions[&tile].clone();
+        self.tensor_memory.find_matrices(&laid_out.instance, place);
         self.stores.retain(|&op, store| {
             let tile = laid_out.instance.op(op).operands[1];
             let distribution = &laid_out.distributions[&tile];
@@ -371,7 +383,11 @@ impl Pipelines {
 
     /// Shared memory that all of them take, from its beginning.
     pub fn bytes(&self) -> u64 {
-        if self.stores.is_empty() { self.rings_end() } else { self.panels + panel_bytes(self.consumers) }
+        let panels = if self.stores.is_empty() { 0 } else { panel_bytes(self.consumers) };
+        match panels.max(self.tensor_memory.brought_bytes()) {
+            0 => self.rings_end(),
+            behind => self.panels + behind,
+        }
     }
 }
 

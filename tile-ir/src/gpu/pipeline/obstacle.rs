@@ -94,12 +94,8 @@ pub(in super::super) enum Obstacle {
     Threads { threads: u64, groups: u64 },
     /// Two stages of the loop's tiles don't fit.
     Room { stage: u64, available: u64 },
-    /// No copy brings its left factor to shared memory.
-    LeftHeld,
-    /// The loop does more with its sums than to add to them.
-    SumsUsed,
-    /// Its sums aren't zero before the loop.
-    SumsNotZero,
+    /// No copy brings its left factor to shared memory, and threads can't.
+    LeftHeld(DType),
     /// Another product of the kernel isn't done so.
     Beside(Loc),
     /// So many columns of tensor memory have no room for the sums of the kernel's products.
@@ -256,18 +252,11 @@ impl Obstacle {
                 ),
                 "choose smaller tiles",
             ),
-            Obstacle::LeftHeld => with(
-                "its left factor lies in registers, and they take both from copied tiles".to_owned(),
-                "multiply what was loaded, in loops of their own",
-            ),
-            Obstacle::SumsUsed => with(
-                "its loop does more with the sums than to add to them, and no thread holds these meanwhile"
-                    .to_owned(),
-                "do that after the loop",
-            ),
-            Obstacle::SumsNotZero => with(
-                "its sums aren't zero before the loop, where no thread has put them yet".to_owned(),
-                "begin at zero, and add the rest after the loop",
+            Obstacle::LeftHeld(elem) => with(
+                format!(
+                    "its left factor lies in registers, from where threads bring it elements of 16 bits, and not {elem}"
+                ),
+                "multiply what was loaded",
             ),
             Obstacle::Beside(loc) => {
                 (format!("another product of the kernel{} isn't done by them", in_line(loc)), None)

@@ -46,7 +46,7 @@ pub struct SharedTile {
 
 impl SharedTile {
     /// A tile of a tensor.
-    fn of(rows: u64, columns: u64, element: u64, tensor: &str) -> Result<SharedTile, Obstacle> {
+    pub(super) fn of(rows: u64, columns: u64, element: u64, tensor: &str) -> Result<SharedTile, Obstacle> {
         let (bytes, tensor) = (columns * element, || tensor.to_owned());
         let swizzles = [Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32];
         let swizzle = swizzles.into_iter().find(|swizzle| bytes.is_multiple_of(swizzle.bytes()));

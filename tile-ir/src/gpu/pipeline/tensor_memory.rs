@@ -1,22 +1,28 @@
-//! Products whose sums lie in tensor memory: one thread has the tensor cores add to them, turn after turn, and consumers load
-//! them when their loop is over (PTX ISA, "TensorCore 5th Generation Family Instructions").
+//! Products whose sums lie in tensor memory: one thread has the tensor cores add to them, and consumers load them (PTX ISA,
+//! "TensorCore 5th Generation Family Instructions").
 //!
-//! Threads hold nothing of such a product while its loop goes on: both factors lie in rings, the sums begin at zero, and only
-//! the next turn's product adds to them. A kernel one of whose products isn't like that has none of them, because consumers
-//! take no part in turns whose tiles they leave to others.
+//! Sums to which only the next turn's product adds are *kept*: no thread holds them while their loop goes on, and consumers
+//! load them when it is over. Those that begin at zero in every turn are loaded in every turn; sums that threads change between
+//! turns are made such, and what was multiplied is added to them by threads ([`changed_by_threads`]).
+//!
+//! A right factor lies in a ring. A left one lies there, too, or consumers *bring* it to shared memory where they computed it.
+//! A kernel one of whose products isn't like that has none of them in tensor memory.
 //!
 //! Where what is around a loop is executed again, as the tile of the grid of a block that goes on to further ones, and there is
-//! room, sums have two stages: those of the next turn are added up while consumers load these.
+//! room, kept sums have two stages: those of the next turn are added up while consumers load these. So have those of a turn
+//! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
 use super::super::copies::is_zero;
 use super::super::products::extents;
+use super::super::swizzled::MatrixMove;
+use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, carries_sums};
 use super::obstacle::{Obstacle, Obstacles};
-use super::{Pipelines, repeated};
+use super::shared_tile::SharedTile;
+use super::{Pipelines, TILE_ALIGNMENT, repeated};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
-use std::collections::HashMap;
 
 /// Columns of a multiprocessor's tensor memory: a word of 32 bits in each of 128 lanes (PTX ISA, "Tensor Memory").
 const COLUMNS: u64 = 512;
@@ -30,13 +36,47 @@ pub const TENSOR_ROWS: u64 = 128;
 /// Bytes of an mbarrier, and what the address of what was allocated takes.
 const WORD_BYTES: u64 = 8;
 
-/// The sums of a loop's products.
+/// Bytes of the elements that consumers bring to shared memory: those that matrix stores write.
+const BROUGHT_BYTES: usize = 2;
+
+/// Places that are filled and left in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// The region whose turns take them in order.
+    pub home: RegionId,
+    /// How many there are.
+    pub count: u64,
+    /// Where their mbarriers begin in shared memory.
+    barriers: u64,
+}
+
+impl Stages {
+    /// Where the mbarrier is that says that stage 0 is filled; those of later stages follow it.
+    pub fn full(&self) -> u64 {
+        self.barriers
+    }
+
+    /// Where the mbarrier is at which stage 0 is left; those of later stages follow it.
+    pub fn empty(&self) -> u64 {
+        self.barriers + self.count * WORD_BYTES
+    }
+
+    fn end(&self) -> u64 {
+        self.empty() + self.count * WORD_BYTES
+    }
+}
+
+/// Sums that are filled and loaded together: those that a loop keeps, or those of one product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorSums {
-    /// The region in which the loop stands, whose turns take its stages in order.
-    pub home: RegionId,
-    /// Turns of that whose sums there is room for.
-    pub stages: u64,
+    /// Their stages.
+    pub stages: Stages,
+    /// The body of the products' loop.
+    pub body: RegionId,
+    /// Whether the loop keeps them.
+    pub are_kept: bool,
+    /// How consumers say that they have loaded them.
+    pub leaving: Leaving,
     /// The products, each with its first column in a stage: that of the first rows' sums, behind which those of further rows
     /// lie.
     pub products: Vec<(OpId, u64)>,
@@ -44,33 +84,41 @@ pub struct TensorSums {
     pub first: u64,
     /// Columns of a stage.
     pub stage_columns: u64,
-    /// Where its mbarriers begin in shared memory.
-    barriers: u64,
 }
 
-impl TensorSums {
-    /// Where the mbarrier is that the products of stage 0 complete; those of later stages follow it.
-    pub fn full(&self) -> u64 {
-        self.barriers
-    }
+/// How consumers say that they have loaded sums, whose stage may then be filled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// They arrive at an mbarrier, behind their loads.
+    Arriving,
+    /// They arrive, but it is what they bring after that for which the next products wait.
+    Counting,
+    /// Only by what they bring after that.
+    Bringing,
+}
 
-    /// Where the mbarrier is at which consumers leave stage 0; those of later stages follow it.
-    pub fn empty(&self) -> u64 {
-        self.barriers + self.stages * WORD_BYTES
-    }
-
-    fn end(&self) -> u64 {
-        self.empty() + self.stages * WORD_BYTES
-    }
+/// A left factor that consumers bring to shared memory, of which there is one at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// The product.
+    pub product: OpId,
+    /// Its stage.
+    pub stages: Stages,
+    /// The tile in shared memory.
+    pub tile: SharedTile,
+    /// Whether it is said that a product has read it: where consumers wait for that's sums in every turn, these say it.
+    pub is_left: bool,
+    /// Where it begins, from where the panels of stores do: until these are written it is no longer needed.
+    pub place: u64,
+    /// How matrix stores write it; found when it is known where its elements lie.
+    pub matrices: Option<MatrixMove>,
 }
 
 /// What a kernel has in tensor memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TensorMemory {
-    /// By the body of the products' loop.
-    sums: HashMap<RegionId, TensorSums>,
-    /// These, in the order of their loops.
-    order: Vec<RegionId>,
+    sums: Vec<TensorSums>,
+    brought: Vec<Brought>,
     /// Columns that a block allocates.
     columns: u64,
     /// Where the address of these lies in shared memory.
@@ -83,19 +131,45 @@ impl TensorMemory {
         self.sums.is_empty()
     }
 
-    /// The sums of the products of a loop with this body.
-    pub fn of_loop(&self, body: RegionId) -> Option<&TensorSums> {
-        self.sums.get(&body)
+    /// All sums, in order.
+    pub fn sums(&self) -> &[TensorSums] {
+        &self.sums
     }
 
-    /// The loops' bodies and their sums, in order.
-    pub fn all(&self) -> impl Iterator<Item = (RegionId, &TensorSums)> {
-        self.order.iter().map(|body| (*body, &self.sums[body]))
+    /// All left factors that consumers bring, in order.
+    pub fn brought(&self) -> &[Brought] {
+        &self.brought
     }
 
-    /// The body of the loop of a product whose sums are here, with these.
-    pub fn of_product(&self, product: OpId) -> Option<(RegionId, &TensorSums)> {
-        self.all().find(|(_, sums)| sums.products.iter().any(|&(own, _)| own == product))
+    /// The number of the sums that a loop with this body keeps, if it keeps some.
+    pub fn kept_by(&self, body: RegionId) -> Option<usize> {
+        self.sums.iter().position(|sums| sums.are_kept && sums.body == body)
+    }
+
+    /// The number of a product's sums, if they are here.
+    pub fn of_product(&self, product: OpId) -> Option<usize> {
+        self.sums.iter().position(|sums| sums.products.iter().any(|&(own, _)| own == product))
+    }
+
+    /// The number of a product's left factor among those that consumers bring.
+    pub fn brought_for(&self, product: OpId) -> Option<usize> {
+        self.brought.iter().position(|brought| brought.product == product)
+    }
+
+    /// Whether consumers do nothing for a product while its loop goes on.
+    pub fn is_left_alone(&self, product: OpId) -> bool {
+        let is_kept = self.of_product(product).is_some_and(|sums| self.sums[sums].are_kept);
+        is_kept && self.brought_for(product).is_none()
+    }
+
+    /// The products of a loop with this body that are multiplied a turn ahead.
+    pub fn ahead(&self, body: RegionId) -> impl Iterator<Item = OpId> {
+        let own = self.sums.iter().filter(move |sums| sums.body == body && self.is_ahead(sums));
+        own.flat_map(|sums| sums.products.iter().map(|&(product, _)| product))
+    }
+
+    fn is_ahead(&self, sums: &TensorSums) -> bool {
+        !sums.are_kept && sums.stages.count > 1
     }
 
     /// Columns that a block allocates: a power of two.
@@ -108,65 +182,57 @@ impl TensorMemory {
         self.address
     }
 
-    /// Whether a value is the sums of a loop's product while that goes on, which no thread holds.
-    pub fn carries(&self, kernel: &Kernel, value: ValueId) -> bool {
-        let mut products = self.all().flat_map(|(_, sums)| &sums.products).map(|&(op, _)| kernel.op(op));
+    /// Whether a value is sums that a loop keeps, while it goes on: no thread holds it.
+    pub fn keeps(&self, kernel: &Kernel, value: ValueId) -> bool {
+        let kept = self.sums.iter().filter(|sums| sums.are_kept).flat_map(|sums| &sums.products);
+        let mut products = kept.map(|&(op, _)| kernel.op(op));
         products.any(|data| data.operands[2] == value || data.results[0] == value)
     }
 
-    /// The end of its shared memory.
+    /// Shared memory of the left factors that consumers bring.
+    pub(super) fn brought_bytes(&self) -> u64 {
+        let end = |brought: &Brought| brought.place + brought.tile.bytes();
+        self.brought.last().map_or(0, |last| end(last).next_multiple_of(TILE_ALIGNMENT))
+    }
+
+    /// The end of what else it has of shared memory.
     pub(super) fn end(&self) -> u64 {
         if self.is_empty() { 0 } else { self.address + WORD_BYTES }
     }
-}
-
-/// Those of the factors whose products can have their sums in tensor memory, if all products of the kernel can: adds what keeps
-/// them from that.
-pub(super) fn retain(
-    (kernel, uses): (&Kernel, &Uses),
-    factors: Vec<Factor>,
-    obstacles: &mut Obstacles,
-) -> Vec<Factor> {
-    for factor in factors.iter().filter(|factor| factor.operand == 1) {
-        if let Err(obstacle) = may_stay(kernel, uses, factor, &factors) {
-            let of_left = obstacles.of((factor.product, 0)).filter(|_| obstacle == Obstacle::LeftHeld);
-            let obstacle = of_left.cloned().unwrap_or(obstacle);
-            obstacles.add((factor.product, 1), obstacle);
-        }
-    }
-    let products = products(kernel);
-    let has_factors = |product: &OpId| factors.iter().any(|factor| factor.product == *product);
-    let other = products.iter().find(|&&op| !has_factors(&op) || obstacles.of((op, 1)).is_some());
-    let Some(&other) = other else { return factors };
-    add_others(kernel, other, obstacles);
-    Vec::new()
-}
-
-/// Adds to what keeps products from tensor memory that one of them isn't done there.
-pub(super) fn add_others(kernel: &Kernel, one: OpId, obstacles: &mut Obstacles) {
-    let beside = Obstacle::Beside(kernel.op(one).loc);
-    products(kernel).into_iter().for_each(|product| obstacles.add((product, 1), beside.clone()));
 }
 
 fn products(kernel: &Kernel) -> Vec<OpId> {
     kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma).collect()
 }
 
-/// Whether the sums of a product with this right factor can stay in tensor memory while its loop goes on.
-fn may_stay(kernel: &Kernel, uses: &Uses, right: &Factor, factors: &[Factor]) -> Result<(), Obstacle> {
-    let product = right.product;
-    if !factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0)) {
-        return Err(Obstacle::LeftHeld);
-    }
-    if !carries_sums(kernel, uses, (right.turn, product)) {
-        return Err(Obstacle::SumsUsed);
-    }
-    let initial = initial_sums(kernel, right.turn, product);
-    let splat = kernel.definition(initial).filter(|data| matches!(data.op, Op::Splat(_)));
-    if splat.is_none_or(|data| !is_zero(kernel, data.operands[0])) {
-        return Err(Obstacle::SumsNotZero);
-    }
-    Ok(())
+/// The products of loops whose sums are neither kept nor begin at zero in every turn.
+pub(in super::super) fn changed_by_threads(kernel: &Kernel) -> Vec<OpId> {
+    let uses = Uses::of(kernel);
+    let bodies = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let bodies = bodies.map(|op| kernel.op(op).regions[0]);
+    let of_body = |body: RegionId| {
+        let products = kernel.region(body).ops.iter().copied().filter(|&op| kernel.op(op).op == Op::Mma);
+        products.map(move |op| (body, op)).collect::<Vec<_>>()
+    };
+    let products = bodies.flat_map(of_body);
+    let changed =
+        products.filter(|&(body, op)| !begins_at_zero(kernel, op) && !are_kept(kernel, &uses, (body, op)));
+    changed.map(|(_, op)| op).collect()
+}
+
+/// Whether a product adds to nothing.
+fn begins_at_zero(kernel: &Kernel, product: OpId) -> bool {
+    is_zero_tile(kernel, kernel.op(product).operands[2])
+}
+
+fn is_zero_tile(kernel: &Kernel, tile: ValueId) -> bool {
+    let splat = kernel.definition(tile).filter(|data| matches!(data.op, Op::Splat(_)));
+    splat.is_some_and(|data| is_zero(kernel, data.operands[0]))
+}
+
+/// Whether the sums of a loop's product begin at zero, and only the next turn's product needs them.
+fn are_kept(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> bool {
+    carries_sums(kernel, uses, (body, product)) && is_zero_tile(kernel, initial_sums(kernel, body, product))
 }
 
 /// What a loop's sums begin as.
@@ -184,51 +250,178 @@ fn loop_of(kernel: &Kernel, body: RegionId) -> OpId {
     around.expect("a loop's body belongs to the loop")
 }
 
-/// Places the sums of a kernel whose products' factors all lie in rings.
+/// Those of the factors whose products can have their sums in tensor memory, if all products of the kernel can: adds what keeps
+/// them from that.
+pub(super) fn retain(kernel: &Kernel, factors: Vec<Factor>, obstacles: &mut Obstacles) -> Vec<Factor> {
+    for factor in factors.iter().filter(|factor| factor.operand == 1) {
+        if let Err(obstacle) = has_left(kernel, factor.product, &factors) {
+            let obstacle = obstacles.of((factor.product, 0)).cloned().unwrap_or(obstacle);
+            obstacles.add((factor.product, 1), obstacle);
+        }
+    }
+    if !changed_by_threads(kernel).is_empty() {
+        // Such a kernel is rewritten first.
+        return Vec::new();
+    }
+    let products = products(kernel);
+    let has_factors = |product: &OpId| factors.iter().any(|factor| factor.product == *product);
+    let other = products.iter().find(|&&op| !has_factors(&op) || obstacles.of((op, 1)).is_some());
+    let Some(&other) = other else { return factors };
+    add_others(kernel, other, obstacles);
+    Vec::new()
+}
+
+/// Adds to what keeps products from tensor memory that one of them isn't done there.
+pub(super) fn add_others(kernel: &Kernel, one: OpId, obstacles: &mut Obstacles) {
+    let beside = Obstacle::Beside(kernel.op(one).loc);
+    products(kernel).into_iter().for_each(|product| obstacles.add((product, 1), beside.clone()));
+}
+
+/// Whether a product's left factor is one of these, or can be brought to shared memory.
+fn has_left(kernel: &Kernel, product: OpId, factors: &[Factor]) -> Result<(), Obstacle> {
+    let is_copied = factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0));
+    if is_copied || brought_tile(kernel, product).is_some() {
+        return Ok(());
+    }
+    Err(Obstacle::LeftHeld(dtype_of(kernel, kernel.op(product).operands[0])))
+}
+
+/// A product's left factor as consumers can bring it to shared memory.
+fn brought_tile(kernel: &Kernel, product: OpId) -> Option<SharedTile> {
+    let left = kernel.op(product).operands[0];
+    let (shape, bytes) = (shape_of(kernel, left)?, dtype_of(kernel, left).bytes());
+    let tile = SharedTile::of(shape[0], shape[1], bytes as u64, "").ok()?;
+    (bytes == BROUGHT_BYTES && shape[1].is_power_of_two()).then_some(tile)
+}
+
+/// Shared memory for the left factors that consumers bring of products whose other factors these are.
+pub(super) fn brought_bytes(kernel: &Kernel, factors: &[Factor]) -> u64 {
+    let is_copied =
+        |&product: &OpId| factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0));
+    let right = factors.iter().filter(|factor| factor.operand == 1).map(|factor| factor.product);
+    let tiles = right.filter(|product| !is_copied(product)).filter_map(|it| brought_tile(kernel, it));
+    tiles.map(|tile| tile.bytes().next_multiple_of(TILE_ALIGNMENT)).sum()
+}
+
+/// Places the sums of a kernel's products, and the left factors that consumers bring.
 ///
 /// # Errors
-/// The first product that isn't so, or that there is no room for.
+/// The first product whose right factor lies in no ring, or that there is no room for.
 pub(super) fn place(kernel: &Kernel, found: &Pipelines) -> Result<TensorMemory, (OpId, Obstacle)> {
-    let products = products(kernel);
-    let is_copied = |op: &OpId| matches!(found.factors(*op), Some([Some(_), Some(_)]));
-    if let Some(&other) = products.iter().find(|op| !is_copied(op)) {
+    let (products, uses) = (products(kernel), Uses::of(kernel));
+    let is_copied = |operand: usize, product: OpId| {
+        found.factors(product).is_some_and(|factors| factors[operand].is_some())
+    };
+    if let Some(&other) = products.iter().find(|&&product| !is_copied(1, product)) {
         return Err((other, Obstacle::Beside(kernel.op(other).loc)));
     }
-    let repeated = repeated(kernel);
     let mut memory = TensorMemory::default();
-    let mut end = found.rings_end().next_multiple_of(WORD_BYTES);
+    for &product in products.iter().filter(|&&product| !is_copied(0, product)) {
+        let home = kernel.region_of(product).expect("a product stands in a region");
+        let tile =
+            brought_tile(kernel, product).ok_or((product, Obstacle::Beside(kernel.op(product).loc)))?;
+        let place = memory.brought_bytes();
+        let stages = Stages { home, count: 1, barriers: 0 };
+        let is_left = !begins_at_zero(kernel, product);
+        memory.brought.push(Brought { product, stages, tile, is_left, place, matrices: None });
+    }
     for product in products {
+        memory.add_sums((kernel, &uses), product);
+    }
+    memory.give_columns(kernel)?;
+    let mut end = found.rings_end().next_multiple_of(WORD_BYTES);
+    let stages = memory.sums.iter_mut().map(|sums| &mut sums.stages);
+    for stages in stages.chain(memory.brought.iter_mut().map(|brought| &mut brought.stages)) {
+        stages.barriers = end;
+        end = stages.end();
+    }
+    memory.address = end;
+    Ok(memory)
+}
+
+impl TensorMemory {
+    /// Adds a product's sums, to those that its loop keeps if it keeps them.
+    fn add_sums(&mut self, (kernel, uses): (&Kernel, &Uses), product: OpId) {
         let body = kernel.region_of(product).expect("a product stands in a region");
-        let around = loop_of(kernel, body);
-        let home = kernel.region_of(around).expect("a loop stands in a region");
-        let [rows, columns, _] = extents(kernel, kernel.op(product));
-        let sums = memory.sums.entry(body).or_insert_with(|| {
-            memory.order.push(body);
-            TensorSums { home, stages: 1, products: Vec::new(), first: 0, stage_columns: 0, barriers: 0 }
+        let are_kept =
+            !is_zero_tile(kernel, kernel.op(product).operands[2]) && are_kept(kernel, uses, (body, product));
+        let home = match are_kept {
+            true => kernel.region_of(loop_of(kernel, body)).expect("a loop stands in a region"),
+            false => body,
+        };
+        let known = self.kept_by(body).filter(|_| are_kept).unwrap_or_else(|| {
+            let stages = Stages { home, count: 1, barriers: 0 };
+            let (products, first, stage_columns) = (Vec::new(), 0, 0);
+            let is_brought = self.brought.iter().any(|brought| brought.stages.home == body);
+            let leaving = if is_brought && !are_kept { Leaving::Bringing } else { Leaving::Arriving };
+            self.sums.push(TensorSums { stages, body, are_kept, leaving, products, first, stage_columns });
+            self.sums.len() - 1
         });
+        let [rows, columns, _] = extents(kernel, kernel.op(product));
+        let sums = &mut self.sums[known];
         sums.products.push((product, sums.stage_columns));
         sums.stage_columns += rows / TENSOR_ROWS * columns;
     }
-    let all = |doubled: bool, sums: &TensorSums| {
-        let stages = if doubled && repeated.contains(&sums.home) { 2 } else { 1 };
-        (stages, stages * sums.stage_columns)
-    };
-    let needed = |doubled: bool| memory.sums.values().map(|sums| all(doubled, sums).1).sum::<u64>();
-    let doubled = needed(true) <= COLUMNS;
-    let needed = needed(doubled);
-    if needed > COLUMNS {
-        let last = memory.all().last().expect("there are sums").1.products[0].0;
-        return Err((last, Obstacle::TensorMemory { needed, available: COLUMNS }));
+
+    /// Gives all sums their columns, and two stages to those that gain by them, where there is room for that.
+    fn give_columns(&mut self, kernel: &Kernel) -> Result<(), (OpId, Obstacle)> {
+        let repeated = repeated(kernel);
+        let gain = |sums: &TensorSums| match sums.are_kept {
+            true => repeated.contains(&sums.stages.home),
+            // It is multiplied ahead of the turn before.
+            false => {
+                sums.products.iter().all(|&(product, _)| self.comes_before_what_is_brought(kernel, product))
+            }
+        };
+        let gains: Vec<bool> = self.sums.iter().map(gain).collect();
+        let needed = |doubled: bool| -> u64 {
+            let columns = |(sums, &gains): (&TensorSums, &bool)| {
+                if doubled && gains { 2 * sums.stage_columns } else { sums.stage_columns }
+            };
+            self.sums.iter().zip(&gains).map(columns).sum()
+        };
+        let doubled = needed(true) <= COLUMNS;
+        let needed = needed(doubled);
+        if needed > COLUMNS {
+            let last = self.sums.last().expect("there are sums").products[0].0;
+            return Err((last, Obstacle::TensorMemory { needed, available: COLUMNS }));
+        }
+        for sums in self.sums.iter_mut().filter(|sums| sums.are_kept) {
+            // Of a loop without turns nothing is brought, so that arrivals count its stages still.
+            if sums.products.iter().all(|(it, _)| self.brought.iter().any(|brought| brought.product == *it)) {
+                sums.leaving = Leaving::Counting;
+            }
+        }
+        let mut first = 0;
+        for (sums, gains) in self.sums.iter_mut().zip(gains) {
+            sums.stages.count = if doubled && gains { 2 } else { 1 };
+            sums.first = first;
+            first += sums.stages.count * sums.stage_columns;
+        }
+        self.columns = needed.max(LEAST_COLUMNS).next_power_of_two();
+        Ok(())
     }
-    let mut first = 0;
-    for body in &memory.order {
-        let sums = memory.sums.get_mut(body).expect("it was found");
-        (sums.stages, sums.first, sums.barriers) = (all(doubled, sums).0, first, end);
-        (first, end) = (first + sums.stages * sums.stage_columns, sums.end());
+
+    /// Whether a product stands before the first of its turn for which consumers bring something.
+    fn comes_before_what_is_brought(&self, kernel: &Kernel, product: OpId) -> bool {
+        let body = kernel.region_of(product).expect("a product stands in a region");
+        let waits = |op: &OpId| self.brought_for(*op).is_some();
+        let mut turn = kernel.region(body).ops.iter().filter(|&op| *op == product || waits(op));
+        turn.next() == Some(&product) && !waits(&product) && turn.any(waits)
     }
-    memory.columns = needed.max(LEAST_COLUMNS).next_power_of_two();
-    memory.address = end;
-    Ok(memory)
+
+    /// Finds how matrix stores write what consumers bring, of which `place` says how it lies in their registers.
+    pub(super) fn find_matrices(
+        &mut self,
+        kernel: &Kernel,
+        place: impl Fn(ValueId) -> tile_layout::linear::Distribution,
+    ) {
+        for brought in &mut self.brought {
+            let left = kernel.op(brought.product).operands[0];
+            let moves = MatrixMove::all(&place(left), dtype_of(kernel, left));
+            brought.matrices = moves.into_iter().find(|one| one.runs_along(1));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn two_loops_share_the_room_for_their_stages() {
     let stages: Vec<u64> = scheduled.pipelines().all().map(|(_, pipeline)| pipeline.stages).collect();
     assert_eq!(stages, [8, 5]);
     let wide = twice().replace("<M, N, K>", "").replace('M', "128").replace('N', "256").replace('K', "64");
-    let wide = scheduled_matmul(&wide);
+    let wide = in_tiles_of_64(&wide);
     let stages: Vec<u64> = wide.pipelines().all().map(|(_, pipeline)| pipeline.stages).collect();
     assert_eq!((stages, wide.remarks().len()), (vec![2, 2], 0));
 }

@@ -204,35 +204,39 @@ type On = (&'static str, Option<u32>);
 /// By the reason's name: a kernel for a target that has tensor memory.
 fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
     let matmul = tiles([128, 64, 64]);
-    let held = matmul
-        .replace("mma %ta", "mma %made")
-        .replace("    %next", "    %made = neg %ta : tile<128 x 64 x bf16>\n    %next");
-    let used = matmul.replace(
-        "    yield %next\n",
-        "    %twice = add %next, %next : tile<128 x 64 x f32>\n    yield %twice\n",
-    );
-    // Of two products the second has another left factor, or the same ones.
-    let both = |tile: [usize; 3], second: &str| {
-        let text = tiles(tile);
-        let sums = format!("tile<{} x {} x f32>", tile[0], tile[1]);
-        text.replace("  %sum = for", "  %sum, %more = for")
-            .replace(
-                &format!("carry (%acc = %zero) : {sums}"),
-                &format!("carry (%acc = %zero, %also = %zero) : {sums}, {sums}"),
-            )
-            .replace("    yield %next\n", &format!("    {second} : {sums}\n    yield %next, %then\n"))
-            .replace(
-                "  store_masked %vc, %sum",
-                &format!("  %all = add %sum, %more : {sums}\n  store_masked %vc, %all"),
-            )
-    };
-    let beside = "%pads = splat %pad : tile<128 x 64 x bf16>\n    %then = mma %pads, %tb, %also";
+    let bytes = matmul.replace("bf16", "i8").replace("f32", "i32").replace("0.0", "0");
+    let turned = bytes
+        .replace("k x n x i8", "n x k x i8")
+        .replace("%tb = load_masked %vb[%p, %j]", "%tt = load_masked %vb[%j, %p]")
+        .replace(
+            "    %next = mma %ta",
+            "    %tb = permute %tt [1, 0] : tile<64 x 64 x i8>\n    %next = mma %ta",
+        );
+    let held = turned
+        .replace("    %next = mma %ta", "    %made = neg %ta : tile<128 x 64 x i8>\n    %next = mma %made");
+    let after = "  %la = load_masked %va[%i, %1] pad %pad : tile<128 x 64 x bf16>
+  %lb = load_masked %vb[%1, %j] pad %pad : tile<64 x 64 x bf16>
+  %all = mma %la, %lb, %sum : tile<128 x 64 x f32>
+  store_masked %vc, %all";
+    let sums = "tile<256 x 256 x f32>";
+    let two = tiles([256, 256, 64])
+        .replace("  %sum = for", "  %sum, %more = for")
+        .replace(
+            &format!("carry (%acc = %zero) : {sums}"),
+            &format!("carry (%acc = %zero, %also = %zero) : {sums}, {sums}"),
+        )
+        .replace(
+            "    yield %next\n",
+            &format!("    %then = mma %ta, %tb, %also : {sums}\n    yield %next, %then\n"),
+        )
+        .replace(
+            "  store_masked %vc, %sum",
+            &format!("  %all = add %sum, %more : {sums}\n  store_masked %vc, %all"),
+        );
     vec![
         ("LeftHeld", held),
-        ("SumsUsed", used),
-        ("SumsNotZero", matmul.replace("%none = constant 0.0", "%none = constant 1.0")),
-        ("Beside", both([128, 64, 64], beside)),
-        ("TensorMemory", both([256, 256, 64], "%then = mma %ta, %tb, %also")),
+        ("Beside", matmul.replace("  store_masked %vc, %sum", after)),
+        ("TensorMemory", two),
     ]
 }
 

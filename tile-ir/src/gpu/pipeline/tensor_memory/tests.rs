@@ -13,7 +13,7 @@ fn scheduled(source: &str, [rows, columns, depth]: [usize; 3]) -> Scheduled {
 }
 
 fn sums(scheduled: &Scheduled) -> Vec<&TensorSums> {
-    scheduled.pipelines().tensor_memory().all().map(|(_, sums)| sums).collect()
+    scheduled.pipelines().tensor_memory().sums().iter().collect()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn sums_have_two_stages_where_there_is_room() {
     let places = |source: &str, tile: [usize; 3]| {
         let scheduled = scheduled(source, tile);
         let places =
-            sums(&scheduled).iter().map(|sums| (sums.first, sums.stages, sums.stage_columns)).collect();
+            sums(&scheduled).iter().map(|sums| (sums.first, sums.stages.count, sums.stage_columns)).collect();
         let columns = scheduled.pipelines().tensor_memory().columns();
         (columns, places)
     };
@@ -76,12 +76,12 @@ fn problem_of(right: &Scheduled, change: impl Fn(&mut Pipelines)) -> Result<(), 
 fn sums_that_lie_over_each_other_are_found() {
     let right = scheduled(&twice(), [128, 64, 64]);
     let problem = |change: &dyn Fn(&mut TensorSums)| {
-        problem_of(&right, |pipelines| pipelines.tensor_memory.sums.values_mut().for_each(change))
+        problem_of(&right, |pipelines| pipelines.tensor_memory.sums.iter_mut().for_each(change))
     };
     assert_eq!(problem(&|_| {}), Ok(()));
     let over = problem(&|sums| sums.first = 0);
     assert_eq!(over.unwrap_err(), "its sums overlap others in tensor memory");
-    let behind = problem(&|sums| sums.stages = 4);
+    let behind = problem(&|sums| sums.stages.count = 4);
     assert_eq!(behind.unwrap_err(), "its sums overlap others in tensor memory");
     let beyond = problem_of(&right, |pipelines| pipelines.tensor_memory.columns = 128);
     assert_eq!(beyond.unwrap_err(), "its sums end behind what the block has of tensor memory");
