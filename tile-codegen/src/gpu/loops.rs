@@ -54,14 +54,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.begin_ahead(region, bounds);
         self.begin_bringing(region);
         self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
+        let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
         match (kept, self.role) {
             (Some(sums), Role::Multiplier) => self.end_sums(sums),
-            (Some(sums), _) => {
-                let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
-                self.take_kept_sums(sums, data, exists);
-            }
+            (Some(sums), _) => self.take_kept_sums(sums, data, exists),
             (None, _) => {}
         }
+        self.settle_behind(region, data, exists);
     }
 
     pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {

@@ -300,11 +300,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if self.first_meeting == Some(op) {
             cluster::wait(self.ir);
         }
+        self.settle_before(op);
         let holds_products = self.multiplies() && !data.regions.is_empty();
         if holds_products {
             self.await_fills(op);
         }
         match &data.op {
+            _ if self.scheduled.pipelines().tensor_memory().added_late_by(op).is_some() => {
+                self.add_later(data)
+            }
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
                 let axes =

@@ -168,13 +168,68 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.bring(number, data.operands[0]);
         }
         let number = memory.of_product(op).expect("scheduled: its sums lie in tensor memory");
-        if !self.sums(number).are_kept {
+        let TensorSums { are_kept, late, .. } = self.sums(number);
+        if !are_kept && late.is_none() {
             self.await_full(Ring::Sums(number));
             self.begin_after();
             let loaded = self.loaded_sums(number, op, data.results[0]);
             self.set_tile(data.results[0], Fragment::Slots(loaded));
             self.leave_sums(number);
         }
+    }
+
+    /// Where a turn first needs what the one before left to be added, adds it.
+    pub(super) fn settle_before(&mut self, op: OpId) {
+        if self.role != Role::Consumer {
+            return;
+        }
+        for (number, sums) in self.scheduled.pipelines().tensor_memory().sums().iter().enumerate() {
+            if let Some(late) = sums.late.filter(|late| late.first_use == op) {
+                let exists = self.is_later_turn(sums.body);
+                self.settle(number, late.carried, exists);
+            }
+        }
+    }
+
+    /// Behind a loop, adds what its last turn left to be added, if it has turns.
+    pub(super) fn settle_behind(&mut self, body: RegionId, data: &OpData, exists: IntValue<'c>) {
+        for (number, sums) in self.scheduled.pipelines().tensor_memory().sums().iter().enumerate() {
+            if let Some(late) = sums.late.filter(|_| sums.body == body && self.role == Role::Consumer) {
+                self.settle(number, data.results[late.number], exists);
+            }
+        }
+    }
+
+    /// Adds the sums of the turn before to a tile, if there was one.
+    fn settle(&mut self, number: usize, tile: ValueId, exists: IntValue<'c>) {
+        let ir = self.ir;
+        let sums = self.sums(number);
+        let product = sums.products[0].0;
+        let result = self.instance.op(product).results[0];
+        let before = self.tile(tile).values(self.slots(tile));
+        let added = || {
+            let barrier = self.barrier_of_stage(sums.stages.full(), self.i32(0));
+            let parity = ir.xor(self.state(Ring::Sums(number)).parity, self.i32(1));
+            mbarrier::wait(ir, barrier, parity);
+            self.begin_after();
+            let own = self.loaded_sums(number, product, result);
+            before.iter().zip(own).map(|(&before, own)| self.added(before, own)).collect()
+        };
+        let settled = ir.if_else(exists, added, || before.clone());
+        self.set_tile(tile, Fragment::Slots(settled));
+    }
+
+    fn added(&self, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        match (a, b) {
+            (Value::IntValue(a), Value::IntValue(b)) => self.ir.add(a, b).into(),
+            (a, b) => self.ir.fadd(a.into_float_value(), b.into_float_value()).into(),
+        }
+    }
+
+    /// Leaves an addition to the next turn: what it adds to stands for it.
+    pub(super) fn add_later(&mut self, data: &OpData) {
+        let before = self.tile(data.operands[0]).values(self.slots(data.results[0]));
+        self.set_tile(data.results[0], Fragment::Slots(before));
     }
 
     /// Says that sums were loaded, in every warp.

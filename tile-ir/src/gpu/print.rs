@@ -57,7 +57,7 @@ pub fn print(scheduled: &Scheduled) -> String {
         let _ = writeln!(text, "; sums in tensor memory, {kept}, {stages} stage{s} of {columns} columns");
     }
     for brought in scheduled.pipelines.tensor_memory().brought() {
-        let (rows, place) = (brought.tile.rows, brought.place);
+        let (rows, place) = (brought.tile.rows, scheduled.pipelines.panels() + brought.place);
         let _ = writeln!(text, "; a left factor of {rows} rows is brought to shared memory, at {place}");
     }
     if let Some(axis) = scheduled.pipelines.pairs() {
@@ -171,7 +171,10 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
             // Of such a product an instruction has the columns of all warpgroups.
             shape.n *= product.parts()[1] as u32;
         }
-        return Some(format!("{shape}{late}"));
+        let memory = scheduled.pipelines.tensor_memory();
+        let is_added_late = memory.of_product(op).is_some_and(|number| memory.sums()[number].late.is_some());
+        let added = if is_added_late { ", added up a turn later" } else { "" };
+        return Some(format!("{shape}{late}{added}"));
     }
     let way = match scheduled.laid_out.ways.get(&op)? {
         Way::Renamed(_) => "renamed".to_owned(),

@@ -205,12 +205,13 @@ fn random_products_agree_exactly() {
     agree(drawn, cases() / 2, written);
 }
 
-/// Mostly as programs are compiled, with Hopper's code, which differs most, more often than others'.
+/// Mostly as programs are compiled, with code of producers and consumers, which differs most, more often than others'.
 fn product_ways() -> impl Strategy<Value = Way> {
-    (ways(), 0usize..4, 0usize..4).prop_map(|(way, optimized, hopper)| Way {
+    let divided = prop_oneof![1 => Just(Some("sm_90a")), 1 => Just(Some("sm_100a")), 4 => Just(None)];
+    (ways(), 0usize..4, divided).prop_map(|(way, optimized, divided)| Way {
         skip_passes: way.skip_passes && optimized == 0,
-        gpu: if hopper == 0 { "sm_90a" } else { way.gpu },
-        threads: if hopper == 0 { None } else { way.threads },
+        gpu: divided.unwrap_or(way.gpu),
+        threads: if divided.is_some() { None } else { way.threads },
         after_every_pass: false,
         ..way
     })

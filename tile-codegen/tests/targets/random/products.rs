@@ -61,7 +61,12 @@ const MOST_DEPTH_OF_F16: usize = 64;
 
 pub(super) fn shapes() -> impl Strategy<Value = Shape> {
     let sides = || prop::sample::select(vec![16usize, 32, 64, 64, 128, 8, 24, 40, 48, 5, 1]);
-    let tiles = [sides(), sides(), prop::sample::select(vec![16usize, 32, 64, 64, 8, 10, 33, 1])];
+    let rows = prop_oneof![3 => sides(), 1 => prop::sample::select(vec![128usize, 128, 256])];
+    let tiles = [
+        rows.boxed(),
+        sides().boxed(),
+        prop::sample::select(vec![16usize, 32, 64, 64, 8, 10, 33, 1]).boxed(),
+    ];
     // Whole tiles, and any number of elements.
     let extent =
         || prop_oneof![2 => (1usize..=3).prop_map(|tiles| (tiles, 0)), 2 => (0usize..=1, 0usize..=70)];

@@ -33,7 +33,7 @@ pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, TensorStore, WARPGROUP_BYTES};
 pub(super) use tensor_memory::changed_by_threads;
-pub use tensor_memory::{Brought, Leaving, Stages, TENSOR_ROWS, TensorMemory, TensorSums};
+pub use tensor_memory::{Brought, LateSum, Leaving, Stages, TENSOR_ROWS, TensorMemory, TensorSums};
 
 use super::room::Room;
 use super::{LaidOut, Threads, dtype_of};
@@ -327,6 +327,7 @@ impl Pipelines {
     /// Finds the products that are done a turn later.
     pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
         if !self.tensor_memory.is_empty() {
+            self.tensor_memory.find_late(&laid_out.instance);
             return;
         }
         let late: Vec<Option<Late>> =

@@ -22,7 +22,7 @@ use super::shared_tile::SharedTile;
 use super::{Pipelines, TILE_ALIGNMENT, repeated};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{BinaryOp, Op};
 
 /// Columns of a multiprocessor's tensor memory: a word of 32 bits in each of 128 lanes (PTX ISA, "Tensor Memory").
 const COLUMNS: u64 = 512;
@@ -84,6 +84,22 @@ pub struct TensorSums {
     pub first: u64,
     /// Columns of a stage.
     pub stage_columns: u64,
+    /// What consumers add them to a turn later, if they do.
+    pub late: Option<LateSum>,
+}
+
+/// An addition of a product's sums that consumers do where the next turn first needs it, or behind the loop: meanwhile they
+/// compute what that turn multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LateSum {
+    /// The addition, in place of which its first operand is carried on.
+    pub addition: OpId,
+    /// The number of what the loop carries.
+    pub number: usize,
+    /// What is carried, in a turn.
+    pub carried: ValueId,
+    /// The op of a turn that is the first to need it.
+    pub first_use: OpId,
 }
 
 /// How consumers say that they have loaded sums, whose stage may then be filled again.
@@ -339,6 +355,33 @@ pub(super) fn place(kernel: &Kernel, found: &Pipelines) -> Result<TensorMemory, 
     Ok(memory)
 }
 
+impl LateSum {
+    /// What becomes of a product's sums, if it is nothing but an addition that the loop carries on, to something that the turn
+    /// computes of what it carried before the product.
+    fn of(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> Option<LateSum> {
+        let region = kernel.region(body);
+        let (own, end) = (kernel.op(product).results[0], *region.ops.last()?);
+        let addition = uses.only(own)?;
+        let data = kernel.op(addition);
+        let next = *data.results.first()?;
+        let is_addition = data.op == Op::Binary(BinaryOp::Add) && data.operands[1] == own;
+        if !is_addition || kernel.region_of(addition) != Some(body) || uses.only(next) != Some(end) {
+            return None;
+        }
+        let number = kernel.op(end).operands.iter().position(|&yielded| yielded == next)?;
+        // The counter comes first.
+        let carried = *region.params.get(1 + number)?;
+        let needs = |op: OpId| {
+            let regions = kernel.op(op).regions.iter();
+            let inside = regions.flat_map(|&region| kernel.walk_in(region));
+            std::iter::once(op).chain(inside).any(|op| kernel.op(op).operands.contains(&carried))
+        };
+        let place = |op: OpId| region.ops.iter().position(|&other| other == op);
+        let first_use = region.ops.iter().copied().find(|&op| needs(op))?;
+        (place(first_use) < place(product)).then_some(LateSum { addition, number, carried, first_use })
+    }
+}
+
 impl TensorMemory {
     /// Adds a product's sums, to those that its loop keeps if it keeps them.
     fn add_sums(&mut self, (kernel, uses): (&Kernel, &Uses), product: OpId) {
@@ -354,7 +397,9 @@ impl TensorMemory {
             let (products, first, stage_columns) = (Vec::new(), 0, 0);
             let is_brought = self.brought.iter().any(|brought| brought.stages.home == body);
             let leaving = if is_brought && !are_kept { Leaving::Bringing } else { Leaving::Arriving };
-            self.sums.push(TensorSums { stages, body, are_kept, leaving, products, first, stage_columns });
+            let sums =
+                TensorSums { stages, body, are_kept, leaving, products, first, stage_columns, late: None };
+            self.sums.push(sums);
             self.sums.len() - 1
         });
         let [rows, columns, _] = extents(kernel, kernel.op(product));
@@ -408,6 +453,23 @@ impl TensorMemory {
         let waits = |op: &OpId| self.brought_for(*op).is_some();
         let mut turn = kernel.region(body).ops.iter().filter(|&op| *op == product || waits(op));
         turn.next() == Some(&product) && !waits(&product) && turn.any(waits)
+    }
+
+    /// Finds the sums that consumers add to others a turn later: of products for which they bring something, so that the next
+    /// turn is multiplied when its sums were loaded.
+    pub(super) fn find_late(&mut self, kernel: &Kernel) {
+        let uses = Uses::of(kernel);
+        let brought: Vec<OpId> = self.brought.iter().map(|brought| brought.product).collect();
+        for sums in self.sums.iter_mut().filter(|sums| !sums.are_kept) {
+            let product = sums.products[0].0;
+            sums.late =
+                LateSum::of(kernel, &uses, (sums.body, product)).filter(|_| brought.contains(&product));
+        }
+    }
+
+    /// The sums that an op adds to others a turn later, by their number.
+    pub fn added_late_by(&self, addition: OpId) -> Option<usize> {
+        self.sums.iter().position(|sums| sums.late.is_some_and(|late| late.addition == addition))
     }
 
     /// Finds how matrix stores write what consumers bring, of which `place` says how it lies in their registers.

@@ -159,7 +159,7 @@ fn sums_of_16_bits_are_stored_by_matrices() {
     assert_eq!(matrices_of_store("f32"), None);
 }
 
-const ATTENTION: &str = "\
+pub(in super::super) const ATTENTION: &str = "\
 kernel @attention(%q: tensor<h x s x 128 x bf16>, %k: tensor<h x t x 128 x bf16>, %v: tensor<h x t x 128 x bf16>, %o: mut tensor<h x s x 128 x f32>) {
   %vq = partition %q [1, 128, 128] : partition<h x s x 128 x bf16, [1, 128, 128]>
   %vk = partition %k [1, 64, 128] : partition<h x t x 128 x bf16, [1, 64, 128]>
@@ -497,7 +497,7 @@ pub(in super::super) fn in_tiles_of_64(source: &str) -> Scheduled {
 }
 
 /// Those of the numbers that a kernel has parameters for.
-fn own_of<'n>(source: &str, numbers: [(&'n str, usize); 3]) -> Vec<(&'n str, usize)> {
+pub(in super::super) fn own_of<'n>(source: &str, numbers: [(&'n str, usize); 3]) -> Vec<(&'n str, usize)> {
     let kernel = VerifiedKernel::parse(source).unwrap();
     let is_own = |(name, _): &(&str, usize)| kernel.generics.iter().any(|own| own.name == *name);
     numbers.into_iter().filter(is_own).collect()

@@ -2,12 +2,12 @@
 
 use super::super::super::{Scheduled, print, schedule, verify as verify_schedule};
 use super::super::Pipelines;
-use super::super::tests::{MATMUL, twice};
-use super::TensorSums;
+use super::super::tests::{ATTENTION, MATMUL, own_of, twice};
+use super::{Leaving, TensorSums};
 use crate::{Instance, TargetDesc, passes};
 
 fn scheduled(source: &str, [rows, columns, depth]: [usize; 3]) -> Scheduled {
-    let numbers = [("M", rows), ("N", columns), ("K", depth)];
+    let numbers = own_of(source, [("M", rows), ("N", columns), ("K", depth)]);
     let instance = passes::optimize(Instance::parse(source, &numbers).unwrap());
     schedule(instance, TargetDesc::named("sm_100a").unwrap(), None)
 }
@@ -19,6 +19,37 @@ fn sums(scheduled: &Scheduled) -> Vec<&TensorSums> {
 #[test]
 fn threads_hold_no_sums_in_the_loop() {
     insta::assert_snapshot!(print(&scheduled(MATMUL, [128, 256, 64])));
+}
+
+/// Attention that shrinks its sums in every turn.
+fn shrinking() -> String {
+    ATTENTION.replace(
+        "    %next = mma %narrow, %value, %acc",
+        "    %shrink = exp2 %most : tile<128 x 1 x f32>
+    %every = broadcast %shrink : tile<128 x 128 x f32>
+    %less_of_it = mul %acc, %every : tile<128 x 128 x f32>
+    %next = mma %narrow, %value, %less_of_it",
+    )
+}
+
+#[test]
+fn what_threads_change_is_multiplied_apart_and_added_a_turn_later() {
+    insta::assert_snapshot!(print(&scheduled(&shrinking(), [1, 1, 1])));
+}
+
+/// What each product's sums are, by their stages, and how consumers leave them.
+#[test]
+fn what_is_brought_says_that_sums_were_loaded() {
+    let of = |source: &str| {
+        let scheduled = scheduled(source, [1, 1, 1]);
+        let sums = sums(&scheduled).into_iter();
+        let found: Vec<_> =
+            sums.map(|sums| (sums.are_kept, sums.stages.count, sums.leaving, sums.late.is_some())).collect();
+        (found, scheduled.pipelines().tensor_memory().brought()[0].is_left)
+    };
+    let scores = (false, 2, Leaving::Bringing, false);
+    assert_eq!(of(ATTENTION), (vec![scores, (true, 2, Leaving::Counting, false)], true));
+    assert_eq!(of(&shrinking()), (vec![scores, (false, 1, Leaving::Bringing, true)], false));
 }
 
 /// The next tile's sums are added up while these are loaded, where both fit.
