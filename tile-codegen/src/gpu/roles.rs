@@ -42,6 +42,11 @@ const REGISTERS: u64 = 64 * 1024;
 const PRODUCER_REGISTERS: u64 = 40;
 const FEWEST_PRODUCER_REGISTERS: u64 = 24;
 
+/// Registers besides those of products that a consumer has use for where one of the producer's warps multiplies, and those with
+/// which it has enough: what is left is the multiplier's, to whom the places of several products are worth as much.
+const WORKING_BESIDE_MULTIPLIER: u64 = 96;
+const ENOUGH_BESIDE_MULTIPLIER: u64 = 224;
+
 /// Registers besides those of products: addresses, counters, and what is stored at a time.
 const WORKING_REGISTERS: u64 = 64;
 
@@ -175,10 +180,10 @@ impl<'c> Emitter<'_, 'c> {
         self.are_registers_few() && self.are_too_few(most, WORKING_REGISTERS / 2)
     }
 
-    /// What a producer keeps: little where consumers hold sums meanwhile, and what these needn't have where they don't.
+    /// What a producer keeps.
     fn kept_registers(&self) -> u64 {
         if self.has_tensor_memory() {
-            let needed = (self.words_of_products() + WORKING_REGISTERS).next_multiple_of(REGISTER_STEP);
+            let needed = (self.words_of_products() + WORKING_BESIDE_MULTIPLIER).min(ENOUGH_BESIDE_MULTIPLIER);
             let all = self.first_registers() * self.scheduled.block_threads();
             let left = all.saturating_sub(needed * self.thread_count()) / WARPGROUP;
             return (left / REGISTER_STEP * REGISTER_STEP).clamp(PRODUCER_REGISTERS, self.first_registers());

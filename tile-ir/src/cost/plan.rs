@@ -91,7 +91,8 @@ fn product(scheduled: &Scheduled, op: OpId) -> (ProductShape, ProductPlan) {
     let plan = match (scheduled.pipelines().factors(op), scheduled.product(op)) {
         (Some(factors), Some(product)) => {
             // What lies in a ring is written once, and a right factor read for all rows of an instruction.
-            let left = if factors[0].is_some() { 2 * left } else { 0 };
+            let is_brought = scheduled.pipelines().tensor_memory().brought_for(op).is_some();
+            let left = if factors[0].is_some() || is_brought { 2 * left } else { 0 };
             let groups = shape.m.div_ceil(product.instruction.shape.m.into());
             let unit = Unit::Warpgroup(Factor::of(&product.instruction));
             ProductPlan { unit, shared: left + (1 + groups) * right }
