@@ -9,7 +9,7 @@ use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
 
 /// A target, and how many threads a block must have there.
-type On<'a> = (&'a str, u32);
+pub(crate) type On<'a> = (&'a str, u32);
 
 /// The arguments after a run on simulated threads.
 fn run(instance: &Instance, arguments: &[Array], (target, threads): On<'_>, timing: Timing) -> Vec<Array> {
@@ -252,15 +252,17 @@ fn no_turns_at_all() {
 /// A tile of another tensor, in a format of its own, that is added to the sums: it is loaded to where they lie.
 #[test]
 fn a_residual_is_added() {
-    let source = with_residual();
+    check(&with_residual(), &[], &arguments_with_residual(), 384, 0.0);
+}
+
+pub(crate) fn arguments_with_residual() -> [Array; 4] {
     let [m, n, k] = [136, 72, 200];
-    let arguments = [
+    [
         sample(DType::BF16, &[m, k], 1),
         sample(DType::BF16, &[n, k], 2),
         sample(DType::BF16, &[m, n], 3),
         sample(DType::F32, &[m, n], 4),
-    ];
-    check(&source, &[], &arguments, 384, 0.0);
+    ]
 }
 
 /// A product of 128×64, to which that tile is added.
@@ -502,7 +504,7 @@ pub(crate) fn persistent(tile: [usize; 3]) -> String {
 }
 
 /// C in bf16, in tiles of 128 rows and a depth of 64.
-pub(crate) fn narrow_matmul(columns: usize) -> String {
+fn narrow_matmul(columns: usize) -> String {
     let source = matmul(HALF, "mk", "kn", [128, columns, 64]);
     let cast = format!("  %narrow = cast %sum : tile<128 x {columns} x bf16>\n  store_masked %vc, %narrow\n");
     source
@@ -515,21 +517,24 @@ pub(crate) fn narrow_matmul(columns: usize) -> String {
 #[test]
 fn narrow_sums_are_stored_by_copies() {
     for (columns, [m, n, k]) in [(128, [136, 192, 64]), (128, [256, 72, 16]), (192, [136, 264, 72])] {
-        let source = narrow_matmul(columns);
-        let arguments = [
-            sample(DType::BF16, &[m, k], 1),
-            sample(DType::BF16, &[k, n], 2),
-            sample(DType::BF16, &[m, n], 3),
-        ];
-        check(&source, &[], &arguments, 384, 0.0);
-        if columns == 128 {
-            stored_without_conflicts("sm_90a", &instance(&source, &[]), &arguments);
-        }
+        narrow_sums_are_stored(("sm_90a", 384), columns, [m, n, k]);
+    }
+}
+
+/// Checks a product of tiles of 128 rows and so many columns, whose sums are rounded and stored through panels.
+pub(crate) fn narrow_sums_are_stored(on: On<'_>, columns: usize, [m, n, k]: [usize; 3]) {
+    let source = narrow_matmul(columns);
+    let shapes = [[m, k], [k, n], [m, n]];
+    let arguments: Vec<Array> =
+        (1..).zip(&shapes).map(|(seed, shape)| sample(DType::BF16, shape, seed)).collect();
+    check_on(on, &source, &[], &arguments, 0.0);
+    if columns == 128 {
+        stored_without_conflicts(on.0, &instance(&source, &[]), &arguments);
     }
 }
 
 /// Each panel of 64 by 64 is written by four instructions of a warp, each of four turns: 512 bytes.
-pub(crate) fn stored_without_conflicts(target: &str, instance: &Instance, arguments: &[Array]) {
+fn stored_without_conflicts(target: &str, instance: &Instance, arguments: &[Array]) {
     let kernel = simt::compile(instance, TargetDesc::named(target).unwrap(), None);
     let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::of(instance, arguments);

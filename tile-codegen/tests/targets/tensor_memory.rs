@@ -3,15 +3,15 @@
 //! work.
 
 use crate::pipelines::{
-    ATTENTION, causal_attention, check_on, matmul, narrow_matmul, online_attention, persistent,
-    stored_without_conflicts, with_residual,
+    ATTENTION, On, arguments_with_residual, causal_attention, check_on, matmul, narrow_sums_are_stored,
+    online_attention, persistent, with_residual,
 };
 use crate::support::{instance, sample};
 use tile_ir::gpu::{Scheduled, schedule};
 use tile_ir::{DType, TargetDesc, passes};
 
 /// A block's consumers are two warpgroups; a third one copies and multiplies.
-const ON: (&str, u32) = ("sm_100a", 384);
+const ON: On<'static> = ("sm_100a", 384);
 
 const HALF: [DType; 2] = [DType::BF16, DType::F32];
 
@@ -80,30 +80,14 @@ fn tiles_of_one_block_share_stages() {
 
 #[test]
 fn a_residual_is_added() {
-    let [m, n, k] = [136, 72, 200];
-    let arguments = [
-        sample(DType::BF16, &[m, k], 1),
-        sample(DType::BF16, &[n, k], 2),
-        sample(DType::BF16, &[m, n], 3),
-        sample(DType::F32, &[m, n], 4),
-    ];
-    check_on(ON, &with_residual(), &[], &arguments, 0.0);
+    check_on(ON, &with_residual(), &[], &arguments_with_residual(), 0.0);
 }
 
 /// Sums are rounded and stored through a panel of 128 rows.
 #[test]
 fn narrow_sums_are_stored_by_copies() {
-    for (columns, [m, n, k]) in [(128, [136, 192, 64]), (128, [256, 72, 16]), (256, [136, 264, 72])] {
-        let source = narrow_matmul(columns);
-        let arguments = [
-            sample(DType::BF16, &[m, k], 1),
-            sample(DType::BF16, &[k, n], 2),
-            sample(DType::BF16, &[m, n], 3),
-        ];
-        check_on(ON, &source, &[], &arguments, 0.0);
-        if columns == 128 {
-            stored_without_conflicts(ON.0, &instance(&source, &[]), &arguments);
-        }
+    for (columns, extents) in [(128, [136, 192, 64]), (128, [256, 72, 16]), (256, [136, 264, 72])] {
+        narrow_sums_are_stored(ON, columns, extents);
     }
 }
 
@@ -115,7 +99,7 @@ fn several_sums_lie_beside_each_other() {
     let (body, after) = rest.split_once("  store_masked").unwrap();
     let renamed = [("%p", "%q"), ("%qad", "%pad"), ("%acc", "%more"), ("%l", "%m"), ("%next", "%then")];
     let again = renamed.iter().fold(body.to_owned(), |text, (from, to)| text.replace(from, to));
-    let again = again.replace("[%q, %j]", "[%q, %i]").replace("%mast", "%last");
+    let again = again.replace("[%q, %j]", "[%q, %i]");
     let both = format!(
         "{before}  %sum = for{body}  %other = for{again}  %twice = mul %other, %other : tile<128 x 64 x f32>
   %all = add %sum, %twice : tile<128 x 64 x f32>\n  store_masked{}",

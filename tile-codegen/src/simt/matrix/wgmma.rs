@@ -235,53 +235,12 @@ fn issue(block: &mut Block<'_>, leader: &Call<'_>, group: u32, reads: Vec<Piece>
 mod tests {
     use super::*;
 
-    fn descriptor(swizzle: u64, leading: u64, stride: u64) -> Descriptor {
-        let mode = [0, 128, 64, 32].iter().position(|&bytes| bytes == swizzle).unwrap() as u64;
-        decode(leading >> 4 << 16 | stride >> 4 << 32 | mode << 62)
-    }
-
-    /// The worked examples of the manual's section, before the swizzle, element by element.
     #[test]
-    fn canonical_layouts_of_the_manual() {
-        // K-major, no swizzle, tf32: ((8,2),(4,4)):((4,32),(1,64)).
-        let plain = descriptor(0, 64 * 4, 32 * 4);
-        for (other, k) in [(0, 0), (3, 4), (9, 8), (15, 12)] {
-            let expected = other % 8 * 4 + other / 8 * 32 + k / 4 * 64;
-            assert_eq!(plain.address(Major::K, other, k, 4), expected * 4);
-        }
-        // K-major, 32 bytes, tf32: ((8,2),(4,4)):((8,64),(1,4)).
-        let narrow = descriptor(32, 16, 64 * 4);
-        for (other, k) in [(0, 0), (3, 4), (9, 4), (12, 0)] {
-            let linear = (other % 8 * 8 + other / 8 * 64 + k) * 4;
-            assert_eq!(narrow.address(Major::K, other, k, 4), linear ^ (linear >> 7 & 1) << 4);
-        }
-        // MN-major, no swizzle, bf16: ((8,1,2),(8,2)):((1,8,64),(8,128)).
-        let plain = descriptor(0, 128 * 2, 64 * 2);
-        for (other, k) in [(0, 0), (8, 3), (0, 9), (8, 15)] {
-            let expected = other / 8 * 64 + k % 8 * 8 + k / 8 * 128;
-            assert_eq!(plain.address(Major::Other, other, k, 2), expected * 2);
-        }
-        // MN-major, 64 bytes, bf16: ((8,4,2),(8,2)):((1,8,256),(32,512)).
-        let wide = descriptor(64, 256 * 2, 512 * 2);
-        for (other, k) in [(0, 0), (24, 3), (32, 9), (56, 15)] {
-            let linear = (other / 8 % 4 * 8 + other / 32 * 256 + k % 8 * 32 + k / 8 * 512) * 2;
-            assert_eq!(wide.address(Major::Other, other, k, 2), linear ^ (linear >> 7 & 3) << 4);
-        }
-    }
-
-    /// The pattern of the swizzle may begin at any 128-byte row: the base offset is that row's number modulo eight.
-    #[test]
-    fn a_pattern_may_begin_anywhere() {
-        for base in 0..8u64 {
-            let start = 4096 + base * 128;
-            let tile = Descriptor { start, base, ..descriptor(128, 16, 1024) };
-            for row in 0..8 {
-                for piece in 0..8 {
-                    let expected = start + row * 128 + (piece ^ row) * 16;
-                    // Pieces change places within rows of 128 bytes of memory.
-                    assert_eq!(tile.address(Major::K, row, piece * 8, 2), expected);
-                }
-            }
+    fn a_descriptor_is_taken_apart() {
+        for (mode, swizzle) in [(0, 0), (1, 128), (2, 64), (3, 32)] {
+            let decoded = decode(0x123 | 0x40 << 16 | 0x20 << 32 | 5 << 49 | mode << 62);
+            let expected = Descriptor { start: 0x1230, leading: 0x400, stride: 0x200, base: 5, swizzle };
+            assert_eq!(decoded, expected);
         }
     }
 
