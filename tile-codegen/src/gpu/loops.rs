@@ -51,16 +51,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if let (Some(sums), Role::Multiplier) = (kept, self.role) {
             self.begin_sums(sums);
         }
-        self.begin_ahead(region, bounds);
+        let ends = [bounds.0, bounds.1];
+        self.issue_ahead(region, ends);
         self.begin_bringing(region);
         self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
-        let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
         match (kept, self.role) {
             (Some(sums), Role::Multiplier) => self.end_sums(sums),
-            (Some(sums), _) => self.take_kept_sums(sums, data, exists),
+            (Some(sums), _) => self.take_kept_sums(sums, data, ends),
             (None, _) => {}
         }
-        self.settle_behind(region, data, exists);
+        self.settle_behind(region, data, ends);
     }
 
     pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
@@ -134,7 +134,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let states = self.bind(&counted.params, values);
             self.set_rings(&counted.rings, states);
             self.begin_copied_turn(op, number, values);
-            self.multiply_ahead(counted.region(), (number, counted.bounds.1));
+            self.multiply_ahead(counted.region(), [number, counted.bounds.1]);
             self.depth += 1;
             let yielded = self.ops(counted.region());
             self.depth -= 1;

@@ -243,6 +243,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if !self.does(op, data) {
                 continue;
             }
+            self.settle_before(op);
             if let Some(&next) = ops.next_if(|&&next| self.is_narrowed_by(data, next)) {
                 self.narrowed_elementwise(data, instance.op(next));
             } else if let Some(&next) = ops.next_if(|&&next| self.is_added_in_parts_by(op, data, next)) {
@@ -300,7 +301,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if self.first_meeting == Some(op) {
             cluster::wait(self.ir);
         }
-        self.settle_before(op);
         let holds_products = self.multiplies() && !data.regions.is_empty();
         if holds_products {
             self.await_fills(op);

@@ -8,6 +8,8 @@
 //! Invariants: what the multiplier issues is done in the order in which it does; a wait for sums, or for those who load them,
 //! is followed by `fence::after_thread_sync`, and an arrival of those who load comes after `fence::before_thread_sync`.
 
+mod descriptors;
+
 use super::coordinates::Linear;
 use super::declared;
 use super::fragment::Fragment;
@@ -16,15 +18,13 @@ use super::pairs::BOTH;
 use super::region::Emitter;
 use super::ring::Ring;
 use super::roles::Role;
-use super::warpgroup::Described;
 use crate::emit::Value;
+use descriptors::{instruction_word, kind_of, layout_of};
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tile_ir::gpu::WIDEST;
 use tile_ir::gpu::pipeline::{Fill, Leaving, Major, SharedTile, TENSOR_ROWS, TensorSums};
 use tile_ir::kernel::OpData;
-use tile_ir::target::MatrixInstruction;
-use tile_ir::tensor_map::Swizzle;
 use tile_ir::{DType, OpId, RegionId, ValueId};
 use tile_layout::linear::Operand;
 
@@ -147,8 +147,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.intrinsic("llvm.nvvm.tcgen05.commit.shared.cg1", &[], &[barrier.into()]);
     }
 
-    /// Loads the sums that a loop kept, which has turns if `exists`; otherwise they are zero.
-    pub(super) fn take_kept_sums(&mut self, number: usize, data: &OpData, exists: IntValue<'c>) {
+    /// Loads the sums that a loop from one number to another kept; they are zero where it has no turns.
+    pub(super) fn take_kept_sums(&mut self, number: usize, data: &OpData, [first, end]: [IntValue<'c>; 2]) {
+        let exists = self.ir.icmp(IntPredicate::ULT, first, end);
         self.await_full(Ring::Sums(number));
         self.begin_after();
         for &(product, _) in &self.sums(number).products {
@@ -191,10 +192,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Behind a loop, adds what its last turn left to be added, if it has turns.
-    pub(super) fn settle_behind(&mut self, body: RegionId, data: &OpData, exists: IntValue<'c>) {
+    /// Behind a loop from one number to another, adds what its last turn left to be added, if it has turns.
+    pub(super) fn settle_behind(&mut self, body: RegionId, data: &OpData, [first, end]: [IntValue<'c>; 2]) {
         for (number, sums) in self.scheduled.pipelines().tensor_memory().sums().iter().enumerate() {
             if let Some(late) = sums.late.filter(|_| sums.body == body && self.role == Role::Consumer) {
+                let exists = self.ir.icmp(IntPredicate::ULT, first, end);
                 self.settle(number, data.results[late.number], exists);
             }
         }
@@ -386,29 +388,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         memory.of_product(op).is_some_and(|sums| memory.ahead(self.sums(sums).body).any(|ahead| ahead == op))
     }
 
-    /// Issues what the first turn of a loop finds multiplied, if there is one.
-    pub(super) fn begin_ahead(&mut self, body: RegionId, bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>)) {
-        let exists = self.ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
-        self.issue_ahead(body, exists);
-    }
-
     /// Issues what the turn after that of this number finds multiplied, if there is one.
-    pub(super) fn multiply_ahead(&mut self, body: RegionId, (number, end): (IntValue<'c>, IntValue<'c>)) {
+    pub(super) fn multiply_ahead(&mut self, body: RegionId, [number, end]: [IntValue<'c>; 2]) {
         if self.role != Role::Multiplier {
             return;
         }
-        let ir = self.ir;
-        let next = ir.add(number, number.get_type().const_int(1, false));
+        let next = self.ir.add(number, number.get_type().const_int(1, false));
         let before = self.rings.clone();
         self.next_stage(body);
-        self.issue_ahead(body, ir.icmp(IntPredicate::ULT, next, end));
+        self.issue_ahead(body, [next, end]);
         self.rings = before;
     }
 
-    fn issue_ahead(&mut self, body: RegionId, exists: IntValue<'c>) {
+    /// Issues what a turn of this number finds multiplied, if the loop has that turn.
+    pub(super) fn issue_ahead(&self, body: RegionId, [number, end]: [IntValue<'c>; 2]) {
         let memory = self.scheduled.pipelines().tensor_memory();
         let ahead: Vec<OpId> = memory.ahead(body).collect();
         if self.role == Role::Multiplier && !ahead.is_empty() {
+            let exists = self.ir.icmp(IntPredicate::ULT, number, end);
             self.ir.if_then(exists, || ahead.iter().for_each(|&op| self.tensor_product(op)));
         }
     }
@@ -463,63 +460,3 @@ const ROW_OF_PATTERN: u64 = 128;
 
 /// The bit of a thread's number at which its warpgroup's begins.
 const WARPGROUP_BIT: usize = 7;
-
-/// The number by which LLVM knows what kind of factors an instruction has.
-fn kind_of(instruction: &MatrixInstruction) -> u64 {
-    match instruction.factors[0] {
-        DType::F16 | DType::BF16 => 0,
-        dtype if dtype.is_float() => 2,
-        _ => 3,
-    }
-}
-
-/// The instruction descriptor of a product of 128 rows (PTX ISA, "Instruction descriptor" of `tcgen05`).
-fn instruction_word(instruction: &MatrixInstruction, columns: u64, majors: [Major; 2]) -> u32 {
-    let format = |dtype: DType| match dtype {
-        DType::BF16 | DType::F8E5M2 | DType::I8 => 1,
-        _ => 0,
-    };
-    let sum = if instruction.sum.is_float() { 1 } else { 2 };
-    let [a, b] = instruction.factors.map(format);
-    let [across_a, across_b] = majors.map(|major| u32::from(major == Major::Other));
-    let (rows, columns) = (TENSOR_ROWS as u32 / 16, columns as u32 / 8);
-    sum << 4 | a << 7 | b << 10 | across_a << 15 | across_b << 16 | columns << 17 | rows << 24
-}
-
-/// All of a shared memory descriptor but the address (PTX ISA, "Shared memory descriptor" of `tcgen05`): offsets as those of
-/// warpgroups' products have, a constant, and the swizzle.
-fn layout_of(tile: &SharedTile, major: Major) -> u64 {
-    const CONSTANT: u64 = 1 << 46;
-    let mode: u64 = match tile.swizzle {
-        Swizzle::None => 0,
-        Swizzle::Bytes128 => 2,
-        Swizzle::Bytes64 => 4,
-        Swizzle::Bytes32 => 6,
-    };
-    Described::offsets(tile, major) | CONSTANT | mode << 61
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tile_ir::TargetDesc;
-
-    #[test]
-    fn the_instruction_word_says_formats_and_extents() {
-        let instruction = |name: &str| {
-            let table = TargetDesc::named("sm_100a").unwrap().warpgroup_matrix;
-            table.iter().find(|it| it.intrinsic == name).unwrap()
-        };
-        let along = [Major::Depth; 2];
-        // 128 rows and 256 columns of bf16, summed in f32: the word that CUTLASS prints for this instruction.
-        assert_eq!(instruction_word(instruction("f32.bf16.bf16"), 256, along), 0x0840_0490);
-        let across = [Major::Depth, Major::Other];
-        assert_eq!(instruction_word(instruction("f32.f16.f16"), 128, across), 0x0821_0010);
-        assert_eq!(instruction_word(instruction("s32.s8.s8"), 64, along), 0x0810_04a0);
-        assert_eq!(instruction_word(instruction("f32.e4m3.e5m2"), 32, along), 0x0808_0410);
-        assert_eq!(
-            ["f32.f16.f16", "f32.e4m3.e4m3", "s32.u8.u8"].map(|it| kind_of(instruction(it))),
-            [0, 2, 3]
-        );
-    }
-}

@@ -166,6 +166,31 @@ fn sums_that_threads_change_are_added_up_by_them() {
     }
 }
 
+/// What a turn first needs of the sums is narrowed as soon as it is computed.
+#[test]
+fn sums_that_are_rounded_in_every_turn() {
+    let (rows, width) = (128, 64);
+    let ty = |dtype: &str| format!("tile<{rows} x {width} x {dtype}>");
+    let source = online_attention(rows, 64, width).replace(
+        &format!("    %before = mul %acc, %shrinks : {}\n", ty("f32")),
+        &format!(
+            "    %wide = mul %acc, %shrinks : {}\n    %rounded = cast %wide : {}\n    %before = cast %rounded : {}\n",
+            ty("f32"),
+            ty("f16"),
+            ty("f32")
+        ),
+    );
+    assert!(source.contains("%rounded") && stages(&source) == [2, 1], "{source}");
+    let arguments = [
+        sample(DType::BF16, &[136, width], 1),
+        sample(DType::BF16, &[200, width], 2),
+        sample(DType::BF16, &[200, width], 3),
+        sample(DType::F32, &[136, width], 4),
+        sample(DType::F32, &[136, 1], 5),
+    ];
+    check_on(ON, &source, &[], &arguments, 1e-2);
+}
+
 /// Sums that begin as something else, that are looked at in every turn, and integers.
 #[test]
 fn sums_that_are_looked_at_are_loaded_in_every_turn() {
