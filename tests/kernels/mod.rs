@@ -148,7 +148,7 @@ fn devices() -> Vec<(Device, &'static str)> {
     if cfg!(feature = "jit") {
         devices.push((Device::cpu(), "cpu"));
         devices.extend(
-            ["simulated:sm_90a", "simulated:gfx942"]
+            ["simulated:sm_90a", "simulated:sm_100a", "simulated:gfx942"]
                 .map(|name| (Device::named(name).expect("it is a target"), name)),
         );
     }
