@@ -247,12 +247,14 @@ fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Result<u64, Ob
     if shape_of(kernel, data.results[0]).is_some_and(|shape| shape.len() != 2) {
         return Err(Obstacle::Stacked);
     }
+    if extents[1] > MOST_COLUMNS || !products::cuts(instruction, extents) {
+        return Err(Obstacle::Extents(instruction.shape));
+    }
     // The sums of tensor memory are halved among warpgroups, by rows or by columns.
     let is_in_tensor_memory = instruction.fragments == Fragments::TensorMemory;
-    let has_halves = extents[..2].iter().all(|extent| extent.is_power_of_two());
-    let is_cut = products::cuts(instruction, extents) && (has_halves || !is_in_tensor_memory);
-    if extents[1] > MOST_COLUMNS || !is_cut {
-        return Err(Obstacle::Extents(instruction.shape));
+    let [rows, columns, _] = extents;
+    if is_in_tensor_memory && ![rows, columns].iter().all(|extent| extent.is_power_of_two()) {
+        return Err(Obstacle::Halves { rows, columns });
     }
     Ok(if is_in_tensor_memory { MOST_CONSUMERS } else { extents[0] / u64::from(instruction.shape.m) })
 }

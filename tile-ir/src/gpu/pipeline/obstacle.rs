@@ -54,6 +54,8 @@ pub(in super::super) enum Obstacle {
     Sums { is: DType, wanted: DType },
     /// Its rows, columns or depth aren't multiples of these.
     Extents(MatrixShape),
+    /// Its sums have so many rows and columns, which aren't powers of two.
+    Halves { rows: u64, columns: u64 },
     /// The factor is computed in the loop.
     Computed(Named),
     /// Its axes are other ones than those of what was loaded.
@@ -152,6 +154,12 @@ impl Obstacle {
                      are others"
                 ),
                 "choose such tiles where there is enough work for them",
+            ),
+            Obstacle::Halves { rows, columns } => with(
+                format!(
+                    "threads share its sums by halves, and {rows}×{columns} of them aren't powers of two"
+                ),
+                "choose tiles that are",
             ),
             Obstacle::Computed(by) => with(
                 format!(

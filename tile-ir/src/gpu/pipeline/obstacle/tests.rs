@@ -234,6 +234,7 @@ fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
             &format!("  %all = add %sum, %more : {sums}\n  store_masked %vc, %all"),
         );
     vec![
+        ("Halves", tiles([128, 48, 64])),
         ("LeftHeld", held),
         ("Beside", matmul.replace("  store_masked %vc, %sum", after)),
         ("TensorMemory", two),
