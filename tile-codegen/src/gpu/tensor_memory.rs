@@ -143,7 +143,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`, when all products that were issued
     /// are done.
     fn commit_to(&self, first: u64, ring: Ring) {
-        let barrier = self.barrier_of_stage(first, self.state(ring).stage);
+        self.commit(self.barrier_of_stage(first, self.state(ring).stage));
+    }
+
+    /// Arrives at an mbarrier of the own block when all products that were issued are done (PTX ISA, "tcgen05.commit").
+    fn commit(&self, barrier: PointerValue<'c>) {
         self.ir.intrinsic("llvm.nvvm.tcgen05.commit.shared.cg1", &[], &[barrier.into()]);
     }
 
@@ -434,13 +438,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Leaves a stage when all products that were issued are done with it, in every block that copies to it.
     pub(super) fn leave_by_commit(&self, fill: &Fill, barrier: PointerValue<'c>) {
-        let ir = self.ir;
-        if fill.is_shared() {
-            let both = ir.int_type(16).const_int(BOTH, false);
-            ir.intrinsic("llvm.nvvm.tcgen05.commit.mc.shared.cg1", &[], &[barrier.into(), both.into()]);
-        } else {
-            ir.intrinsic("llvm.nvvm.tcgen05.commit.shared.cg1", &[], &[barrier.into()]);
+        if !fill.is_shared() {
+            return self.commit(barrier);
         }
+        let both = self.ir.int_type(16).const_int(BOTH, false);
+        self.ir.intrinsic("llvm.nvvm.tcgen05.commit.mc.shared.cg1", &[], &[barrier.into(), both.into()]);
     }
 }
 

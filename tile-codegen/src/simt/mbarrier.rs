@@ -317,11 +317,11 @@ impl Block<'_> {
         address: u64,
         attached: Attached,
     ) -> Result<(), Problem> {
-        let ended = self.threads[call.thread as usize].clock.ended();
-        let barrier = self.mbarrier(call, address)?;
         if matches!(attached, Attached::Arrival { .. }) {
-            barrier.ended_before[0].merge(&ended);
+            let ended = self.threads[call.thread as usize].clock.ended();
+            self.mbarrier(call, address)?.ended_before[0].merge(&ended);
         }
+        let barrier = self.mbarrier(call, address)?;
         barrier.attached.push(attached);
         if self.timing == Timing::Early { self.finish_attached(address) } else { Ok(()) }
     }

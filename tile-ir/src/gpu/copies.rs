@@ -287,6 +287,12 @@ impl Finder<'_> {
     }
 }
 
+/// Whether all bits of a tile's elements are known to be zero, as it is a splat.
+pub(super) fn is_zero_tile(kernel: &Kernel, tile: ValueId) -> bool {
+    let splat = kernel.definition(tile).filter(|data| matches!(data.op, Op::Splat(_)));
+    splat.is_some_and(|data| is_zero(kernel, data.operands[0]))
+}
+
 /// Whether all bits of a number are known to be zero.
 pub(super) fn is_zero(kernel: &Kernel, value: ValueId) -> bool {
     kernel.definition(value).is_some_and(|data| match data.op {

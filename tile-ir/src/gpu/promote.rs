@@ -10,9 +10,10 @@
 //! ([`super::pipeline`]).
 
 use super::Pipelines;
+use super::copies::is_zero_tile;
 use crate::dtype::DType;
 use crate::insert::Inserter;
-use crate::kernel::{FastAccumulation, Kernel, OpId, ValueId};
+use crate::kernel::{FastAccumulation, Kernel, OpId};
 use crate::ops::{BinaryOp, Literal, Op};
 use crate::types::Type;
 
@@ -25,12 +26,7 @@ pub(super) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> boo
         && pipelines.factors(op).is_some()
         && super::dtype_of(kernel, data.operands[0]).is_float()
         && super::dtype_of(kernel, data.operands[0]).bits() == 8
-        && !is_zero(kernel, data.operands[2])
-}
-
-fn is_zero(kernel: &Kernel, tile: ValueId) -> bool {
-    let splat = kernel.definition(tile).filter(|data| matches!(data.op, Op::Splat(_)));
-    splat.is_some_and(|data| super::copies::is_zero(kernel, data.operands[0]))
+        && !is_zero_tile(kernel, data.operands[2])
 }
 
 /// Rewrites these products.

@@ -262,3 +262,19 @@ pub(super) fn settled(sums: &[String], element: &str, to: &str) -> String {
     let part = |i: usize| format!("  %{to}{i} = extractvalue {ty} %{to}, {i}\n");
     format!("  %{to} = call {ty} {call}\n{}", (0..sums.len()).map(part).collect::<String>())
 }
+
+/// Each of so many threads copies its share of so many bytes at `%a` to `@shared`, of which `%tid` is its number.
+pub(super) fn copy_to_shared(bytes: usize, threads: usize) -> String {
+    let mut text = String::new();
+    for i in 0..bytes / 16 / threads {
+        text += &format!(
+            "  %row{i} = add i32 %tid, {}\n  %byte{i} = mul i32 %row{i}, 16\n  \
+             %from{i} = getelementptr i8, ptr addrspace(1) %a, i32 %byte{i}\n  \
+             %v{i} = load <4 x i32>, ptr addrspace(1) %from{i}, align 4\n  \
+             %to{i} = getelementptr i8, ptr addrspace(3) @shared, i32 %byte{i}\n  \
+             store <4 x i32> %v{i}, ptr addrspace(3) %to{i}, align 16\n",
+            i * threads
+        );
+    }
+    text
+}

@@ -3,7 +3,7 @@
 
 mod faults;
 
-use super::harness::{Kernel, SHARED_BYTES, words};
+use super::harness::{Kernel, SHARED_BYTES, copy_to_shared, words};
 use super::wgmma::Place;
 use crate::simt::{Fault, Timing};
 use half::{bf16, f16};
@@ -107,17 +107,7 @@ impl Product {
 
     /// What comes before anybody multiplies: factors in shared memory, mbarriers, and tensor memory of so many columns.
     fn prepare(self, columns: usize) -> String {
-        let mut text = String::new();
-        for i in 0..(SHARED_BYTES - OWN_BYTES) / 16 / THREADS as usize {
-            text += &format!(
-                "  %row{i} = add i32 %tid, {}\n  %byte{i} = mul i32 %row{i}, 16\n  \
-                 %from{i} = getelementptr i8, ptr addrspace(1) %a, i32 %byte{i}\n  \
-                 %v{i} = load <4 x i32>, ptr addrspace(1) %from{i}, align 4\n  \
-                 %to{i} = getelementptr i8, ptr addrspace(3) @shared, i32 %byte{i}\n  \
-                 store <4 x i32> %v{i}, ptr addrspace(3) %to{i}, align 16\n",
-                i * THREADS as usize
-            );
-        }
+        let mut text = copy_to_shared(SHARED_BYTES - OWN_BYTES, THREADS as usize);
         for (name, byte) in [("done", DONE), ("free", FREE), ("where", WHERE)] {
             text += &format!("  %{name} = getelementptr i8, ptr addrspace(3) @shared, i32 {byte}\n");
         }

@@ -1,6 +1,6 @@
 //! Products of a warpgroup, from the descriptors to the accumulators.
 
-use super::harness::{Kernel, SHARED_BYTES, settled, words};
+use super::harness::{Kernel, SHARED_BYTES, copy_to_shared, settled, words};
 use crate::simt::{Fault, Problem, Timing};
 use half::bf16;
 
@@ -84,22 +84,6 @@ struct Product {
     integer: bool,
 }
 
-/// Each thread copies its share of `%a` to shared memory.
-fn fill() -> String {
-    let mut text = String::new();
-    for i in 0..SHARED_BYTES / 16 / 128 {
-        text += &format!(
-            "  %row{i} = add i32 %tid, {}\n  %byte{i} = mul i32 %row{i}, 16\n  \
-             %from{i} = getelementptr i8, ptr addrspace(1) %a, i32 %byte{i}\n  \
-             %v{i} = load <4 x i32>, ptr addrspace(1) %from{i}, align 4\n  \
-             %to{i} = getelementptr i8, ptr addrspace(3) @shared, i32 %byte{i}\n  \
-             store <4 x i32> %v{i}, ptr addrspace(3) %to{i}, align 16\n",
-            i * 128
-        );
-    }
-    text
-}
-
 const PROXY: &str = "  call void @llvm.nvvm.fence.proxy.async.shared_cta()\n";
 const BARRIER: &str = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n";
 const FENCE: &str = "  call void @llvm.nvvm.wgmma.fence.sync.aligned()\n";
@@ -151,7 +135,7 @@ impl Product {
     }
 
     fn body(&self, adds: u32) -> String {
-        let prepare = format!("{}{PROXY}{BARRIER}{FENCE}", fill());
+        let prepare = format!("{}{PROXY}{BARRIER}{FENCE}", copy_to_shared(SHARED_BYTES, 128));
         let descriptors = format!("{}{}", descriptor("da", self.a), descriptor("db", self.b));
         format!("{prepare}{descriptors}{}{COMMIT}{WAIT}{}", self.call("i64 %da", adds), self.store())
     }
@@ -282,7 +266,7 @@ fn rows_in_registers() {
         "{}{PROXY}{BARRIER}  %warp = udiv i32 %tid, 32\n  %w = mul i32 %warp, 256\n  %group = udiv i32 %lane, 4\n  \
          %g = mul i32 %group, 16\n  %part = and i32 %lane, 3\n  %pair = mul i32 %part, 4\n  %wg = add i32 %w, %g\n  \
          %mine = add i32 %wg, %pair\n{load}{FENCE}{}{}{COMMIT}{WAIT}{}",
-        fill(),
+        copy_to_shared(SHARED_BYTES, 128),
         descriptor("db", product.b),
         product.call("i32 %a0, i32 %a1, i32 %a2, i32 %a3", 1),
         product.store()

@@ -12,7 +12,7 @@
 //! room, kept sums have two stages: those of the next turn are added up while consumers load these. So have those of a turn
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
-use super::super::copies::is_zero;
+use super::super::copies::is_zero_tile;
 use super::super::products::extents;
 use super::super::swizzled::MatrixMove;
 use super::super::{dtype_of, shape_of};
@@ -241,11 +241,6 @@ fn begins_at_zero(kernel: &Kernel, product: OpId) -> bool {
     is_zero_tile(kernel, kernel.op(product).operands[2])
 }
 
-fn is_zero_tile(kernel: &Kernel, tile: ValueId) -> bool {
-    let splat = kernel.definition(tile).filter(|data| matches!(data.op, Op::Splat(_)));
-    splat.is_some_and(|data| is_zero(kernel, data.operands[0]))
-}
-
 /// Whether the sums of a loop's product begin at zero, and only the next turn's product needs them.
 fn are_kept(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> bool {
     carries_sums(kernel, uses, (body, product)) && is_zero_tile(kernel, initial_sums(kernel, body, product))
@@ -295,11 +290,14 @@ pub(super) fn add_others(kernel: &Kernel, one: OpId, obstacles: &mut Obstacles) 
 
 /// Whether a product's left factor is one of these, or can be brought to shared memory.
 fn has_left(kernel: &Kernel, product: OpId, factors: &[Factor]) -> Result<(), Obstacle> {
-    let is_copied = factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0));
-    if is_copied || brought_tile(kernel, product).is_some() {
+    if is_left_copied(factors, product) || brought_tile(kernel, product).is_some() {
         return Ok(());
     }
     Err(Obstacle::LeftHeld(dtype_of(kernel, kernel.op(product).operands[0])))
+}
+
+fn is_left_copied(factors: &[Factor], product: OpId) -> bool {
+    factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0))
 }
 
 /// A product's left factor as consumers can bring it to shared memory.
@@ -312,10 +310,9 @@ fn brought_tile(kernel: &Kernel, product: OpId) -> Option<SharedTile> {
 
 /// Shared memory for the left factors that consumers bring of products whose other factors these are.
 pub(super) fn brought_bytes(kernel: &Kernel, factors: &[Factor]) -> u64 {
-    let is_copied =
-        |&product: &OpId| factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0));
     let right = factors.iter().filter(|factor| factor.operand == 1).map(|factor| factor.product);
-    let tiles = right.filter(|product| !is_copied(product)).filter_map(|it| brought_tile(kernel, it));
+    let brought = right.filter(|&product| !is_left_copied(factors, product));
+    let tiles = brought.filter_map(|product| brought_tile(kernel, product));
     tiles.map(|tile| tile.bytes().next_multiple_of(TILE_ALIGNMENT)).sum()
 }
 
@@ -386,8 +383,7 @@ impl TensorMemory {
     /// Adds a product's sums, to those that its loop keeps if it keeps them.
     fn add_sums(&mut self, (kernel, uses): (&Kernel, &Uses), product: OpId) {
         let body = kernel.region_of(product).expect("a product stands in a region");
-        let are_kept =
-            !is_zero_tile(kernel, kernel.op(product).operands[2]) && are_kept(kernel, uses, (body, product));
+        let are_kept = !begins_at_zero(kernel, product) && are_kept(kernel, uses, (body, product));
         let home = match are_kept {
             true => kernel.region_of(loop_of(kernel, body)).expect("a loop stands in a region"),
             false => body,
