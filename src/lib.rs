@@ -89,6 +89,16 @@ pub mod prelude {
     pub use tile_runtime::{f8e4m3fn, f8e5m2};
 }
 
+/// The programs of the page for newcomers run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/getting-started.md")]
+struct GettingStarted;
+
+/// The example of the page for those who know other languages runs.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/coming-from.md")]
+struct ComingFrom;
+
 /// The examples of the language's page run.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/language.md")]
