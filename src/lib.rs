@@ -36,6 +36,9 @@
 //! # }
 //! ```
 //!
+//! `docs/getting-started.md` leads from an empty folder to a kernel on a GPU, `docs/language.md` says what a kernel may
+//! contain, and `docs/coming-from.md` has the names of Triton, CUDA, cuTile and Mojo beside ours.
+//!
 //! # Where things are
 //!
 //! | module | holds |

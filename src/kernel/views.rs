@@ -228,8 +228,8 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
         self.cut.load(index, pad, |position| self.data.at(position))
     }
 
-    /// Begins to bring the tile at `index` near, so that a later load finds it there: into the cache on CPUs, into L2
-    /// on NVIDIA GPUs; other targets do nothing. Nothing is read, any index is defined, and no result changes.
+    /// Prefetches the tile at `index` for a later load: into the cache on CPUs, into L2 on NVIDIA GPUs; other targets do
+    /// nothing. Nothing is read, any index is defined, and no result changes.
     ///
     /// ```
     /// use tile::prelude::*;
@@ -260,8 +260,8 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
         let _ = index;
     }
 
-    /// A hint: a `for` loop that reads tiles of this view, at indices computed from its counter, asks for each as
-    /// [`PartitionView::prefetch`] does `turns` turns before, 1 to 64. A loop that is left by `break` or `return`
+    /// A hint: a `for` loop that reads tiles of this view, at indices computed from its counter, prefetches each, as
+    /// [`PartitionView::prefetch`] does, `turns` iterations ahead, 1 to 64. A loop that is left by `break` or `return`
     /// doesn't, and loads under an `if` are left alone. In a kernel, another number is a compile error.
     ///
     /// ```
@@ -350,7 +350,7 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
         self.own.index().try_into().expect("verified: the grid has the rank of every output's view")
     }
 
-    /// Begins to bring the block's tile near, as [`PartitionView::prefetch`] does.
+    /// Prefetches the block's tile, as [`PartitionView::prefetch`] does.
     pub fn prefetch(&self) {}
 
     /// The number of tiles along an axis; a tile that sticks out counts.

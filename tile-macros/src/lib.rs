@@ -22,18 +22,17 @@ use syn::Item;
 /// * an empty enum of the same name with `IR` and `ir()`, the kernel in tile IR, and with `best(…)`, a launch as the
 ///   instance for which the cost model predicts the least time.
 ///
-/// `#[tile_kernel(instances(BM = 64 | 128, BN = 128; BM = 32, BN = 32))]` names the instances that a build script
-/// compiles ahead of time and that `best` chooses from: of each list every combination of its values. A kernel without
-/// parameters is one instance, which needs no naming.
-/// `where(BK % 16 == 0, m % BM == 0)` says what the kernel relies on: of const parameters, checked when an instance is
-/// made, and of run-time sizes, checked at launch. `grid = [m.div_ceil(BM), 4]` is a grid of its own for a kernel whose
-/// blocks own no tiles; `grid = tiles` asks for a block per tile of the outputs also where a target would have fewer
-/// blocks go from tile to tile. `fast_accumulation` lets tensor cores add up products of 8-bit floats in the bits that they
-/// keep of them: on Hopper about 14, where sums of f32 have 24; `fast_accumulation = FAST` lets those of instances do so whose
-/// parameter `const FAST: bool` is true. `threads = 128`, `stages = 3` and `occupancy = 2` say how GPUs schedule the kernel,
-/// by numbers or const parameters, where they would choose themselves: threads of a block, turns of a loop whose tiles shared
-/// memory has room for, and blocks of a multiprocessor. `allow(slow_product)` has the build script say nothing of products that a target
-/// could do faster.
+/// What may stand in its parentheses, separated by commas:
+///
+/// | | |
+/// |---|---|
+/// | `instances(BM = 64 \| 128, BN = 128; BM = 32, BN = 32)` | the instances that a build script compiles ahead of time and that `best` chooses from: of each list every combination of its values. A kernel without parameters is one instance, which needs no naming |
+/// | `where(BK % 16 == 0, m % BM == 0)` | what the kernel relies on: of const parameters, checked when an instance is made, and of run-time sizes, checked at launch |
+/// | `grid = [m.div_ceil(BM), 4]` | a grid of its own, for a kernel whose blocks own no tiles |
+/// | `grid = tiles` | a block per tile of the outputs, also where a target would make the kernel persistent |
+/// | `threads = 128`, `stages = 3`, `occupancy = 2` | how GPUs schedule the kernel, by numbers or const parameters, instead of choosing themselves: threads of a block, stages of tiles in shared memory, and blocks of a multiprocessor |
+/// | `fast_accumulation`, `fast_accumulation = FAST` | lets tensor cores add up products of 8-bit floats in the bits that they keep of them: on Hopper about 14, where sums of f32 have 24; in all instances, or in those whose parameter `const FAST: bool` is true |
+/// | `allow(slow_product)` | silences the build script's warnings of products that a target could do faster |
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {
@@ -70,7 +69,7 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Parameters are tiles, numbers, partition views, and arrays, tuples and structs of these. Type parameters follow
 /// from the arguments, and const parameters that are a tile's rank; others are written: `step::<BM>(x)`. Kernels and
 /// functions call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates;
-/// functions of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
+/// functions of two modules can't call each other in a cycle. A function stays ordinary Rust, so tests call it too.
 ///
 /// In such a module `#[tile_fn] impl State { … }` has functions and constants of a type that kernels of the module, and
 /// functions that they call, use: `State::new(x)`, `state.result()`, `State::SCALE`. They take `self`, `&self` or

@@ -118,12 +118,12 @@ impl Device {
 
     /// A GPU that this machine simulates, by the target whose code it gets: `sm_80`, `sm_90a`, `gfx942`, …
     ///
-    /// A launch compiles the kernel as for that GPU and runs it thread by thread: warps meet in their collectives, blocks
-    /// in their barriers, copies and tensor cores do their work as late as the rules allow. What a GPU may punish or not,
-    /// and a test on one may never see, is [`Error::Simulation`] with the line of the kernel: threads that race, accesses
-    /// outside of a tensor or of what was written, missing waits and fences, wrong alignment, deadlock. It takes far
-    /// longer than a processor does, so tensors should be small; no GPU, driver or toolkit is needed. With
-    /// `TILE_DEVICE=simulated:gfx942` a program's tests that use [`Device::best`] run so, unchanged.
+    /// A launch compiles the kernel as for that GPU and runs it thread by thread: warps synchronise in their collectives,
+    /// blocks in their barriers, and asynchronous copies and tensor cores do their work as late as the rules allow.
+    /// Mistakes that a GPU may tolerate, so that a test on one may never see them, are [`Error::Simulation`] with the line
+    /// of the kernel: races between threads, out-of-bounds accesses, reads of what was never written, missing waits and
+    /// fences, misalignment, deadlock. It is far slower than a processor, so tensors should be small; no GPU, driver or
+    /// toolkit is needed. With `TILE_DEVICE=simulated:gfx942` a program's tests that use [`Device::best`] run so, unchanged.
     ///
     /// ```
     /// use tile_runtime::Device;
