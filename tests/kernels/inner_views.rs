@@ -93,6 +93,31 @@ fn an_index_from_before_the_loop_is_selected() {
     .check();
 }
 
+/// The counters of loops with literal ends say where a tensor goes, in every turn elsewhere.
+#[tile_kernel]
+fn counted<const B: usize>(x: &Tensor<f32, 3, n>, y: &mut Tensor<f32, { n - 2 }>) {
+    let mut y = y.partition_view_mut([B]);
+    let mut sum = Tile::zeros([B]);
+    for c in (0..3).rev() {
+        for tap in 0..=2 {
+            let row = x.select(0, c).shrink([(tap, n - 2 + tap)]).partition_view([B]);
+            sum = sum * 2.0 + row.load_masked(y.index()) * (c + 1) as f32;
+        }
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn counters_of_literal_ends_move_tensors() {
+    let n = 7;
+    let x: Vec<f32> = (0..3 * n).map(|i| (i * 5 % 11) as f32).collect();
+    let at = |c: usize, i: usize| f64::from(x[c * n + i]);
+    let turns = (0..3).rev().flat_map(|c| (0..=2).map(move |tap| (c, tap)));
+    let expected = (0..n - 2)
+        .map(|i| turns.clone().fold(0.0, |sum, (c, tap)| sum * 2.0 + at(c, i + tap) * (c + 1) as f64));
+    check_exact!(counted<B = 4>(x: x.clone(), [3, 7]) -> f32, [5] => expected.map(|sum| sum as f32));
+}
+
 /// The tiles of a persistent kernel are computed from views that are made for each.
 #[tile_kernel]
 fn shared<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {

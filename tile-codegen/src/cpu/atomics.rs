@@ -4,13 +4,17 @@
 //! Relaxed stores are the exception. Processors store each aligned element of a vector at once, whatever they do with the
 //! vector ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 3, 10.1.1; "Arm Architecture Reference
 //! Manual for A-profile", B2.2.1), so where indices name parts of rows ([`Lines::row_of`]) a row is stored as any other.
+//!
+//! Relaxed updates that processors do by exchanging what they have computed, and whose results nobody uses, exchange as many
+//! elements of such a row at once as an instruction takes: it costs about what one element does.
 
 use super::buffer::Buffer;
 use super::elements::{count, is_short};
-use super::gathered::Gathered;
+use super::gathered::{Gathered, OpenRow};
 use super::region::Emitter;
 use crate::emit::Value;
 use crate::emit::atomic::Site;
+use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::analysis::{Divisors, Line, Lines};
 use tile_ir::kernel::OpData;
@@ -20,6 +24,26 @@ use tile_ir::{DType, ValueId};
 /// Whether an atomic operation is a relaxed store, whose rows may be stored as a whole.
 pub(super) fn is_plain_store(atomic: &Atomic) -> bool {
     atomic.kind == AtomicKind::Store && atomic.order == Order::Relaxed
+}
+
+/// Whether an update is a loop that compares and exchanges, on every processor.
+fn is_exchanged(atomic: &Atomic, dtype: DType) -> bool {
+    let has_instruction = !dtype.is_float() && !matches!(atomic.kind, AtomicKind::Min | AtomicKind::Max);
+    atomic.kind.binary().is_some() && atomic.order == Order::Relaxed && !has_instruction
+}
+
+/// Every scope is the system's here.
+fn site_of(atomic: Atomic) -> Site {
+    Site { kind: atomic.kind, order: atomic.order, scope: "", direct: true }
+}
+
+/// How an operation goes along a row that exists.
+#[derive(Clone, Copy)]
+enum Along {
+    /// It is stored as any row.
+    Stored,
+    /// So many neighbours are exchanged at once, where they lie in one aligned word.
+    Exchanged(i64),
 }
 
 /// The operands of an atomic operation behind the tensor.
@@ -43,9 +67,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let operands = Operands::of(data, atomic, tensor.extents.len());
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
         let result = data.results.first().map(|&result| self.stored(result));
-        let row = self.stored_row(atomic, &operands);
+        let row = self.way_along(data, atomic, &operands).zip(self.named_axis(&operands));
         self.with_streams(&loads, &[], &mut |emitter, _| match row {
-            Some(along) => emitter.store_rows(&tensor, atomic, (&operands, along), &gathers),
+            Some((way, along)) => {
+                emitter.each_whole_row(&tensor, (atomic, way), (&operands, along), &gathers)
+            }
             None => emitter.each_element(&tensor, atomic, &operands, result.as_ref()),
         });
     }
@@ -67,11 +93,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// The tensor's axis along which a store writes parts of rows, where it may write them as a whole.
-    fn stored_row(&self, atomic: Atomic, operands: &Operands<'a>) -> Option<usize> {
-        if !is_plain_store(&atomic) {
-            return None;
+    /// How an operation goes along rows, if it needn't go from element to element.
+    fn way_along(&self, data: &OpData, atomic: Atomic, operands: &Operands<'a>) -> Option<Along> {
+        if is_plain_store(&atomic) {
+            return Some(Along::Stored);
         }
+        let dtype = self.dtype(*operands.values.first()?);
+        let together = self.processor.exchanged_bytes / dtype.bytes() as i64;
+        let divides = self.shape(operands.indices[0]).last().is_some_and(|width| width % together == 0);
+        let pays = together > 1 && divides && is_exchanged(&atomic, dtype) && !self.is_used(data);
+        pays.then_some(Along::Exchanged(together))
+    }
+
+    /// Whether any op reads what this one gives.
+    fn is_used(&self, data: &OpData) -> bool {
+        let reads = |op| self.instance.op(op).operands.iter().any(|operand| data.results.contains(operand));
+        self.instance.walk().into_iter().any(reads)
+    }
+
+    /// The tensor's axis along which the indices name parts of rows, if one mask holds for all of a row.
+    fn named_axis(&self, operands: &Operands<'a>) -> Option<usize> {
         let shape = self.shape(operands.indices[0]);
         let last = shape.len().checked_sub(1).filter(|&last| !is_short(shape[last]))?;
         let divisors = Divisors::of(self.instance);
@@ -80,11 +121,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lines.row_of(operands.indices, last).filter(|_| is_masked_by_rows).map(|row| row.tensor_axis)
     }
 
-    /// Stores row by row: as a whole where all of a row exists, element by element elsewhere.
-    fn store_rows(
+    /// Goes from row to row: along those that exist in this way, element by element elsewhere.
+    fn each_whole_row(
         &mut self,
         tensor: &Gathered<'c>,
-        atomic: Atomic,
+        (atomic, way): (Atomic, Along),
         (operands, along): (&Operands<'a>, usize),
         gathers: &[&'a OpData],
     ) {
@@ -95,24 +136,54 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.each_row(rows, &mut |emitter, row| {
             let (open, exists) = emitter.named_row(tensor, (operands.indices, along), row, range);
             let mask = operands.mask.map(|mask| emitter.element(mask, &[row, &[ir.i64(0)]].concat()));
-            let is_stored = mask.map_or(exists, |mask| ir.and(exists, mask.into_int_value()));
+            let is_aligned = match way {
+                Along::Stored => None,
+                Along::Exchanged(together) => Some(emitter.lies_in_words(open, tensor.dtype, together)),
+            };
+            let mask = mask.map(|mask| mask.into_int_value());
+            let is_whole = ir.all([exists].into_iter().chain(mask).chain(is_aligned));
             emitter.with_gathered_rows(gathers, row, range, &mut |emitter| {
                 // The two closures run one after the other; the cell lends the emitter to each in turn.
                 let this = std::cell::RefCell::new(emitter);
-                let each = |body: &dyn Fn(&mut Self, IntValue<'c>)| {
-                    count(ir, ir.i64(width), width, |place| body(*this.borrow_mut(), place));
+                let each = |step: i64, body: &dyn Fn(&mut Self, IntValue<'c>)| {
+                    let steps = width / step;
+                    count(ir, ir.i64(steps), steps, |i| body(*this.borrow_mut(), ir.mul(i, ir.i64(step))));
                     Vec::new()
                 };
-                let whole = |emitter: &mut Self, place: IntValue<'c>| {
-                    let element = emitter.element(operands.values[0], &[row, &[place]].concat());
+                let value = |emitter: &mut Self, place: IntValue<'c>| {
+                    emitter.element(operands.values[0], &[row, &[place]].concat())
+                };
+                let stored = |emitter: &mut Self, place: IntValue<'c>| {
+                    let element = value(emitter, place);
                     emitter.store_in_row(tensor, open, place, element);
+                };
+                let exchanged = |emitter: &mut Self, place: IntValue<'c>, together: i64| {
+                    let values: Vec<Value<'c>> =
+                        (0..together).map(|i| value(emitter, ir.add(place, ir.i64(i)))).collect();
+                    let address = emitter.address_in_row(tensor, open, place);
+                    ir.exchange_together(site_of(atomic), tensor.dtype, address, &values);
                 };
                 let part = |emitter: &mut Self, place: IntValue<'c>| {
                     emitter.atomic_element(tensor, atomic, operands, &[row, &[place]].concat());
                 };
-                ir.if_else(is_stored, || each(&whole), || each(&part));
+                let whole = || match way {
+                    Along::Stored => each(1, &stored),
+                    Along::Exchanged(together) => {
+                        each(together, &|emitter, place| exchanged(emitter, place, together))
+                    }
+                };
+                ir.if_else(is_whole, whole, || each(1, &part));
             });
         });
+    }
+
+    /// Whether a row's elements follow each other from the beginning of a word of so many.
+    fn lies_in_words(&self, row: OpenRow<'c>, dtype: DType, together: i64) -> IntValue<'c> {
+        let ir = self.ir;
+        let is = |a: IntValue<'c>, b: i64| ir.icmp(IntPredicate::EQ, a, ir.i64(b));
+        let last_byte = together * dtype.bytes() as i64 - 1;
+        let within = ir.and(ir.address(row.first), ir.i64(last_byte));
+        ir.and(is(row.stride, 1), is(within, 0))
     }
 
     /// Does it to the element that the indices name at this place of their tiles; gives what was there, or zero where
@@ -125,7 +196,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         index: &[IntValue<'c>],
     ) -> Option<Value<'c>> {
         let (ir, dtype) = (self.ir, tensor.dtype);
-        let site = Site { kind: atomic.kind, order: atomic.order, scope: "", direct: true };
+        let site = site_of(atomic);
         let mut element = |tile: ValueId| (self.element(tile, index), self.dtype(tile));
         let indices: Vec<(Value<'c>, DType)> = operands.indices.iter().map(|&tile| element(tile)).collect();
         let values: Vec<Value<'c>> = operands.values.iter().map(|&tile| element(tile).0).collect();
@@ -137,5 +208,50 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let nothing = || if atomic.kind.has_result() { vec![zero] } else { Vec::new() };
         let act = || ir.atomic(site, dtype, address, &values).into_iter().collect();
         ir.if_else(on, act, nothing).first().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
+
+    /// The code of an addition to the row that a block's number names, and of what is done with its result.
+    fn added(dtype: &str, order: &str, rest: &str) -> String {
+        let source = format!(
+            "kernel @k(%x: tensor<m x n x {dtype}>, %grid: mut tensor<m x {dtype}>, %y: mut tensor<m x n x {dtype}>) {{
+  %vx = partition %x [1, 64] : partition<m x n x {dtype}, [1, 64]>
+  %vg = partition %grid [1] : mut partition<m x {dtype}, [1]>
+  %i = block_index %vg : index
+  %none = constant 0 : index
+  %zero = constant 0.0 : {dtype}
+  %t = load_masked %vx[%i, %none] pad %zero : tile<1 x 64 x {dtype}>
+  %row = cast %i : i32
+  %rows = splat %row : tile<1 x 64 x i32>
+  %columns = iota 1 : tile<1 x 64 x i32>
+  %old = atomic add {order} device %y[%rows, %columns], %t : tile<1 x 64 x {dtype}>
+{rest}}}
+"
+        );
+        assembly(&Instance::parse(&source, &[]).unwrap(), "x86-64-v3")
+    }
+
+    /// Whole words where nobody asks what was there and in which order; no level calls a library for them.
+    #[test]
+    fn sums_of_rows_exchange_words_of_several_elements() {
+        let used = "  %s = reduce sum %old axis 1 : tile<1 x 1 x f32>
+  %f = reshape %s : tile<1 x f32>
+  store_masked %vg, %f
+";
+        for (dtype, order, rest, is_wide) in [
+            ("f32", "relaxed", "", true),
+            ("bf16", "relaxed", "", true),
+            ("f32", "acq_rel", "", false),
+            ("f32", "relaxed", used, false),
+        ] {
+            let code = added(dtype, order, rest);
+            assert_eq!(code.contains("cmpxchg16b"), is_wide, "{dtype} {order}: {code}");
+            assert!(!code.contains("call"), "{dtype} {order}: {code}");
+        }
     }
 }

@@ -37,8 +37,8 @@ pub(super) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow
 /// A part of a row that exists: the address of its place 0, which may not, and elements from one place to the next.
 #[derive(Clone, Copy)]
 pub(super) struct OpenRow<'c> {
-    first: PointerValue<'c>,
-    stride: IntValue<'c>,
+    pub(super) first: PointerValue<'c>,
+    pub(super) stride: IntValue<'c>,
 }
 
 /// A tensor whose elements indices name.
@@ -209,9 +209,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         place: IntValue<'c>,
         value: Value<'c>,
     ) {
-        let position = self.ir.mul(place, row.stride);
-        let address = self.ir.offset(self.ir.storage_type(gathered.dtype), row.first, position);
+        let address = self.address_in_row(gathered, row, place);
         self.buffers.write_tensor((gathered.argument, gathered.dtype), address, value);
+    }
+
+    /// Where a place of a row lies.
+    pub(super) fn address_in_row(
+        &self,
+        gathered: &Gathered<'c>,
+        row: OpenRow<'c>,
+        place: IntValue<'c>,
+    ) -> PointerValue<'c> {
+        let position = self.ir.mul(place, row.stride);
+        self.ir.offset(self.ir.storage_type(gathered.dtype), row.first, position)
     }
 
     /// Fills a buffer with a tile that an op computes from rows that are gathered.

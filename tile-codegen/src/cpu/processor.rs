@@ -131,6 +131,8 @@ pub(super) struct Processor {
     pub(super) of_right: i64,
     /// How what comes from memory is asked for.
     pub(super) prefetching: Prefetching,
+    /// Bytes of the longest word that an instruction compares and exchanges.
+    pub(super) exchanged_bytes: i64,
     /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
     /// of them as of all stores.
     pub(super) streaming_fence: Option<&'static str>,
@@ -151,7 +153,7 @@ impl Processor {
 /// they are 12, two and one, where a multiply-add needs none for the product. A step of these takes six clocks, in which the
 /// processor also begins what the loop is made of, and where it counts in the places of multiply-adds it loses some of them;
 /// two steps in a turn leave it room. Stores past the caches are ordered by no other store ("Intel 64 and IA-32 Architectures
-/// Software Developer's Manual", volume 1, 10.4.6.2).
+/// Software Developer's Manual", volume 1, 10.4.6.2). Every level exchanges 16 bytes (`CMPXCHG16B`).
 fn x86_64(machine: &Machine) -> Processor {
     let (rows, lanes, of_right) = match () {
         () if machine.has("avx512f") => (12, 16, 4),
@@ -177,6 +179,7 @@ fn x86_64(machine: &Machine) -> Processor {
             () if machine.has("avx512f") && !machine.has(READS_AHEAD) => Prefetching::BESIDE_STORES,
             () => Prefetching::AGAIN,
         },
+        exchanged_bytes: 16,
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }
 }
@@ -187,7 +190,8 @@ fn x86_64(machine: &Machine) -> Processor {
 /// of two 14, and tiles are whole numbers of 16 columns more often than of 12. The larger and the smaller of two floats are
 /// instructions (`FMAX`, `FMAXNM`), and so are conversions of f16 (`FCVTL`, `FCVTN`). Non-temporal stores (`STNP`) are
 /// ordered as others are: only non-temporal loads are excepted from the order of what depends on an address ("Arm
-/// Architecture Reference Manual for A-profile", C3.2.4).
+/// Architecture Reference Manual for A-profile", C3.2.4). Processors before Armv8.1 exchange 16 bytes by a loop of their own
+/// around a pair of registers, so words are those of one.
 fn aarch64() -> Processor {
     let features = Features {
         half_conversion: true,
@@ -198,7 +202,15 @@ fn aarch64() -> Processor {
     };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4, steps: 1 };
     let (prefetching, of_right) = (Prefetching::GENERAL, block.vectors);
-    Processor { features, masks: false, block, of_right, prefetching, streaming_fence: None }
+    Processor {
+        features,
+        masks: false,
+        block,
+        of_right,
+        prefetching,
+        exchanged_bytes: 8,
+        streaming_fence: None,
+    }
 }
 
 #[cfg(test)]

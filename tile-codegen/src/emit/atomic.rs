@@ -10,6 +10,7 @@ use inkwell::llvm_sys::core::{
 };
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
+use inkwell::types::IntType;
 use inkwell::values::{AsValueRef, BasicValueEnum, IntValue, PointerValue};
 use tile_ir::DType;
 use tile_ir::ops::{AtomicKind, Order};
@@ -224,6 +225,46 @@ impl<'c> Ir<'c> {
             (self.xor(done, self.bool(true)), vec![found.into()])
         });
         self.number(old[0].into_int_value(), dtype)
+    }
+
+    /// Changes neighbours as [`Ir::atomic`] changes each, without giving what was there: by exchanging the word that they lie
+    /// in, whose address is a multiple of its size.
+    pub(crate) fn exchange_together(
+        &self,
+        site: Site,
+        dtype: DType,
+        address: PointerValue<'c>,
+        values: &[Value<'c>],
+    ) {
+        let op = site.kind.binary().expect("what is exchanged is computed from what was there");
+        let (count, element) = (values.len() as u32, self.int_type(8 * dtype.bytes() as u32));
+        let word = self.int_type(count * element.get_bit_width());
+        let again = self.bool(true);
+        self.while_loop(again, &[self.word_in_parts(site, address, word).into()], |carried| {
+            let old = carried[0].into_int_value();
+            let elements = self.parts(self.reinterpret(old.into(), element.vec_type(count).into()), count);
+            let new = elements.iter().zip(values).map(|(old, &value)| {
+                let old = self.number(old.into_int_value(), dtype);
+                self.word(self.binary(op, dtype, old, value), dtype).into()
+            });
+            let new = self.vector(&new.collect::<Vec<_>>(), element.into());
+            let new = self.reinterpret(new.into(), word.into()).into_int_value();
+            let (found, done) = self.exchange(site, address, old, new);
+            (self.xor(done, self.bool(true)), vec![found.into()])
+        });
+    }
+
+    /// What may be in a word, read 64 bits at a time: processors needn't read more at once, and who exchanges it learns whether
+    /// it was there.
+    fn word_in_parts(&self, site: Site, address: PointerValue<'c>, word: IntType<'c>) -> IntValue<'c> {
+        let relaxed = Site { order: Order::Relaxed, ..site };
+        let parts = (0..word.get_bit_width() / 64).map(|i| {
+            let address = self.offset(self.int_type(64).into(), address, self.i64(i.into()));
+            let part =
+                self.resize(self.atomic_load(relaxed, DType::U64, address), word.get_bit_width(), false);
+            self.shl(part, word.const_int((64 * i).into(), false))
+        });
+        parts.reduce(|low, high| self.or(low, high)).expect("a word has 64 bits at least")
     }
 
     fn atomic_load(&self, site: Site, dtype: DType, address: PointerValue<'c>) -> IntValue<'c> {

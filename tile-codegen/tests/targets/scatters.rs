@@ -161,6 +161,24 @@ fn rows_are_added_to() {
     }
 }
 
+/// Neighbours that a processor exchanges together: rows that begin within such a word, have other rows between their elements,
+/// or end within a tile, and operations without an instruction.
+#[test]
+fn rows_that_are_exchanged() {
+    let part = "  %m = view %y shrink [(1, v), (1, d)] : mut tensor<v - 1 x d - 1 x ELEM, strided [d, 1] offset d + 1>\n";
+    let turned = "  %m = view %y permute [1, 0] : mut tensor<d x v x ELEM, strided [1, d]>\n";
+    for elem in [DType::F32, DType::BF16, DType::F64] {
+        Rows { elem, moved: part, ..ADDED }.check(64, &[9, 65]);
+        Rows { elem, moved: part, start: 3, ..ADDED }.check(64, &[9, 72]);
+        Rows { elem, moved: turned, ..ADDED }.check(64, &[70, 9]);
+    }
+    for operation in ["%old = atomic min relaxed device", "%old = atomic max relaxed device"] {
+        for elem in [DType::F32, DType::I32, DType::U64] {
+            Rows { elem, operation, ids: [5, 3, 5, 5, 99, 3, 2, -1, 5, 2], ..PLAIN }.check(128, &[7, 128]);
+        }
+    }
+}
+
 /// Rows that several blocks add to at once.
 #[test]
 fn rows_that_are_named_again() {

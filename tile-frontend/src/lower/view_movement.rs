@@ -103,7 +103,7 @@ impl Lowering {
         let message = format!("the index of `select` is computed {place}, and views are made before it");
         let help = format!(
             "compute the index before {before}, or keep the axis: tiles of a view with extent 1 along it are loaded \
-             at any index, and so are elements by `gather`; the counter of `for k in [0, 1, 2]` is known"
+             at any index, and so are elements by `gather`; the counter of `for k in 0..3` is known"
         );
         self.error(span, message, &help)
     }

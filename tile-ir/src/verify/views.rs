@@ -72,7 +72,8 @@ impl Verifier<'_> {
             self.error_with_help(
                 data.loc,
                 format!("`{name}` has two mutable partition views; a block owns one tile of it"),
-                "use one view; `reshape` and `permute` give its tiles other shapes",
+                "use one view; `reshape` and `permute` give its tiles other shapes, and of a view `.spanning([axis])` a \
+                 block owns all tiles along that axis: `y.at([0])`, `y.at([1])`",
             );
         }
     }

@@ -268,7 +268,21 @@ fn origin(
     kernel: &Kernel,
     (product, operand): (OpId, usize),
 ) -> Result<(OpId, Vec<ValueId>, [usize; 2]), Obstacle> {
-    let mut value = kernel.op(product).operands[operand];
+    let of = |operand: usize| origin_of(kernel, kernel.op(product).operands[operand]);
+    match (of(operand), operand) {
+        (Err(Obstacle::Computed { by, .. }), 1) => {
+            let left = match of(0) {
+                Err(Obstacle::Computed { by, .. }) => Some(by),
+                _ => None,
+            };
+            Err(Obstacle::Computed { by, left })
+        }
+        (origin, _) => origin,
+    }
+}
+
+/// The same of a tile.
+fn origin_of(kernel: &Kernel, mut value: ValueId) -> Result<(OpId, Vec<ValueId>, [usize; 2]), Obstacle> {
     let (mut axes, mut values) = ([0, 1], Vec::new());
     loop {
         values.push(value);
@@ -282,7 +296,7 @@ fn origin(
                 axes = moved().ok_or_else(|| Obstacle::Reshaped(Named::of(kernel, op)))?;
             }
             _ if data.load().is_some() => return Ok((op, values, axes)),
-            _ => return Err(Obstacle::Computed(Named::of(kernel, op))),
+            _ => return Err(Obstacle::Computed { by: Named::of(kernel, op), left: None }),
         }
         value = data.operands[0];
     }

@@ -56,8 +56,8 @@ pub(in super::super) enum Obstacle {
     Extents(MatrixShape),
     /// Its sums have so many rows and columns, which aren't powers of two.
     Halves { rows: u64, columns: u64 },
-    /// The factor is computed in the loop.
-    Computed(Named),
+    /// The factor is computed in the loop, and the left one, too, if something is said to do that.
+    Computed { by: Named, left: Option<Named> },
     /// Its axes are other ones than those of what was loaded.
     Reshaped(Named),
     /// It is carried from turn to turn.
@@ -161,12 +161,18 @@ impl Obstacle {
                 ),
                 "choose tiles that are",
             ),
-            Obstacle::Computed(by) => with(
-                format!(
+            Obstacle::Computed { by, left } => {
+                let computed = format!(
                     "its right factor is computed in the loop, by {by}, and they take that from copied tiles"
-                ),
-                LEFT_INSTEAD,
-            ),
+                );
+                match left {
+                    None => with(computed, LEFT_INSTEAD),
+                    Some(left) => with(
+                        format!("{computed}; the left one is, too, by {left}"),
+                        "have another kernel store the right one, so that it is loaded",
+                    ),
+                }
+            }
             Obstacle::Carried => {
                 with("its right factor is carried from turn to turn".to_owned(), LEFT_INSTEAD)
             }

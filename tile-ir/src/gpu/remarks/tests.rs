@@ -36,6 +36,14 @@ fn right_factors_that_no_copy_brings_are_remarked_upon() {
     let transposed = "    %made = neg %ta : tile<M x K x bf16>\n    %next = mma %made, %tb,";
     let transposed = in_tiles_of_64(&MATMUL.replace("    %next = mma %ta, %tb,", transposed));
     assert!(!transposed.pipelines().is_empty() && transposed.remarks().is_empty());
+    // Where both are computed, so would be the right factor of the transposed product.
+    let both =
+        made_of_b("    %made = neg %tb : tile<K x N x bf16>\n    %mine = abs %ta : tile<M x K x bf16>\n");
+    assert_eq!(
+        reason(|text| both(text).replace("mma %ta,", "mma %mine,")),
+        "its right factor is computed in the loop, by `-`, and they take that from copied tiles; the left one is, too, by \
+         `abs`; have another kernel store the right one, so that it is loaded"
+    );
     // One that is loaded before the loop is copied before that.
     let before = in_tiles_of_64(&MATMUL.replace("%vb[%p, %j]", "%vb[%j, %j]"));
     assert!(!before.pipelines().is_empty() && before.remarks().is_empty());
