@@ -75,11 +75,11 @@ pub use tile_runtime::{
 pub mod prelude {
     pub use crate::kernel::{
         AcqRel, Acquire, BlockScope, DeviceScope, Element, Falling, Float, Grouped, Hilbert, Int, MmaOperand,
-        Number, Relaxed, Release, RowMajor, SystemScope, Tile, abs, acos, asin, atan, atan2, block_count,
-        block_id, cat, cbrt, ceil, copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1,
-        exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10,
-        max, maximum, min, minimum, mma, mma_scaled, mma_tf32, mul_hi, philox, powf, recip, reduce,
-        rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul,
+        Number, Relaxed, Release, RowMajor, Scale, SystemScope, Tile, abs, acos, asin, atan, atan2,
+        block_count, block_id, cat, cbrt, ceil, copysign, cos, cosh, count_ones, div_ceil, div_floor, erf,
+        exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log,
+        log2, log10, max, maximum, min, minimum, mma, mma_scaled, mma_tf32, mul_hi, philox, powf, recip,
+        reduce, rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul,
         saturating_sub, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse, select, sigmoid, signum,
         silu, sin, sinh, sqrt, stack, tan, tanh, trailing_zeros, trunc,
     };
@@ -89,7 +89,7 @@ pub mod prelude {
     };
     pub use half::{bf16, f16};
     pub use tile_ir::Rounding;
-    pub use tile_runtime::{f8e4m3fn, f8e5m2};
+    pub use tile_runtime::{f8e4m3fn, f8e5m2, f8e8m0fnu};
 }
 
 /// The programs of the page for newcomers run.

@@ -1,6 +1,6 @@
 //! `mma`: products of matrices, and which element formats they multiply.
 
-use super::{Float, Number, Tile};
+use super::{Float, Number, Scale, Tile};
 use half::{bf16, f16};
 use tile_runtime::{f8e4m3fn, f8e5m2};
 
@@ -112,17 +112,18 @@ pub fn mma_tf32<const R: usize>(a: Tile<f32, R>, b: Tile<f32, R>, acc: Tile<f32,
 /// use tile::prelude::*;
 ///
 /// let (a, b) = (Tile::<f8e4m3fn, 2>::ones([2, 64]), Tile::<f8e4m3fn, 2>::ones([64, 2]));
-/// let (scale_a, scale_b) = (Tile::full([2, 2], 2.0f32), Tile::full([2, 2], 0.5f32));
+/// let scale_a = Tile::full([2, 2], f8e8m0fnu::from_f32(2.0));
+/// let scale_b = Tile::full([2, 2], 0.5f32);
 /// assert_eq!(mma_scaled(a, scale_a, b, scale_b, Tile::zeros([2, 2])).to_vec(), [64.0; 4]);
 /// ```
 ///
 /// # Panics
 /// If the extents don't fit; in a kernel that is a compile error.
-pub fn mma_scaled<Left: Float, Right: Float, Scale: Float>(
+pub fn mma_scaled<Left: Float, Right: Float, LeftScale: Scale, RightScale: Scale>(
     a: Tile<Left, 2>,
-    scale_a: Tile<Scale, 2>,
+    scale_a: Tile<LeftScale, 2>,
     b: Tile<Right, 2>,
-    scale_b: Tile<Scale, 2>,
+    scale_b: Tile<RightScale, 2>,
     acc: Tile<f32, 2>,
 ) -> Tile<f32, 2> {
     let ([m, k], [rows, blocks], [groups, columns]) = (a.shape(), scale_a.shape(), scale_b.shape());

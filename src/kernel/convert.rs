@@ -1,9 +1,11 @@
 //! Conversions between element formats, and arithmetic whose point is how it rounds or wraps.
 
 use super::tile::Tile;
-use super::{Element, Float, Int, Number, Pair};
-use tile_ir::Rounding;
+use super::{AnyBits, Element, Float, Int, Pair};
+use tile_ir::array::Elements;
 use tile_ir::ops::{BinaryOp, UnaryOp};
+use tile_ir::{Array, Rounding};
+use tile_runtime::f8e4m3fn;
 
 /// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
 #[diagnostic::on_unimplemented(
@@ -51,7 +53,7 @@ impl<T: Float, const R: usize> Tile<T, R> {
     /// let third = Tile::full([1], 1.0f32 / 3.0);
     /// assert!(third.cast_with::<f16>(Rounding::Up).to_vec() > third.cast_with::<f16>(Rounding::Down).to_vec());
     /// ```
-    pub fn cast_with<To: Number>(self, rounding: Rounding) -> Tile<To, R> {
+    pub fn cast_with<To: AnyBits>(self, rounding: Rounding) -> Tile<To, R> {
         Tile::hold(self.array().cast_with(To::DTYPE, rounding))
     }
 
@@ -73,7 +75,7 @@ impl<T: Float, const R: usize> Tile<T, R> {
     }
 }
 
-impl<T: Number, const R: usize> Tile<T, R> {
+impl<T: AnyBits, const R: usize> Tile<T, R> {
     /// The same bits as numbers of another format of the same width.
     ///
     /// ```
@@ -83,7 +85,7 @@ impl<T: Number, const R: usize> Tile<T, R> {
     ///
     /// # Panics
     /// If the widths differ; in a kernel that is a compile error.
-    pub fn bitcast<To: Number>(self) -> Tile<To, R> {
+    pub fn bitcast<To: AnyBits>(self) -> Tile<To, R> {
         assert!(
             T::DTYPE.bits() == To::DTYPE.bits(),
             "`bitcast` keeps the bits, but {} has {} and {} has {}",
@@ -93,6 +95,28 @@ impl<T: Number, const R: usize> Tile<T, R> {
             To::DTYPE.bits()
         );
         Tile::hold(self.array().bitcast(To::DTYPE))
+    }
+}
+
+impl<const R: usize> Tile<u8, R> {
+    /// The 4-bit floats of the OCP's microscaling formats (E2M1: ±0, 0.5, 1, 1.5, 2, 3, 4, 6), two to a byte, the one in the
+    /// lower bits first: `[…, K]` bytes are `[…, 2 * K]` numbers. [`f8e4m3fn`] has all of them.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let bytes = Tile::full([1, 1], 0xf1u8);
+    /// assert_eq!(bytes.unpack_f4e2m1().cast::<f32>().to_vec(), [0.5, -6.0]);
+    /// ```
+    pub fn unpack_f4e2m1(self) -> Tile<f8e4m3fn, R> {
+        let mut shape = self.shape();
+        shape[R - 1] *= 2;
+        let codes = self.to_vec().into_iter().flat_map(|byte| [byte & 0xf, byte >> 4]);
+        let number = |code: u8| {
+            let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
+            if code < 8 { magnitude } else { -magnitude }
+        };
+        let numbers = Elements::Float(codes.map(number).collect());
+        Tile::hold(Array::new(f8e4m3fn::DTYPE, shape.to_vec(), numbers))
     }
 }
 

@@ -92,7 +92,7 @@ pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use persistent::{Falling, Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
 pub use spanning::SpanningViewMut;
 pub use tile::Tile;
-pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
+pub use tile_runtime::element::{AnyBits, Bits, Element, Float, Int, Number, Scale};
 pub use value::TileValue;
 pub use view_tile::ViewTileMut;
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

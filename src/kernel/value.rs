@@ -3,7 +3,7 @@
 use super::Tile;
 use super::turns::Tiles;
 use half::{bf16, f16};
-use tile_runtime::{f8e4m3fn, f8e5m2};
+use tile_runtime::{f8e4m3fn, f8e5m2, f8e8m0fnu};
 
 /// A value of a kernel: a tile, a scalar, or an array, tuple or struct of values.
 ///
@@ -41,7 +41,7 @@ macro_rules! scalars {
     };
 }
 
-scalars!(bool i8 i16 i32 i64 u8 u16 u32 u64 usize f8e4m3fn f8e5m2 f16 bf16 f32 f64);
+scalars!(bool i8 i16 i32 i64 u8 u16 u32 u64 usize f8e4m3fn f8e5m2 f8e8m0fnu f16 bf16 f32 f64);
 
 macro_rules! tuples {
     ($(($($part:ident)*))*) => {

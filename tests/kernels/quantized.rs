@@ -1,4 +1,5 @@
-//! Products of numbers in few bits: 8-bit floats and 4-bit ones with a scale for each block, and weights of −1, 0 and 1.
+//! Products of numbers in few bits: 8-bit floats and 4-bit ones with a scale for each block (also those of the
+//! microscaling formats), and weights of −1, 0 and 1.
 
 use super::numbers;
 use super::whole::check_kernel;
@@ -104,6 +105,105 @@ fn floats_of_four_bits_share_an_exponent() {
     check_kernel!(four_bit_floats<BM = 16, BN = 32, S = 2>(
         input x: (x, [m, k]), input weights: (weights, [n, k / 2]), input exponents: (exponents, [n, s]),
         output y: (vec![0f32; m * n], [m, n] => y, 1e-5),
+    ));
+}
+
+/// MXFP8: 8-bit floats in both factors, and for each 32 along K a power of two.
+#[tile_kernel(where(BK % 32 == 0))]
+fn microscaled<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, m, { 32 * g }>,
+    a_scales: &Tensor<f8e8m0fnu, m, g>,
+    b: &Tensor<f8e5m2, n, { 32 * g }>,
+    b_scales: &Tensor<f8e8m0fnu, n, g>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let (a, a_scales) = (a.partition_view([BM, BK]), a_scales.partition_view([BM, BK / 32]));
+    let (b, b_scales) = (b.partition_view([BN, BK]), b_scales.partition_view([BN, BK / 32]));
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let (left, left_scales) = (a.load_masked([i, p]), a_scales.load_masked([i, p]));
+        let (right, right_scales) = (b.load_masked([j, p]), b_scales.load_masked([j, p]));
+        acc = mma_scaled(left, left_scales, right.t(), right_scales.t(), acc);
+    }
+    c.store_masked(acc);
+}
+
+#[test]
+fn blocks_of_floats_are_scaled_by_powers_of_two() {
+    let (m, n, g) = (20, 70, 3);
+    let k = 32 * g;
+    let (a, b) = (numbers::<f8e4m3fn>(m * k, 1), numbers::<f8e5m2>(n * k, 2));
+    let scales = |count: usize, step: usize| -> Vec<f8e8m0fnu> {
+        (0..count).map(|i| f8e8m0fnu::from_bits(123 + (i * step % 9) as u8)).collect()
+    };
+    let (a_scales, b_scales) = (scales(m * g, 5), scales(n * g, 7));
+    let element = |at: usize| {
+        let (i, j) = (at / n, at % n);
+        let term = |p: usize| {
+            let scale = a_scales[i * g + p / 32].to_f64() * b_scales[j * g + p / 32].to_f64();
+            a[i * k + p].to_f64() * b[j * k + p].to_f64() * scale
+        };
+        (0..k).map(term).sum::<f64>()
+    };
+    let c: Vec<f64> = (0..m * n).map(element).collect();
+    check_kernel!(microscaled<BM = 16, BN = 32, BK = 64>(
+        input a: (a, [m, k]), input a_scales: (a_scales, [m, g]), input b: (b, [n, k]),
+        input b_scales: (b_scales, [n, g]),
+        output c: (vec![0f32; m * n], [m, n] => c, 1e-5),
+    ));
+}
+
+/// NVFP4: 4-bit floats in both factors, an 8-bit float for each 16 along K, and one scale for all of a factor.
+#[tile_kernel(where(BK % 16 == 0))]
+fn four_bits_in_both<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<u8, m, { 8 * g }>,
+    a_scales: &Tensor<f8e4m3fn, m, g>,
+    b: &Tensor<u8, n, { 8 * g }>,
+    b_scales: &Tensor<f8e4m3fn, n, g>,
+    scale: f32,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let (a, a_scales) = (a.partition_view([BM, BK / 2]), a_scales.partition_view([BM, BK / 16]));
+    let (b, b_scales) = (b.partition_view([BN, BK / 2]), b_scales.partition_view([BN, BK / 16]));
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let (left, left_scales) = (a.load_masked([i, p]).unpack_f4e2m1(), a_scales.load_masked([i, p]));
+        let (right, right_scales) = (b.load_masked([j, p]).unpack_f4e2m1(), b_scales.load_masked([j, p]));
+        acc = mma_scaled(left, left_scales, right.t(), right_scales.t(), acc);
+    }
+    c.store_masked(acc * scale);
+}
+
+#[test]
+fn factors_of_four_bits_have_scales_of_eight() {
+    let (m, n, g) = (20, 70, 5);
+    let k = 16 * g;
+    let codes =
+        |count: usize, step: usize| -> Vec<u8> { (0..count).map(|i| (i * step % 256) as u8).collect() };
+    let (a, b) = (codes(m * k / 2, 151), codes(n * k / 2, 89));
+    let (a_scales, b_scales) = (numbers::<f8e4m3fn>(m * g, 3), numbers::<f8e4m3fn>(n * g, 4));
+    let number = |bytes: &[u8], at: usize| {
+        let code = usize::from(bytes[at / 2] >> (4 * (at % 2)) & 15);
+        let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][code & 7];
+        if code < 8 { magnitude } else { -magnitude }
+    };
+    let element = |at: usize| {
+        let (i, j) = (at / n, at % n);
+        let term = |p: usize| {
+            let scale = a_scales[i * g + p / 16].to_f64() * b_scales[j * g + p / 16].to_f64();
+            number(&a, i * k + p) * number(&b, j * k + p) * scale
+        };
+        0.25 * (0..k).map(term).sum::<f64>()
+    };
+    let c: Vec<f64> = (0..m * n).map(element).collect();
+    check_kernel!(four_bits_in_both<BM = 16, BN = 32, BK = 64>(
+        input a: (a, [m, k / 2]), input a_scales: (a_scales, [m, g]), input b: (b, [n, k / 2]),
+        input b_scales: (b_scales, [n, g]), number scale: (0.25f32),
+        output c: (vec![0f32; m * n], [m, n] => c, 1e-5),
     ));
 }
 

@@ -296,7 +296,7 @@ impl Parser<'_> {
         let elem = match arguments.next() {
             Some(GenericArgument::Type(ty)) => match element(generics, ty) {
                 Some(Elem::Known(DType::Index)) | None => {
-                    let help = "use bool, i8 … u64, f8e4m3fn, f8e5m2, f16, bf16, f32, f64 or a type parameter of the kernel";
+                    let help = "use bool, i8 … u64, f8e4m3fn, f8e5m2, f8e8m0fnu, f16, bf16, f32, f64 or a type parameter of the kernel";
                     self.error(ty.span(), "this isn't an element type", help);
                     None
                 }

@@ -14,6 +14,8 @@ pub enum Class {
     Unsigned,
     /// Binary float: IEEE 754, bf16, or 8 bits.
     Float,
+    /// Power of two by which others are scaled: no sign, no zero and no arithmetic.
+    Scale,
 }
 
 macro_rules! dtypes {
@@ -67,6 +69,7 @@ dtypes! {
     Index "index" "usize" 64 Unsigned, "Extents, tile indices and loop counters: Rust's `usize`. Never a tile element.";
     F8E4M3FN "f8e4m3fn" "f8e4m3fn" 8 Float, "OCP 8-bit float, 4 exponent bits: up to 448, one NaN, no infinity.";
     F8E5M2 "f8e5m2" "f8e5m2" 8 Float, "OCP 8-bit float, 5 exponent bits: the top half of an f16.";
+    F8E8M0FNU "f8e8m0fnu" "f8e8m0fnu" 8 Scale, "OCP microscaling's scale: 2⁻¹²⁷ to 2¹²⁷ or NaN, no sign, no zero. It is moved, selected, converted and scales products; it has no arithmetic.";
     F16 "f16" "f16" 16 Float, "IEEE 754 binary16.";
     BF16 "bf16" "bf16" 16 Float, "bfloat16: the top half of an f32.";
     F32 "f32" "f32" 32 Float, "IEEE 754 binary32.";
@@ -94,13 +97,15 @@ impl DType {
         let (exponent_bits, mantissa_bits, has_infinity) = match self {
             DType::F8E4M3FN => (4, 3, false),
             DType::F8E5M2 => (5, 2, true),
+            DType::F8E8M0FNU => (8, 0, false),
             DType::F16 => (5, 10, true),
             DType::BF16 => (8, 7, true),
             DType::F32 => (8, 23, true),
             DType::F64 => (11, 52, true),
             _ => return None,
         };
-        Some(FloatFormat { exponent_bits, mantissa_bits, has_infinity })
+        let is_signed = matches!(self.class(), Class::Float);
+        Some(FloatFormat { exponent_bits, mantissa_bits, has_infinity, is_signed })
     }
 
     /// A float of fewer bits than f32: computed in f32 and rounded after every op.
@@ -108,9 +113,14 @@ impl DType {
         self.is_float() && self.bits() < 32
     }
 
-    /// A float of any width.
+    /// An integer or float: what has arithmetic.
+    pub const fn is_number(self) -> bool {
+        !matches!(self.class(), Class::Bool | Class::Scale)
+    }
+
+    /// A float of any width, or a power of two: a real number. Of these, [`DType::is_number`] says which have arithmetic.
     pub const fn is_float(self) -> bool {
-        matches!(self.class(), Class::Float)
+        matches!(self.class(), Class::Float | Class::Scale)
     }
 
     /// A signed or unsigned integer (not `bool`).
@@ -132,7 +142,7 @@ impl DType {
             Class::Bool => (0, 1),
             Class::Signed => (-(1 << (self.bits() - 1)), (1 << (self.bits() - 1)) - 1),
             Class::Unsigned => (0, (1 << self.bits()) - 1),
-            Class::Float => panic!("a float has no range of integers"),
+            Class::Float | Class::Scale => panic!("a float has no range of integers"),
         }
     }
 

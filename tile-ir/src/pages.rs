@@ -142,7 +142,10 @@ fn formats() -> String {
     let mut table = String::from("| format | in Rust | bits | range | |\n|---|---|---|---|---|\n");
     for dtype in DType::ALL {
         let range = match (dtype.class(), dtype.float_format()) {
-            (_, Some(format)) => format!("±{}", short(format.max())),
+            (_, Some(format)) if format.is_signed => format!("±{}", short(format.max())),
+            (_, Some(format)) => {
+                format!("{} … {}", short(2f64.powi(format.min_exponent())), short(format.max()))
+            }
             (Class::Bool, _) => String::from("`false`, `true`"),
             _ => {
                 let (least, most) = dtype.int_range();
@@ -155,9 +158,9 @@ fn formats() -> String {
     table
 }
 
-/// A large number with few digits.
+/// A number with few digits.
 fn short(value: f64) -> String {
-    if value < 1e6 { format!("{value}") } else { format!("{value:.3e}") }
+    if (1e-6..1e6).contains(&value) { format!("{value}") } else { format!("{value:.3e}") }
 }
 
 /// A list of kinds: the signature, which begins the documentation, then the meaning.

@@ -6,6 +6,9 @@
 use crate::dtype::DType;
 
 /// How bits are shared out in a binary float format. The exponent bias is `2^(exponent_bits − 1) − 1`.
+///
+/// A format without a sign has no zero and no subnormal numbers either: every field of the exponent is that of a normal
+/// number (OCP microscaling formats, E8M0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatFormat {
     /// Bits of the exponent.
@@ -15,12 +18,14 @@ pub struct FloatFormat {
     /// Whether the largest exponent holds infinities and NaNs, as IEEE 754 has it. Otherwise it holds numbers,
     /// all bits set is the one NaN, and what is too large rounds to NaN (OCP 8-bit floating point, E4M3).
     pub has_infinity: bool,
+    /// Whether there are negative numbers, and with them zeros.
+    pub is_signed: bool,
 }
 
 impl FloatFormat {
     /// The exponent of the smallest normal number.
     pub const fn min_exponent(self) -> i32 {
-        2 - (1 << (self.exponent_bits - 1))
+        if self.is_signed { 1 - self.bias() } else { -self.bias() }
     }
 
     /// The exponent bias.
@@ -31,10 +36,11 @@ impl FloatFormat {
     /// The largest finite number.
     pub fn max(self) -> f64 {
         let unit = 2f64.powi(-(self.mantissa_bits as i32));
-        if self.has_infinity {
-            (2.0 - unit) * 2f64.powi(self.bias())
-        } else {
-            (2.0 - 2.0 * unit) * 2f64.powi(self.bias() + 1)
+        match (self.has_infinity, self.mantissa_bits) {
+            (true, _) => (2.0 - unit) * 2f64.powi(self.bias()),
+            // All bits set is NaN, which without a mantissa is the whole of the largest exponent.
+            (false, 0) => 2f64.powi(self.bias()),
+            (false, _) => (2.0 - 2.0 * unit) * 2f64.powi(self.bias() + 1),
         }
     }
 
@@ -108,7 +114,8 @@ impl Rounding {
 }
 
 /// Rounds a number to a float format. What is too large becomes an infinity (NaN in a format without one), or
-/// the largest number where the direction points toward zero.
+/// the largest number where the direction points toward zero. In a format without a sign, what is negative becomes NaN,
+/// and what is smaller than the smallest number, zeros too, becomes that one.
 ///
 /// ```
 /// use tile_ir::{DType, Rounding, round::round};
@@ -126,6 +133,10 @@ pub fn round(dtype: DType, rounding: Rounding, value: f64) -> f64 {
     if value.is_infinite() {
         return overflow;
     }
+    if !format.is_signed && value < 0.0 {
+        return f64::NAN;
+    }
+    let value = if format.is_signed { value } else { value.abs().max(2f64.powi(format.min_exponent())) };
     let exponent = exponent(value).max(format.min_exponent());
     let unit = 2f64.powi(exponent - format.mantissa_bits as i32);
     let rounded = (rounding.to_integer(value / unit) * unit).copysign(value);
@@ -147,7 +158,8 @@ pub fn encode(dtype: DType, value: f64) -> u64 {
     if format.mantissa_bits == 52 {
         return value.to_bits();
     }
-    let sign = u64::from(value.is_sign_negative()) << (format.exponent_bits + format.mantissa_bits);
+    let is_negative = format.is_signed && value.is_sign_negative();
+    let sign = u64::from(is_negative) << (format.exponent_bits + format.mantissa_bits);
     let all_ones = (1u64 << (format.exponent_bits + format.mantissa_bits)) - 1;
     let infinity = all_ones >> format.mantissa_bits << format.mantissa_bits;
     let magnitude = if value.is_nan() {
@@ -157,7 +169,8 @@ pub fn encode(dtype: DType, value: f64) -> u64 {
     } else {
         let exponent = exponent(value).max(format.min_exponent());
         let units = (value.abs() / 2f64.powi(exponent - format.mantissa_bits as i32)) as u64;
-        // A normal number's leading one adds 1 to the exponent field.
+        // A normal number's leading one adds 1 to the exponent field, where field 0 is that of subnormal numbers.
+        let units = if format.is_signed { units } else { units - (1 << format.mantissa_bits) };
         (((exponent - format.min_exponent()) as u64) << format.mantissa_bits) + units
     };
     sign | magnitude
@@ -187,12 +200,12 @@ pub fn decode(dtype: DType, bits: u64) -> f64 {
         if magnitude == infinity { f64::INFINITY } else { f64::NAN }
     } else if !format.has_infinity && magnitude == all_ones {
         f64::NAN
-    } else if field == 0 {
+    } else if field == 0 && format.is_signed {
         mantissa * 2f64.powi(format.min_exponent())
     } else {
         (1.0 + mantissa) * 2f64.powi(field - format.bias())
     };
-    if bits & (all_ones + 1) == 0 { value } else { -value }
+    if format.is_signed && bits & (all_ones + 1) != 0 { -value } else { value }
 }
 
 /// ⌊log₂ |value|⌋; subnormal numbers and zeros have the exponent −1023.
@@ -318,5 +331,40 @@ mod tests {
         assert!(round(DType::F8E4M3FN, Rounding::NearestEven, 465.0).is_nan());
         assert!(round(DType::F8E4M3FN, Rounding::TowardZero, f64::INFINITY).is_nan());
         assert!(round16(Rounding::Down, -0.0).is_sign_negative());
+    }
+
+    /// OCP Microscaling Formats (MX) Specification 1.0, section 5.4.1: E8M0.
+    #[test]
+    fn powers_of_two_have_neither_sign_nor_zero() {
+        let dtype = DType::F8E8M0FNU;
+        for (bits, value) in [(0, 2f64.powi(-127)), (1, 2f64.powi(-126)), (127, 1.0), (254, 2f64.powi(127))] {
+            assert_eq!((decode(dtype, bits), encode(dtype, value)), (value, bits));
+        }
+        assert!(decode(dtype, 255).is_nan());
+        assert_eq!(encode(dtype, f64::NAN), 255);
+        let (least, most) = (2f64.powi(-127), 2f64.powi(127));
+        let cases = [
+            (
+                Rounding::NearestEven,
+                [0.0, 0.3 * least, 1.4 * least, 1.49, 1.5, 3.0, 1.4 * most],
+                [least, least, least, 1.0, 2.0, 4.0, most],
+            ),
+            (
+                Rounding::TowardZero,
+                [0.0, 1.9 * least, 1.99, 2.0, 3.9, most, 1e300],
+                [least, least, 1.0, 2.0, 2.0, most, most],
+            ),
+            (
+                Rounding::Up,
+                [-0.0, least, 1.01 * least, 1.01, 2.0, 2.1, most],
+                [least, least, 2.0 * least, 2.0, 2.0, 4.0, most],
+            ),
+        ];
+        for (rounding, values, expected) in cases {
+            assert_eq!(values.map(|value| round(dtype, rounding, value)), expected, "{}", rounding.name());
+        }
+        for value in [-1.0, -1e-300, f64::INFINITY, 1.5 * most] {
+            assert!(round(dtype, Rounding::NearestEven, value).is_nan(), "{value:e}");
+        }
     }
 }

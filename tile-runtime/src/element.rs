@@ -1,6 +1,6 @@
 //! The Rust types that tensors and tiles hold, and what generic kernels may ask of them.
 
-use crate::float8::{f8e4m3fn, f8e5m2};
+use crate::float8::{f8e4m3fn, f8e5m2, f8e8m0fnu};
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops;
@@ -97,6 +97,15 @@ pub trait Float: Number {
     const NAN: Self;
 }
 
+/// What scales the factors of a product: a float or a power of two.
+pub trait Scale: Element {}
+
+/// An element each of whose bit patterns means something, as not every byte is a `bool`.
+pub trait AnyBits: Element {}
+
+impl<T: Number> AnyBits for T {}
+impl AnyBits for f8e8m0fnu {}
+
 /// An integer or `bool`: what `&`, `|`, `^` and `!` work on.
 pub trait Bits:
     Element
@@ -167,8 +176,8 @@ macro_rules! integers {
 
 integers! { i8 I8; i16 I16; i32 I32; i64 I64; u8 U8; u16 U16; u32 U32; u64 U64; }
 
-macro_rules! floats {
-    ($($ty:ident $dtype:ident, $to:expr, $from:expr, [$zero:expr, $one:expr, $infinity:expr, $nan:expr];)*) => { $(
+macro_rules! real_elements {
+    ($($ty:ident $dtype:ident, $to:expr, $from:expr;)*) => { $(
         impl sealed::Sealed for $ty {}
         impl Scalar for $ty {
             const FORMAT: DType = DType::$dtype;
@@ -184,6 +193,15 @@ macro_rules! floats {
             fn from_float(value: f64) -> Self { $from(tile_ir::array::round_float(DType::$dtype, value)) }
             fn from_int(value: i128) -> Self { Self::from_float(value as f64) }
         }
+        impl Scale for $ty {}
+    )* };
+}
+
+real_elements! { f8e8m0fnu F8E8M0FNU, f8e8m0fnu::to_f64, f8e8m0fnu::from_f64; }
+
+macro_rules! floats {
+    ($($ty:ident $dtype:ident, $to:expr, $from:expr, [$zero:expr, $one:expr, $infinity:expr, $nan:expr];)*) => { $(
+        real_elements! { $ty $dtype, $to, $from; }
         impl Arithmetic for $ty {
             fn binary(self, op: BinaryOp, right: Self) -> Self {
                 match op {
@@ -303,6 +321,7 @@ mod tests {
         check(&[f64::MIN_POSITIVE, -2.5]);
         check(&[bf16::from_f32(-1.5)]);
         check(&[f8e4m3fn::from_float(-1.5)]);
+        check(&[f8e8m0fnu::from_float(0.25), f8e8m0fnu::from_float(0.0)]);
         check(&[true, false]);
         check(&[usize::MAX, 0]);
     }

@@ -1,8 +1,24 @@
-//! The 8-bit floats of the OCP specification as Rust types. Arithmetic rounds once, as in a kernel.
+//! The 8-bit floats of the OCP specifications as Rust types, and the powers of two that scale them. Arithmetic rounds once,
+//! as in a kernel.
 
 use std::fmt;
 use tile_ir::DType;
 use tile_ir::round::{Rounding, decode, encode, round};
+
+macro_rules! arithmetic {
+    ($($name:ident)*) => { $(
+        operators! {
+            $name: Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %;
+        }
+
+        impl std::ops::Neg for $name {
+            type Output = Self;
+            fn neg(self) -> Self {
+                $name(self.0 ^ 0x80)
+            }
+        }
+    )* };
+}
 
 macro_rules! operators {
     ($name:ident: $($trait:ident $method:ident $operator:tt),*;) => { $(
@@ -15,7 +31,7 @@ macro_rules! operators {
     )* };
 }
 
-macro_rules! float8 {
+macro_rules! formats {
     ($($(#[$meta:meta])* $name:ident $dtype:ident;)*) => { $(
         $(#[$meta])*
         #[allow(non_camel_case_types)]
@@ -55,17 +71,6 @@ macro_rules! float8 {
             }
         }
 
-        operators! {
-            $name: Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %;
-        }
-
-        impl std::ops::Neg for $name {
-            type Output = Self;
-            fn neg(self) -> Self {
-                $name(self.0 ^ 0x80)
-            }
-        }
-
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
                 self.to_f64() == other.to_f64()
@@ -98,7 +103,7 @@ macro_rules! float8 {
     )* };
 }
 
-float8! {
+formats! {
     /// An 8-bit float with 4 exponent bits and 3 mantissa bits: up to ±448, one NaN, no infinity. What is too
     /// large becomes NaN; clamp first where it should become ±448.
     ///
@@ -117,4 +122,16 @@ float8! {
     /// assert_eq!(f8e5m2::from_f32(1e9).to_f32(), f32::INFINITY);
     /// ```
     f8e5m2 F8E5M2;
+    /// A power of two from 2⁻¹²⁷ to 2¹²⁷, or NaN: the scale of a block of numbers in the OCP's microscaling formats. It has no
+    /// sign, no zero and no arithmetic. What is smaller becomes 2⁻¹²⁷, zero too; what is negative or too large becomes NaN.
+    ///
+    /// ```
+    /// use tile_runtime::f8e8m0fnu;
+    /// assert_eq!(f8e8m0fnu::from_f32(0.3).to_f32(), 0.25);
+    /// assert_eq!(f8e8m0fnu::from_f32(0.0).to_bits(), 0);
+    /// assert!(f8e8m0fnu::from_f32(-1.0).to_f32().is_nan());
+    /// ```
+    f8e8m0fnu F8E8M0FNU;
 }
+
+arithmetic!(f8e4m3fn f8e5m2);

@@ -9,7 +9,7 @@ use crate::support::{all_cpus, identical, instance, is_emulated, run_native, run
 use std::fmt::Write;
 use tile_codegen::Options;
 use tile_ir::array::{Elements, round_float};
-use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Domain, Predicate, UnaryOp};
 use tile_ir::target::TARGETS;
 use tile_ir::{Array, DType, Rounding, TargetDesc, interp};
 
@@ -31,14 +31,15 @@ fn of_two(dtype: DType) -> Vec<Line> {
     let pairs = pairs.map(|op| (format!("{} %a, %b", op.name()), dtype));
     let questions = Predicate::ALL.iter().filter(|it| it.domain().accepts(dtype));
     let questions = questions.map(|it| (format!("{} %a, %b", it.name()), DType::Bool));
-    let fused = ["mul_add %a, %b, %a", "mul_add %a, %b, %b"].into_iter().filter(|_| dtype.is_float());
+    let fused =
+        ["mul_add %a, %b, %a", "mul_add %a, %b, %b"].into_iter().filter(|_| Domain::Float.accepts(dtype));
     pairs.chain(questions).chain(fused.map(|line| (line.to_owned(), dtype))).collect()
 }
 
 fn of_one(dtype: DType) -> Vec<Line> {
     let ops = UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype) && is_exact(**op));
     let mut lines: Vec<Line> = ops.map(|op| (format!("{} %a", op.name()), dtype)).collect();
-    let questions = Classification::ALL.iter().filter(|_| dtype.is_float());
+    let questions = Classification::ALL.iter().filter(|_| Domain::Float.accepts(dtype));
     lines.extend(questions.map(|it| (format!("{} %a", it.name()), DType::Bool)));
     for to in elements().filter(|to| *to != dtype) {
         lines.push(("cast %a".to_owned(), to));
@@ -49,7 +50,7 @@ fn of_one(dtype: DType) -> Vec<Line> {
         if to.bits() == dtype.bits() {
             lines.push(("bitcast %a".to_owned(), to));
         }
-        let roundings = Rounding::ALL.iter().filter(|_| dtype.is_float());
+        let roundings = Rounding::ALL.iter().filter(|_| Domain::Float.accepts(dtype));
         lines.extend(roundings.map(|rounding| (format!("cast_with {} %a", rounding.name()), to)));
     }
     lines

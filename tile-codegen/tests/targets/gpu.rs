@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tile_codegen::{Artifact, Code, Error, Options, compile};
-use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Domain, Predicate, ReduceOp, UnaryOp};
 use tile_ir::target::Family;
 use tile_ir::{DType, Instance, Rounding, TargetDesc};
 
@@ -159,6 +159,9 @@ fn reductions_of_every_format() {
             Part::single(dtype, &shape, &format!("reduce {} %a axis {axis}", op.name()), &reduced)
         };
         let parts: Vec<Part> = ops.zip(places.iter().cycle()).map(part).collect();
+        if parts.is_empty() {
+            continue;
+        }
         check(&instance(&several::kernel(&parts), &[]));
     }
 }
@@ -213,10 +216,10 @@ fn every_op(dtype: DType, shape: &[usize]) -> String {
         text.push_str(&format!("  {name}_o = cast %b : tile<{extents}{other}>\n"));
         value(name.clone(), format!("cast {name}_o"), &mut text);
     }
-    if dtype.is_float() {
+    if Domain::Float.accepts(dtype) {
         value("%fused".to_owned(), "mul_add %a, %b, %a".to_owned(), &mut text);
         for rounding in Rounding::ALL {
-            for other in [DType::F8E4M3FN, DType::F16, DType::F32, DType::I32] {
+            for other in [DType::F8E4M3FN, DType::F8E8M0FNU, DType::F16, DType::F32, DType::I32] {
                 let (name, rounding) = (format!("%d_{}_{other}", rounding.name()), rounding.name());
                 text.push_str(&format!("  {name}_o = cast_with {rounding} %b : tile<{extents}{other}>\n"));
                 value(name.clone(), format!("cast {name}_o"), &mut text);

@@ -14,6 +14,7 @@ use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, compile, jit, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
+use tile_ir::ops::Domain;
 use tile_ir::target::{Architecture, TILE_FEATURES, grants_tiles};
 use tile_ir::view::GivenTensor;
 use tile_ir::{Array, DType, Instance, TargetDesc, Type, Variant, Variants, interp};
@@ -430,7 +431,7 @@ pub(crate) fn sample(dtype: DType, shape: &[usize], seed: usize) -> Array {
     let count: usize = shape.iter().product();
     let number = |i: usize| {
         ((i * 7919 + seed * 104_729 + i / 13) % 33) as i64
-            - if dtype.is_float() || dtype.is_signed() { 16 } else { 0 }
+            - if Domain::SignedNumber.accepts(dtype) { 16 } else { 0 }
     };
     let elements = if dtype.is_float() {
         Elements::Float((0..count).map(|i| round_float(dtype, number(i) as f64 / 8.0)).collect())

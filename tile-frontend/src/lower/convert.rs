@@ -4,8 +4,9 @@ use super::{Lowered, Lowering};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, GenericArgument};
+use tile_ir::ops::movement::Movement;
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::{Elem, Op, Rounding, ValueId};
+use tile_ir::{DType, Dim, Elem, Op, Rounding, ValueId};
 
 impl Lowering {
     /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)` and `x.bitcast::<u32>()`.
@@ -25,6 +26,49 @@ impl Lowering {
             (None, _) => Op::Cast(elem),
         };
         self.emit_one(op, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
+    }
+
+    /// `x.unpack_f4e2m1()`: two codes to a byte, the lower first. An f8e4m3fn has two mantissa bits more and a bias that is
+    /// larger by 6, so a code's magnitude `m` is `4m + 48` there, but for 0, and 1 which is subnormal: `48m`.
+    pub(super) fn unpack_f4e2m1(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let span = call.span();
+        self.arguments("unpack_f4e2m1", &call.args, 0, "x.unpack_f4e2m1()", span)?;
+        self.require_elem(tile, &DType::U8.into(), "what `unpack_f4e2m1` unpacks", call.receiver.span())?;
+        let bytes = Val::Data(tile);
+        let low = self.with(BinaryOp::And, &bytes, Val::int(0xf), span)?;
+        let high = self.with(BinaryOp::Shr, &bytes, Val::int(4), span)?;
+        let codes = Val::Data(self.in_turns([&low, &high], span)?);
+        let magnitude = self.with(BinaryOp::And, &codes, Val::int(7), span)?;
+        let subnormal = self.with(BinaryOp::Mul, &magnitude, Val::int(48), span)?;
+        let normal = self.with(BinaryOp::Mul, &magnitude, Val::int(4), span)?;
+        let normal = self.with(BinaryOp::Add, &normal, Val::int(48), span)?;
+        let [magnitude, two] = self.pair(&magnitude, &Val::int(2), "a code", span, [span, span])?;
+        let is_small = self.emit_one(Op::Compare(Predicate::Lt), &[magnitude, two], span, &[span, span])?;
+        let choices = [is_small, self.data(&subnormal, "a code", span)?, self.data(&normal, "a code", span)?];
+        let bits = self.emit_one(Op::Select, &choices, span, &[span, span, span])?;
+        let sign = self.with(BinaryOp::And, &codes, Val::int(8), span)?;
+        let sign = self.with(BinaryOp::Mul, &sign, Val::int(16), span)?;
+        let signed = self.arithmetic(BinaryOp::Or, &Val::Data(bits), &sign, span, [span, span])?;
+        let signed = self.data(&signed, "a code", span)?;
+        self.emit_one(Op::Bitcast(DType::F8E4M3FN.into()), &[signed], span, &[span]).map(Val::Data)
+    }
+
+    /// Tiles of one shape joined along their last axis, an element of each in turn.
+    fn in_turns(&mut self, tiles: [&Val; 2], span: Span) -> Lowered<ValueId> {
+        let mut columns = Vec::new();
+        let mut joined = Vec::new();
+        for tile in tiles {
+            let tile = self.data(tile, "a tile", span)?;
+            joined = self.shape(tile).unwrap_or_default();
+            let column = joined.iter().cloned().chain([Dim::from(1)]).collect();
+            columns.push(self.emit_one(Op::Reshape(column), &[tile], span, &[span])?);
+        }
+        let axis = joined.len();
+        let pairs = self.emit_one(Op::Movement(Movement::Cat { axis }), &columns, span, &[span, span])?;
+        if let Some(last) = joined.last_mut() {
+            *last = last.clone() * Dim::from(2);
+        }
+        self.emit_one(Op::Reshape(joined), &[pairs], span, &[span])
     }
 
     /// The element type in a method's turbofish; `_` and none are inferred.

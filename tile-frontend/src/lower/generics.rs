@@ -113,6 +113,7 @@ fn trait_of(domain: Domain) -> &'static str {
         Domain::Int | Domain::U64 => "Int",
         Domain::IntOrBool | Domain::Bool => "Bits",
         Domain::Number | Domain::SignedNumber => "Number",
+        Domain::NumberOrScale => "AnyBits",
         Domain::Any => "Element",
     }
 }

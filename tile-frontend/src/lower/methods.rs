@@ -99,6 +99,7 @@ impl Lowering {
         }
         match name.as_str() {
             "cast" | "cast_with" | "bitcast" => self.cast_method(tile, call),
+            "unpack_f4e2m1" => self.unpack_f4e2m1(tile, call),
             "mean" => self.mean(tile, call),
             "clamp" => self.clamp(tile, call),
             "powi" => self.powi(tile, call),

@@ -43,6 +43,7 @@ pub(super) fn domain_of(bound: &TypeParamBound) -> Option<Domain> {
         "Element" => Some(Domain::Any),
         // What rustc needs to check `mma`; the formats are checked per instance.
         "Number" | "MmaOperand" => Some(Domain::Number),
+        "AnyBits" => Some(Domain::NumberOrScale),
         "Float" => Some(Domain::Float),
         "Int" => Some(Domain::Int),
         "Bits" => Some(Domain::IntOrBool),

@@ -20,6 +20,7 @@ mod hinted;
 mod layouts;
 mod masks;
 mod movement;
+mod narrow;
 mod occupancy;
 mod orders;
 mod parts;
@@ -209,6 +210,11 @@ fn schedule_from(
     (target, threads): (&TargetDesc, Option<Threads>),
     mut room: Room,
 ) -> Scheduled {
+    let narrower = narrow::needed(&instance, target);
+    let instance = match narrower.is_empty() {
+        true => instance,
+        false => instance.rewrite("narrow", |kernel| narrow::run(kernel, &narrower)),
+    };
     let widened = widen::needed(&instance, target);
     let instance = match widened.is_empty() {
         true => instance,

@@ -13,6 +13,8 @@ use crate::dtype::{Class, DType};
 pub enum Domain {
     /// Integers and floats.
     Number,
+    /// Integers, floats and powers of two.
+    NumberOrScale,
     /// Signed integers and floats.
     SignedNumber,
     /// Floats only.
@@ -35,9 +37,10 @@ impl Domain {
     /// Whether elements of this format are accepted.
     pub fn accepts(self, dtype: DType) -> bool {
         match self {
-            Domain::Number => dtype.class() != Class::Bool,
-            Domain::SignedNumber => dtype.is_signed() || dtype.is_float(),
-            Domain::Float => dtype.is_float(),
+            Domain::Number => dtype.is_number(),
+            Domain::NumberOrScale => dtype.class() != Class::Bool,
+            Domain::SignedNumber => matches!(dtype.class(), Class::Signed | Class::Float),
+            Domain::Float => dtype.class() == Class::Float,
             Domain::F32 => dtype == DType::F32,
             Domain::Int => dtype.is_int(),
             Domain::IntOrBool => !dtype.is_float(),
@@ -51,6 +54,7 @@ impl Domain {
     pub fn describe(self) -> &'static str {
         match self {
             Domain::Number => "an integer or float",
+            Domain::NumberOrScale => "an integer, float or scale",
             Domain::SignedNumber => "a signed integer or float",
             Domain::Float => "a float",
             Domain::F32 => "f32",

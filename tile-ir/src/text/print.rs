@@ -318,8 +318,8 @@ pub(super) fn bound_name(domain: Domain) -> &'static str {
         Domain::Number | Domain::SignedNumber => "number",
         Domain::Float | Domain::F32 => "float",
         Domain::Int | Domain::IntOrBool | Domain::U64 => "int",
-        // No bound of a parameter says `bool`: such a parameter would have one value.
-        Domain::Any | Domain::Bool => "any",
+        // No bound of a parameter says `bool`: such a parameter would have one value. None says "or a scale" either.
+        Domain::Any | Domain::NumberOrScale | Domain::Bool => "any",
     }
 }
 

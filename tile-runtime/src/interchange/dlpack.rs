@@ -29,6 +29,7 @@ fn data_type(dtype: DType) -> Option<DLDataType> {
         DType::U64 => DLDataType::U64,
         DType::F8E4M3FN => DLDataType::F8E4M3FN,
         DType::F8E5M2 => DLDataType::F8E5M2,
+        DType::F8E8M0FNU => DLDataType::F8E8M0FNU,
         DType::F16 => DLDataType::F16,
         DType::BF16 => DLDataType::BF16,
         DType::F32 => DLDataType::F32,

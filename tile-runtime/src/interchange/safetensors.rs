@@ -25,6 +25,7 @@ fn stored_dtype(dtype: DType) -> Option<Dtype> {
         DType::U64 => Dtype::U64,
         DType::F8E4M3FN => Dtype::F8_E4M3,
         DType::F8E5M2 => Dtype::F8_E5M2,
+        DType::F8E8M0FNU => Dtype::F8_E8M0,
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::BF16,
         DType::F32 => Dtype::F32,

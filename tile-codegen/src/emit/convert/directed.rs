@@ -4,6 +4,7 @@ use super::{float_to_float, float_to_int};
 use crate::emit::{Ir, Value};
 use inkwell::FloatPredicate;
 use inkwell::values::{FloatValue, IntValue};
+use tile_ir::round::FloatFormat;
 use tile_ir::{DType, Rounding};
 
 /// Op `cast_with`.
@@ -44,9 +45,19 @@ fn grows<'c>(ir: &Ir<'c>, rounding: Rounding, negative: IntValue<'c>) -> IntValu
     }
 }
 
+/// What a format without a sign, and so without zero, has numbers near: the smallest for what is smaller, NaN for what is
+/// negative.
+fn at_least_smallest<'c>(ir: &Ir<'c>, format: FloatFormat, x: FloatValue<'c>) -> FloatValue<'c> {
+    let constant = |value: f64| x.get_type().const_float(value);
+    let smallest = constant(2f64.powi(format.min_exponent()));
+    let kept = ir.select_float(ir.fcmp(FloatPredicate::OLT, x, smallest), smallest, x);
+    ir.select_float(ir.fcmp(FloatPredicate::OLT, x, constant(0.0)), constant(f64::NAN), kept)
+}
+
 fn narrowed<'c>(ir: &Ir<'c>, to: DType, rounding: Rounding, x: FloatValue<'c>) -> FloatValue<'c> {
     let format = to.float_format().expect("called with a float format");
     let ty = x.get_type();
+    let x = if format.is_signed { x } else { at_least_smallest(ir, format, x) };
     let (zero, magnitude) = (ty.const_zero(), ir.float_intrinsic("llvm.fabs", &[x]));
     let negative = ir.fcmp(FloatPredicate::OLT, x, zero);
     let away = grows(ir, rounding, negative);

@@ -13,6 +13,9 @@ use tile_ir::round::FloatFormat;
 const SIGN: u32 = 0x8000_0000;
 const INFINITY: u32 = 0x7f80_0000;
 const QUIET_NAN: u32 = 0x7fc0_0000;
+const SMALLEST_NORMAL: u32 = 0x0080_0000;
+/// 2⁻¹²⁷, the smallest f8e8m0fnu.
+const SMALLEST_SCALE: u32 = 0x0040_0000;
 
 fn i32_const<'c>(ir: &Ir<'c>, value: u32) -> IntValue<'c> {
     ir.context.i32_type().const_int(u64::from(value), false)
@@ -39,6 +42,7 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
         DType::F16 if ir.features.half_conversion => {
             ir.fpext(ir.float_of_bits(bits, ir.context.f16_type()), ir.f32())
         }
+        DType::F8E8M0FNU => power_of_two(ir, bits),
         DType::BF16 => {
             let wide = match fold::half_of(bits) {
                 Some((word, 0)) => ir.shl(word, i32_const(ir, 16)),
@@ -53,6 +57,15 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
             number
         }
     }
+}
+
+/// A power of two from its exponent, biased as that of an f32. The smallest is an f32's largest subnormal power of two.
+fn power_of_two<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
+    let exponent = ir.resize(bits, 32, false);
+    let is = |code: u32| ir.icmp(IntPredicate::EQ, exponent, i32_const(ir, code));
+    let normal = ir.shl(exponent, i32_const(ir, 23));
+    let number = ir.select_int(is(0), i32_const(ir, SMALLEST_SCALE), normal);
+    ir.float_of_bits(ir.select_int(is(0xff), i32_const(ir, QUIET_NAN), number), ir.f32())
 }
 
 fn from_bits_of<'c>(ir: &Ir<'c>, bits: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {
@@ -83,6 +96,8 @@ pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DT
             let (word, place) = fold::upper_half_of(bits).unwrap_or((bits, 16));
             ir.resize(ir.lshr(word, i32_const(ir, place as u32)), 16, false)
         }
+        // The exponent of an f32; that of NaN is NaN.
+        DType::F8E8M0FNU => ir.resize(ir.lshr(ir.bits(value), i32_const(ir, 23)), 8, false),
         _ => ir
             .origin(value, dtype)
             .unwrap_or_else(|| ir.resize(to_bits_of(ir, value, format_of(dtype)), dtype.bits(), false)),
@@ -120,6 +135,7 @@ pub(in crate::emit) fn round_narrow<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtyp
             ir.fpext(ir.fptrunc(value, ir.context.f16_type()), ir.f32())
         }
         DType::BF16 => round_bf16(ir, value),
+        DType::F8E8M0FNU => round_to_power_of_two(ir, value),
         _ => round_to_format(ir, value, format_of(dtype)),
     }
 }
@@ -141,6 +157,26 @@ fn round_bf16<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> FloatValue<'c> {
     let quiet = ir.or(bits, i32_const(ir, 0x0040_0000));
     let chosen = ir.select_int(ir.is_nan(value), quiet, round_off(ir, bits, 16));
     ir.float_of_bits(ir.and(chosen, i32_const(ir, 0xffff_0000)), ir.f32())
+}
+
+/// To the nearest power of two from 2⁻¹²⁷ to 2¹²⁷; from halfway between two, to the larger one, whose one bit of a
+/// significand is even as seen from the smaller. Zeros are as near to the smallest as any number is; negative numbers, and
+/// what is too large, become NaN.
+fn round_to_power_of_two<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> FloatValue<'c> {
+    let magnitude = ir.and(ir.bits(value), i32_const(ir, !SIGN));
+    let rounded = |step: u32| ir.and(ir.add(magnitude, i32_const(ir, step / 2)), i32_const(ir, !(step - 1)));
+    let below = |bits, limit| ir.icmp(IntPredicate::ULT, bits, i32_const(ir, limit));
+    // Between the two smallest lie subnormal numbers of f32, which have no leading one: halfway are one and a half.
+    let halfway = SMALLEST_SCALE + SMALLEST_SCALE / 2;
+    let smallest = ir.select_int(
+        below(magnitude, halfway),
+        i32_const(ir, SMALLEST_SCALE),
+        i32_const(ir, SMALLEST_NORMAL),
+    );
+    let nearest = ir.select_int(below(magnitude, SMALLEST_NORMAL), smallest, rounded(SMALLEST_NORMAL));
+    let is_negative = ir.fcmp(FloatPredicate::OLT, value, ir.f32().const_zero());
+    let is_number = ir.and(below(nearest, INFINITY), ir.xor(is_negative, ir.bool(true)));
+    ir.float_of_bits(ir.select_int(is_number, nearest, i32_const(ir, QUIET_NAN)), ir.f32())
 }
 
 fn round_to_format<'c>(ir: &Ir<'c>, value: FloatValue<'c>, format: FloatFormat) -> FloatValue<'c> {

@@ -97,7 +97,7 @@ pub(super) fn cast_with(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Typ
 }
 
 pub(super) fn bitcast(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
-    let operand = one_type(op, Domain::Number, operands, 1)?;
+    let operand = one_type(op, Domain::NumberOrScale, operands, 1)?;
     let (Some(from), Some(to)) = (operand.elem().known(), elem.known()) else {
         return Ok(operand.with_elem(elem.clone()));
     };

@@ -48,11 +48,11 @@ fn lossless(from: DType, to: DType) -> bool {
         (None, Some(format)) => {
             let (low, high) = from.int_range();
             let limit = 1i128 << (format.mantissa_bits + 1);
-            -limit <= low && high <= limit
+            format.is_signed && -limit <= low && high <= limit
         }
         (Some(a), Some(b)) => {
             let grows = a.exponent_bits <= b.exponent_bits && a.mantissa_bits <= b.mantissa_bits;
-            grows && (b.has_infinity || !a.has_infinity)
+            grows && (b.has_infinity || !a.has_infinity) && (b.is_signed || !a.is_signed)
         }
         (Some(_), None) => false,
     }

@@ -45,7 +45,7 @@ pub(super) fn encode(map: &BoundMap) -> Result<EncodedMap, Failure> {
 /// The driver's format of the same bytes; of those that it doesn't have, an integer's of the same width.
 fn data_type(elem: DType) -> CUtensorMapDataType {
     match elem {
-        DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3FN | DType::F8E5M2 => {
+        DType::Bool | DType::I8 | DType::U8 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0FNU => {
             CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT8
         }
         DType::I16 | DType::U16 => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT16,

@@ -1,0 +1,301 @@
+//! Factors of f32 become bf16 or f16 where all their elements are such numbers, so that a target's matrix instructions of
+//! these multiply them.
+//!
+//! Numbers of few bits that are converted to f32 and scaled by powers of two, or by numbers of few bits themselves, are numbers
+//! of bf16 still: 8-bit floats with the scales of the microscaling formats, weights of 4 bits, bytes. Their products are the
+//! same numbers whatever format the factors have, so the sums are those that were asked for. Only where a scale takes a
+//! factor below 2⁻¹²⁶, as f32 is subnormal there, does it lose bits, since bf16 has fewer below.
+
+use super::products;
+use crate::dtype::{Class, DType};
+use crate::insert::Inserter;
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::{BinaryOp, Literal, Op, UnaryOp};
+use crate::passes::remove_unused;
+use crate::round::FloatFormat;
+use crate::target::TargetDesc;
+use crate::types::Elem;
+use std::ops::RangeInclusive;
+
+/// What all numbers of a tile are: multiples of `2^unit` with so many significant bits, below `2^end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Significance {
+    bits: u32,
+    unit: i32,
+    end: i32,
+    /// Whether they are scaled by any power of two besides.
+    is_scaled: bool,
+}
+
+impl Significance {
+    const POWERS_OF_TWO: Significance = Significance { bits: 1, unit: 0, end: 1, is_scaled: true };
+
+    fn of_format(format: FloatFormat) -> Significance {
+        Significance {
+            bits: format.mantissa_bits + 1,
+            unit: format.min_exponent() - format.mantissa_bits as i32,
+            end: format.bias() + if format.has_infinity { 1 } else { 2 },
+            is_scaled: false,
+        }
+    }
+
+    fn of_integers(range: RangeInclusive<i128>) -> Significance {
+        // −2ⁿ needs no more bits than 2ⁿ − 1.
+        let most = (*range.end()).max(-1 - *range.start()).max(0);
+        let bits = i128::BITS - most.leading_zeros();
+        Significance { bits, unit: 0, end: bits as i32 + 1, is_scaled: false }
+    }
+
+    fn product(self, other: Significance) -> Significance {
+        // A power of two moves bits and adds none.
+        let is_power = self.bits.min(other.bits) <= 1;
+        Significance {
+            bits: if is_power { self.bits.max(other.bits) } else { self.bits + other.bits },
+            unit: self.unit + other.unit,
+            end: self.end + other.end,
+            is_scaled: self.is_scaled || other.is_scaled,
+        }
+    }
+
+    fn either(self, other: Significance) -> Significance {
+        Significance {
+            bits: self.bits.max(other.bits),
+            unit: self.unit.min(other.unit),
+            end: self.end.max(other.end),
+            is_scaled: self.is_scaled || other.is_scaled,
+        }
+    }
+
+    /// Whether all are numbers of a format. One with the exponents of f32 overflows where f32 does.
+    fn fits(self, dtype: DType) -> bool {
+        dtype.float_format().is_some_and(|format| {
+            let all = Significance::of_format(format);
+            let may_scale = format.exponent_bits == 8;
+            self.bits <= all.bits
+                && self.unit >= all.unit
+                && self.end <= all.end
+                && (may_scale || !self.is_scaled)
+        })
+    }
+}
+
+/// What the numbers of a tile or scalar of f32 are known to be.
+fn significance(kernel: &Kernel, value: ValueId) -> Option<Significance> {
+    let data = kernel.definition(value)?;
+    let of = |operand: usize| significance(kernel, data.operands[operand]);
+    match &data.op {
+        Op::Cast(_) => of_converted(kernel, data.operands[0]),
+        Op::Unary(UnaryOp::Neg | UnaryOp::Abs) => of(0),
+        Op::Binary(BinaryOp::Mul) => Some(of(0)?.product(of(1)?)),
+        _ => {
+            let parts = moved(data)?.iter().map(|&part| significance(kernel, part));
+            parts.reduce(|all, part| Some(all?.either(part?)))?
+        }
+    }
+}
+
+/// The operands whose elements those of the result are; `None` where it computes others.
+fn moved(data: &OpData) -> Option<&[ValueId]> {
+    match &data.op {
+        Op::Splat(_) | Op::Broadcast(_) | Op::Reshape(_) | Op::Permute(_) | Op::Movement(_) => {
+            Some(&data.operands)
+        }
+        Op::Select => Some(&data.operands[1..]),
+        _ => None,
+    }
+}
+
+/// Of numbers of another format that become f32.
+fn of_converted(kernel: &Kernel, source: ValueId) -> Option<Significance> {
+    let dtype = super::dtype_of(kernel, source);
+    match dtype.float_format() {
+        Some(_) if dtype.class() == Class::Scale => Some(Significance::POWERS_OF_TWO),
+        Some(format) => Some(Significance::of_format(format)),
+        None => Some(Significance::of_integers(integers(kernel, source))),
+    }
+}
+
+/// Between which numbers the integers of a tile or scalar lie, as those do of which a few bits were taken.
+fn integers(kernel: &Kernel, value: ValueId) -> RangeInclusive<i128> {
+    let (least, most) = super::dtype_of(kernel, value).int_range();
+    let found = kernel.definition(value).and_then(|data| integers_of(kernel, data));
+    found.filter(|found| least <= *found.start() && *found.end() <= most).unwrap_or(least..=most)
+}
+
+fn integers_of(kernel: &Kernel, data: &OpData) -> Option<RangeInclusive<i128>> {
+    let of = |operand: usize| integers(kernel, data.operands[operand]);
+    let either =
+        |a: RangeInclusive<i128>, b: RangeInclusive<i128>| *a.start().min(b.start())..=*a.end().max(b.end());
+    match &data.op {
+        Op::Constant { value: Literal::Int(number), .. } => Some(*number..=*number),
+        Op::Cast(_) if !super::dtype_of(kernel, data.operands[0]).is_float() => Some(of(0)),
+        Op::Binary(BinaryOp::And) => {
+            let masks = [of(0), of(1)].into_iter().filter(|mask| *mask.start() >= 0);
+            masks.map(|mask| *mask.end()).min().map(|most| 0..=most)
+        }
+        Op::Binary(BinaryOp::Shr) => {
+            let (number, by) = (of(0), of(1));
+            let by = u32::try_from(*by.start()).ok().filter(|_| *by.end() < i128::from(i64::BITS))?;
+            (*number.start() >= 0).then(|| 0..=(*number.end() >> by))
+        }
+        Op::Binary(BinaryOp::Add) => Some(of(0).start() + of(1).start()..=of(0).end() + of(1).end()),
+        Op::Binary(BinaryOp::Sub) => Some(of(0).start() - of(1).end()..=of(0).end() - of(1).start()),
+        _ => moved(data)?.iter().map(|&part| integers(kernel, part)).reduce(either),
+    }
+}
+
+/// A product of f32, and the format that its factors have all the same.
+pub(super) type Narrower = (OpId, DType);
+
+/// The products of f32 that a target's instructions of a narrower format can do.
+pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
+    let narrower = |op: OpId| {
+        let data = kernel.op(op);
+        if data.op != Op::Mma || super::dtype_of(kernel, data.operands[0]) != DType::F32 {
+            return None;
+        }
+        let [a, b] = [data.operands[0], data.operands[1]].map(|factor| significance(kernel, factor));
+        let both = a?.either(b?);
+        let extents = products::extents(kernel, data);
+        let is_multiplied = |format: DType| {
+            target.matrix.iter().any(|it| it.factors == [format; 2] && products::cuts(it, extents))
+        };
+        let formats = [DType::BF16, DType::F16].into_iter();
+        formats.filter(|&format| both.fits(format)).find(|&format| is_multiplied(format))
+    };
+    kernel.walk().into_iter().filter_map(|op| Some((op, narrower(op)?))).collect()
+}
+
+/// Has these products multiply factors of the narrower format. Those of f32 that nobody has use for then go, so that what
+/// was loaded is a product's alone.
+pub(super) fn run(kernel: &mut Kernel, products: &[Narrower]) {
+    for &(op, format) in products {
+        for factor in 0..2 {
+            let value = kernel.op(op).operands[factor];
+            let narrow = narrowed(kernel, value, format);
+            kernel.op_mut(op).operands[factor] = narrow;
+        }
+    }
+    remove_unused(kernel);
+}
+
+/// A tile in a narrower format, converted where it was computed, so that no loop does it again, and before it was moved.
+fn narrowed(kernel: &mut Kernel, value: ValueId, format: DType) -> ValueId {
+    let made = kernel.definitions()[&value];
+    let data = kernel.op(made).clone();
+    let (op, operand) = match data.op {
+        Op::Cast(_) if super::dtype_of(kernel, data.operands[0]) == format => return data.operands[0],
+        Op::Cast(_) => (Op::Cast(Elem::from(format)), data.operands[0]),
+        Op::Permute(_) | Op::Reshape(_) | Op::Broadcast(_) => {
+            (data.op, narrowed(kernel, data.operands[0], format))
+        }
+        _ => (Op::Cast(Elem::from(format)), value),
+    };
+    let ty = kernel.ty(value).with_elem(Elem::from(format));
+    let region = kernel.region_of(made).expect("a factor is made in a region");
+    let at = kernel.region(region).ops.iter().position(|&other| other == made);
+    let mut place = Inserter::new(kernel, region, at.expect("the factor is made in its region") + 1);
+    place.emit(op, vec![operand], ty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::{print, schedule};
+    use crate::specialize::Instance;
+
+    /// A product of f32 that are made of a tile of 128×64 elements of a format each, by these lines from `%x` to `%y`.
+    fn product(element: &str, lines: &str) -> String {
+        let factor = |from: &str, to: &str| lines.replace("%x", from).replace("%y", to);
+        let (left, right) = (factor("%ta", "%fa"), factor("%tb", "%fb"));
+        format!(
+            "kernel @product(%a: tensor<128 x 64 x {element}>, %b: tensor<128 x 64 x {element}>, %s: tensor<128 x 2 x f8e8m0fnu>, %c: mut tensor<128 x 128 x f32>) {{
+  %va = partition %a [128, 64] : partition<128 x 64 x {element}, [128, 64]>
+  %vb = partition %b [128, 64] : partition<128 x 64 x {element}, [128, 64]>
+  %vs = partition %s [128, 2] : partition<128 x 2 x f8e8m0fnu, [128, 2]>
+  %vc = partition %c [128, 128] : mut partition<128 x 128 x f32, [128, 128]>
+  %i, %j = block_index %vc : index, index
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<128 x 128 x f32>
+  %ta = load %va[%i, %j] : tile<128 x 64 x {element}>
+  %tb = load %vb[%i, %j] : tile<128 x 64 x {element}>
+  %scales = load %vs[%i, %j] : tile<128 x 2 x f8e8m0fnu>
+{left}{right}  %across = permute %fb [1, 0] : tile<64 x 128 x f32>
+  %sum = mma %fa, %across, %zero : tile<128 x 128 x f32>
+  store %vc, %sum
+}}
+"
+        )
+    }
+
+    /// The formats of the factors that the product has on `sm_80` in the end.
+    fn factors(element: &str, lines: &str) -> Vec<DType> {
+        let source = product(element, lines);
+        let instance = Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"));
+        let target = TargetDesc::named("sm_80").unwrap();
+        needed(&crate::passes::optimize(instance), target).into_iter().map(|(_, format)| format).collect()
+    }
+
+    const CAST: &str = "  %y = cast %x : tile<128 x 64 x f32>\n";
+
+    const SCALED: &str = "\
+  %x_f = cast %x : tile<128 x 64 x f32>
+  %x_s = cast %scales : tile<128 x 2 x f32>
+  %x_c = reshape %x_s : tile<128 x 2 x 1 x f32>
+  %x_b = broadcast %x_c : tile<128 x 2 x 32 x f32>
+  %x_r = reshape %x_b : tile<128 x 64 x f32>
+  %y = mul %x_f, %x_r : tile<128 x 64 x f32>
+";
+
+    #[test]
+    fn numbers_of_few_bits_are_multiplied_in_the_format_that_has_them() {
+        let cases = [
+            ("bf16", CAST, Some(DType::BF16)),
+            ("f16", CAST, Some(DType::F16)),
+            ("i8", CAST, Some(DType::BF16)),
+            ("u8", CAST, Some(DType::BF16)),
+            // 511 has nine bits, which are an f16's.
+            ("i16", CAST, None),
+            ("f8e4m3fn", SCALED, Some(DType::BF16)),
+            ("f8e5m2", SCALED, Some(DType::BF16)),
+            // More bits than a bf16 has, and exponents that an f16 hasn't.
+            ("f16", SCALED, None),
+        ];
+        for (element, lines, expected) in cases {
+            assert_eq!(factors(element, lines), Vec::from_iter(expected), "{element}\n{lines}");
+        }
+    }
+
+    #[test]
+    fn integers_of_few_bits_are_known_by_how_they_were_taken() {
+        let taken = |mask: u32, less: u32| {
+            format!(
+                "  %x_m = constant {mask} : i32
+  %x_n = splat %x_m : tile<128 x 64 x i32>
+  %x_a = and %x, %x_n : tile<128 x 64 x i32>
+  %x_l = constant {less} : i32
+  %x_o = splat %x_l : tile<128 x 64 x i32>
+  %x_d = sub %x_a, %x_o : tile<128 x 64 x i32>
+  %y = cast %x_d : tile<128 x 64 x f32>
+"
+            )
+        };
+        assert_eq!(factors("i32", &taken(15, 8)), [DType::BF16]);
+        assert_eq!(factors("i32", &taken(511, 256)), [DType::BF16]);
+        assert_eq!(factors("i32", &taken(1023, 0)), [DType::F16]);
+        assert_eq!(factors("i32", &taken(8191, 0)), []);
+    }
+
+    /// Nothing is converted that was loaded in the format already, and scaled factors once, where they are made.
+    #[test]
+    fn factors_are_what_they_were_converted_from() {
+        let scheduled = |source: &str| {
+            let instance = crate::passes::optimize(Instance::parse(source, &[]).unwrap());
+            print(&schedule(instance, TargetDesc::named("sm_80").unwrap(), None))
+        };
+        let plain = scheduled(&product("bf16", CAST));
+        assert!(plain.contains("m16n8k16") && !plain.contains("= cast "), "{plain}");
+        let scaled = scheduled(&product("f8e4m3fn", SCALED));
+        assert!(scaled.contains("m16n8k16"), "{scaled}");
+    }
+}
