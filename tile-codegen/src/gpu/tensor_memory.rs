@@ -23,7 +23,7 @@ use descriptors::{instruction_word, kind_of, layout_of};
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tile_ir::gpu::WIDEST;
-use tile_ir::gpu::pipeline::{Fill, Leaving, Major, SharedTile, TENSOR_ROWS, TensorSums};
+use tile_ir::gpu::pipeline::{Fill, Leaving, Major, TENSOR_ROWS, TensorSums};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, RegionId, ValueId};
 use tile_layout::linear::Operand;
@@ -285,11 +285,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.await_empty(ring);
         }
         let (written, width, fragment) = (matrices.rows(), matrices.width(), self.tile(tile));
-        let bytes = self.dtype(tile).bytes() as u64;
-        let place = |position: &[u64]| place_of(&brought.tile, position, bytes);
+        let place = |position: &[u64]| brought.tile.place(position[0], position[1]);
         let bits: Vec<u64> = written.thread_bits().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
-        let (run, begin) = (WIDEST / bytes, self.scheduled.pipelines().panels() + brought.place);
+        let (run, begin) =
+            (WIDEST / brought.tile.element, self.scheduled.pipelines().panels() + brought.place);
         for (group, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {
             let place = own.at(ir, place(&written.place(first, 0)), begin).value(ir);
             let address = ir.element(ir.int_type(8).into(), self.shared, place);
@@ -445,20 +445,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.intrinsic("llvm.nvvm.tcgen05.commit.mc.shared.cg1", &[], &[barrier.into(), both.into()]);
     }
 }
-
-/// The byte at which an element lies of a tile that is brought to shared memory. Linear over GF(2) in the bits of its position.
-fn place_of(tile: &SharedTile, position: &[u64], bytes: u64) -> u64 {
-    let (row, column) = (position[0], position[1]);
-    let in_row = column % tile.panel_columns() * bytes;
-    let pieces = tile.swizzle.bytes() / PIECE;
-    // As a copy swizzles it (PTX ISA, "Swizzling modes"): rows of 128 bytes change pieces row by row, shorter ones more seldom.
-    let moved = row * tile.swizzle.bytes() / ROW_OF_PATTERN % pieces * PIECE;
-    tile.offset(row, column) - in_row + (in_row ^ moved)
-}
-
-/// Pieces of a row that a swizzle moves, and the bytes of memory for which it moves them alike.
-const PIECE: u64 = 16;
-const ROW_OF_PATTERN: u64 = 128;
 
 /// The bit of a thread's number at which its warpgroup's begins.
 const WARPGROUP_BIT: usize = 7;

@@ -12,15 +12,12 @@ use inkwell::values::IntValue;
 use tile_ir::gpu::WIDEST;
 use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, TensorStore, WARPGROUP, WARPGROUP_BYTES};
 use tile_ir::kernel::OpData;
+use tile_ir::tensor_map::Swizzle;
 use tile_ir::{Dim, ValueId};
 use tile_layout::linear::Distribution;
 
 /// The number of the first warpgroup's barrier: 0 is the block's, 1 that of all consumers.
 const FIRST_BARRIER: u64 = 2;
-
-/// Pieces of a line that the swizzle moves, in bytes, and the lines after which it is the same.
-const PIECE: u64 = 16;
-const PATTERN_ROWS: u64 = 8;
 
 /// The largest coordinate that a copy takes.
 const MOST_COORDINATE: i64 = i32::MAX as i64;
@@ -202,11 +199,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 }
 
-/// The byte of a panel at which an element lies: of a row of that, and so many bytes into the tile's. Linear over GF(2) in the
-/// bits of both.
+/// The byte of a panel at which an element lies that is so many bytes into a row of the tile. Linear over GF(2) in the bits
+/// of both.
 fn place_in_panel(row: u64, bytes: u64) -> u64 {
-    let swizzled = (bytes % PANEL_ROW_BYTES) ^ (row % PATTERN_ROWS * PIECE);
-    row * PANEL_ROW_BYTES + swizzled
+    Swizzle::Bytes128.apply(row * PANEL_ROW_BYTES + bytes % PANEL_ROW_BYTES)
 }
 
 /// The panels of a tile whose elements lie as sums do, written in groups of `width` slots: each where the next run of
