@@ -67,13 +67,11 @@ use places::SourcePlaces;
 use region::Emitter;
 use roles::Role;
 use tile_ir::abi::Launch;
+use tile_ir::gpu::pipeline::TILE_ALIGNMENT;
 use tile_ir::gpu::{SCRATCH_ALIGNMENT, Scheduled, schedule, schedule_without_copies};
 use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc};
-
-/// What rings of copied tiles begin at a multiple of: the pattern of their swizzle repeats so often, in bytes.
-const RING_ALIGNMENT: u32 = 1024;
 
 /// How code gets from a module to its device.
 struct Backend {
@@ -225,10 +223,9 @@ fn emit(
         cluster: scheduled.cluster(),
         at_once: scheduled.blocks_at_once(),
         shared_bytes: scheduled.shared_bytes() as u32,
-        shared_alignment: if scheduled.pipelines().is_empty() {
-            SCRATCH_ALIGNMENT as u32
-        } else {
-            RING_ALIGNMENT
+        shared_alignment: match scheduled.pipelines().is_empty() {
+            true => SCRATCH_ALIGNMENT as u32,
+            false => TILE_ALIGNMENT as u32,
         },
     };
     let maps = scheduled.tensor_maps().len();

@@ -150,7 +150,7 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         if pipeline.barriers < pipeline.ring + pipeline.stages * pipeline.stage_bytes {
             return broken("its barriers overlap its stages");
         }
-        end = pipeline.empty(pipeline.fills.len() - 1) + pipeline.stages * 8;
+        end = pipeline.end();
         late(scheduled, region, pipeline)?;
     }
     for op in scheduled.walk() {

@@ -50,8 +50,9 @@ use placement::Placement;
 use shared_tile::Numbers;
 use std::collections::{HashMap, HashSet};
 
-/// Alignment of a tile in shared memory: the pattern of the widest swizzle repeats so often.
-const TILE_ALIGNMENT: u64 = 1024;
+/// Alignment of a tile in shared memory, and so of shared memory itself, in bytes: the pattern of the widest swizzle repeats
+/// so often.
+pub const TILE_ALIGNMENT: u64 = 1024;
 
 /// Threads of a warpgroup, of which the producer is one.
 pub const WARPGROUP: u64 = 128;

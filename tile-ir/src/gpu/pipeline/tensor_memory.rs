@@ -18,6 +18,7 @@ use super::super::swizzled::MatrixMove;
 use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, carries_sums};
 use super::obstacle::{Obstacle, Obstacles};
+use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
 use super::{Pipelines, TILE_ALIGNMENT, repeated};
 use crate::analysis::uses::Uses;
@@ -33,8 +34,8 @@ const LEAST_COLUMNS: u64 = 32;
 /// Lanes of tensor memory, each of which has a row of a product.
 pub const TENSOR_ROWS: u64 = 128;
 
-/// Bytes of an mbarrier, and what the address of what was allocated takes.
-const WORD_BYTES: u64 = 8;
+/// Shared memory for the address of what a block has allocated: one word of 32 bits, and as much behind it.
+const ADDRESS_BYTES: u64 = 8;
 
 /// Bytes of the elements that consumers bring to shared memory: those that matrix stores write.
 const BROUGHT_BYTES: usize = 2;
@@ -58,11 +59,11 @@ impl Stages {
 
     /// Where the mbarrier is at which stage 0 is left; those of later stages follow it.
     pub fn empty(&self) -> u64 {
-        self.barriers + self.count * WORD_BYTES
+        self.barriers + self.count * BARRIER_BYTES
     }
 
     fn end(&self) -> u64 {
-        self.empty() + self.count * WORD_BYTES
+        self.empty() + self.count * BARRIER_BYTES
     }
 }
 
@@ -213,7 +214,7 @@ impl TensorMemory {
 
     /// The end of what else it has of shared memory.
     pub(super) fn end(&self) -> u64 {
-        if self.is_empty() { 0 } else { self.address + WORD_BYTES }
+        if self.is_empty() { 0 } else { self.address + ADDRESS_BYTES }
     }
 }
 
@@ -342,7 +343,7 @@ pub(super) fn place(kernel: &Kernel, found: &Pipelines) -> Result<TensorMemory, 
         memory.add_sums((kernel, &uses), product);
     }
     memory.give_columns(kernel)?;
-    let mut end = found.rings_end().next_multiple_of(WORD_BYTES);
+    let mut end = found.rings_end().next_multiple_of(BARRIER_BYTES);
     let stages = memory.sums.iter_mut().map(|sums| &mut sums.stages);
     for stages in stages.chain(memory.brought.iter_mut().map(|brought| &mut brought.stages)) {
         stages.barriers = end;
