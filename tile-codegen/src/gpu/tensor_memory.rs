@@ -429,9 +429,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Whether a loop's turn isn't its first, whose products add to nothing.
     fn is_later_turn(&self, body: RegionId) -> IntValue<'c> {
-        let around = self.instance.walk().into_iter().map(|op| self.instance.op(op));
-        let around = around.into_iter().find(|data| data.regions.contains(&body));
-        let first = self.index(around.expect("scheduled: it is a loop's body").operands[0]);
+        let around = self.instance.owner_of(body).expect("scheduled: it is a loop's body");
+        let first = self.index(self.instance.op(around).operands[0]);
         let turn = self.index(self.instance.region(body).params[0]);
         self.ir.icmp(IntPredicate::NE, turn, first)
     }

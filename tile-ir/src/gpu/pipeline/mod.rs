@@ -127,7 +127,7 @@ impl Pipelines {
         let uses = Uses::of(kernel);
         let mut factors = factor::of_loops((&numbers, &uses), target, obstacles);
         if target.has_tensor_memory() {
-            factors = tensor_memory::retain(kernel, factors, obstacles);
+            factors = tensor_memory::retain(kernel, &uses, factors, obstacles);
         }
         let groups = factors.iter().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
         let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
@@ -147,7 +147,7 @@ impl Pipelines {
             return None;
         }
         if target.has_tensor_memory() {
-            let put = found.put_sums_in_tensor_memory(kernel);
+            let put = found.put_sums_in_tensor_memory(kernel, &uses);
             put.map_err(|(product, obstacle)| {
                 obstacles.add((product, 1), obstacle);
                 tensor_memory::add_others(kernel, product, obstacles);
@@ -169,8 +169,8 @@ impl Pipelines {
     ///
     /// # Errors
     /// A product whose sums can't lie there.
-    fn put_sums_in_tensor_memory(&mut self, kernel: &Kernel) -> Result<(), (OpId, Obstacle)> {
-        self.tensor_memory = tensor_memory::place(kernel, self)?;
+    fn put_sums_in_tensor_memory(&mut self, kernel: &Kernel, uses: &Uses) -> Result<(), (OpId, Obstacle)> {
+        self.tensor_memory = tensor_memory::place(kernel, uses, self)?;
         // Who issues such products waits for none of them.
         let fills = self.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
         fills.for_each(|fill| fill.keeps_running = false);
