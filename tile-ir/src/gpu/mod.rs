@@ -13,6 +13,7 @@
 mod access;
 mod ahead;
 mod barriers;
+mod carried;
 mod cluster;
 mod copies;
 mod followers;

@@ -1,6 +1,7 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
 use super::access::is_used;
+use super::carried::Carried;
 use super::followers::is_repeatable;
 use super::pipeline::{Fill, PAIR, TileCopy};
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
@@ -310,7 +311,7 @@ fn addresses(scheduled: &Scheduled, for_op: OpId, copied: &CopiedLoop) -> Result
     let params = &scheduled.region(region).params;
     let mut unknown: HashSet<ValueId> =
         ops.iter().flat_map(|&op| &scheduled.op(op).results).copied().collect();
-    unknown.extend(&params[1..]);
+    unknown.extend(&params[Carried::FOR.param..]);
     for &op in &copied.address {
         let data = scheduled.op(op);
         let exchanges = match &data.op {

@@ -13,6 +13,7 @@
 //! place of elements and nothing more: done early, that would be held in registers of its own for longer. What the
 //! first product needs of its turn is done ahead with it.
 
+use super::super::carried::Carried;
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
 use crate::analysis::uses::Uses;
@@ -123,7 +124,7 @@ impl<'k> Body<'k> {
     fn of(kernel: &'k Kernel, region: RegionId) -> Option<Body<'k>> {
         let region = kernel.region(region);
         let (&end, ops) = region.ops.split_last()?;
-        let params = region.params.iter().skip(1).copied();
+        let params = region.params.iter().skip(Carried::FOR.param).copied();
         let carried = params.zip(kernel.op(end).operands.iter().copied()).collect();
         Some(Body { kernel, uses: Uses::of(kernel), ops, carried, end })
     }

@@ -12,6 +12,7 @@
 //! room, kept sums have two stages: those of the next turn are added up while consumers load these. So have those of a turn
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
+use super::super::carried::Carried;
 use super::super::copies::is_zero_tile;
 use super::super::products::extents;
 use super::super::swizzled::MatrixMove;
@@ -250,10 +251,9 @@ fn are_kept(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> 
 fn initial_sums(kernel: &Kernel, body: RegionId, product: OpId) -> ValueId {
     let sums = kernel.op(product).operands[2];
     let around = kernel.owner_of(body).expect("a loop's body belongs to the loop");
-    let number = kernel.region(body).params.iter().position(|&param| param == sums);
-    let number = number.expect("the loop carries the sums");
-    // The counter comes first among the parameters, and the bounds among the operands.
-    kernel.op(around).operands[2 + number - 1]
+    let param = kernel.region(body).params.iter().position(|&param| param == sums);
+    let number = param.expect("the loop carries the sums") - Carried::FOR.param;
+    kernel.op(around).operands[Carried::FOR.initial + number]
 }
 
 /// Those of the factors whose products can have their sums in tensor memory, if all products of the kernel can: adds what keeps
@@ -370,8 +370,7 @@ impl LateSum {
             return None;
         }
         let number = kernel.op(end).operands.iter().position(|&yielded| yielded == next)?;
-        // The counter comes first.
-        let carried = *region.params.get(1 + number)?;
+        let carried = *region.params.get(Carried::FOR.param + number)?;
         let needs = |op: OpId| {
             let regions = kernel.op(op).regions.iter();
             let inside = regions.flat_map(|&region| kernel.walk_in(region));
