@@ -39,6 +39,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         scatter(scheduled, op).map_err(broken)?;
     }
     rings(scheduled)?;
+    factors(scheduled)?;
     tensor_memory(scheduled)?;
     roles(scheduled)?;
     stages(scheduled)?;
@@ -120,7 +121,7 @@ fn scatter(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
     Ok(())
 }
 
-/// Stages hold what is copied to them, rings and barriers lie apart, and only its readers read a copied tile.
+/// Stages hold what is copied to them, and rings and barriers lie apart.
 fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
     let mut end = 0;
     for (region, pipeline) in scheduled.pipelines().all() {
@@ -154,6 +155,11 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         end = pipeline.end();
         late(scheduled, region, pipeline)?;
     }
+    Ok(())
+}
+
+/// Products alone read tiles in rings, and each is among the readers of its tiles, or within one.
+fn factors(scheduled: &Scheduled) -> Result<(), Broken> {
     for op in scheduled.walk() {
         let data = scheduled.op(op);
         let reads = data.operands.iter().any(|&operand| scheduled.pipelines().holds(operand));
