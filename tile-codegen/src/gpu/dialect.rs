@@ -158,9 +158,6 @@ impl AtOnce {
     }
 }
 
-/// The number of the barrier of a part of a block; that of the whole block has 0.
-const PART_BARRIER: u64 = 1;
-
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
 
@@ -319,12 +316,8 @@ impl Device {
         self.fence(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire, orders);
     }
 
-    /// [`Self::barrier`] of the first so many threads of a block, whole warps, on targets that have that.
-    pub(super) fn part_barrier<'c>(&self, ir: &Ir<'c>, threads: u64) {
-        self.barrier_of(ir, ir.context.i32_type().const_int(PART_BARRIER, false), threads);
-    }
-
-    /// Waits at the barrier of a number, an i32, for so many threads of a block, whole warps, on targets that have that.
+    /// Waits at the barrier of a number ([`super::named_barriers`]), an i32, for so many threads of a block, whole warps, on
+    /// targets that have that.
     pub(super) fn barrier_of<'c>(&self, ir: &Ir<'c>, number: IntValue<'c>, threads: u64) {
         let intrinsic = self.part_barrier.expect("only where blocks have parts");
         let threads = ir.context.i32_type().const_int(threads, false);

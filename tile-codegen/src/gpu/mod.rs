@@ -33,6 +33,7 @@ mod memory;
 mod messages;
 mod mma;
 mod movement;
+mod named_barriers;
 mod network;
 mod packed;
 mod pairs;

@@ -5,6 +5,7 @@
 //! of 16 bits a warp stores matrices, so that each lane writes 16 bytes of a row.
 
 use super::coordinates::Linear;
+use super::named_barriers::STORES;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
@@ -15,9 +16,6 @@ use tile_ir::kernel::OpData;
 use tile_ir::tensor_map::Swizzle;
 use tile_ir::{Dim, ValueId};
 use tile_layout::linear::Distribution;
-
-/// The number of the first warpgroup's barrier: 0 is the block's, 1 that of all consumers.
-const FIRST_BARRIER: u64 = 2;
 
 /// The largest coordinate that a copy takes.
 const MOST_COORDINATE: i64 = i32::MAX as i64;
@@ -120,7 +118,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Waits for the warpgroup.
     fn meet_warpgroup(&self) {
-        let barrier = self.ir.add(self.running_warpgroup(), self.i32(FIRST_BARRIER));
+        let barrier = self.ir.add(self.running_warpgroup(), self.i32(STORES));
         self.dialect.barrier_of(self.ir, barrier, WARPGROUP);
     }
 

@@ -61,7 +61,7 @@ pub const WARPGROUP: u64 = 128;
 const WARPGROUP_WARPS: u64 = 4;
 
 /// The most warpgroups of consumers.
-const MOST_CONSUMERS: u64 = 2;
+pub const MOST_CONSUMERS: u64 = 2;
 
 /// The pipelines of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
