@@ -317,9 +317,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (columns, all_columns) = (u64::from(instruction.shape.n), self.shape(result)[1]);
         let parts = self.parts(result, instruction, Operand::Accumulator);
         let column = |position: &[u64]| position[0] / TENSOR_ROWS * all_columns + position[1];
-        // What the first thread of the next warpgroup has is so many columns on.
-        let next = self.scheduled.distribution(result).thread_bits().nth(WARPGROUP_BIT);
-        let own = ir.mul(self.running_warpgroup(), self.i32(next.map_or(0, column)));
+        let step = self.second_warpgroup(result).map_or(0, column);
+        let own = ir.mul(self.running_warpgroup(), self.i32(step));
         let warp = ir.and(ir.lshr(self.thread, self.i32(WARP_ROWS.ilog2().into())), self.i32(3));
         let lanes = ir.mul(warp, self.i32(WARP_ROWS << LANE_SHIFT));
         let base = ir.add(ir.add(first, own), lanes);
@@ -444,6 +443,3 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.intrinsic("llvm.nvvm.tcgen05.commit.mc.shared.cg1", &[], &[barrier.into(), both.into()]);
     }
 }
-
-/// The bit of a thread's number at which its warpgroup's begins.
-const WARPGROUP_BIT: usize = 7;

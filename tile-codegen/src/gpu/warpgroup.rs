@@ -366,6 +366,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.warpgroup = first.expect("a shuffle has a result").into_int_value();
     }
 
+    /// The position in a tile of the first element of the second warpgroup's first thread; `None` where there is one warpgroup.
+    /// Further warpgroups follow at the same distance.
+    pub(super) fn second_warpgroup(&self, tile: ValueId) -> Option<&'a [u64]> {
+        self.scheduled.distribution(tile).thread_bits().nth(WARPGROUP.ilog2() as usize)
+    }
+
     /// The running thread's warpgroup; where registers are scarce, one from which nothing leaves the innermost loop.
     pub(super) fn running_warpgroup(&self) -> IntValue<'c> {
         if self.are_registers_scarce() {
