@@ -137,13 +137,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Tells consumers of sums when the last product that was issued is done.
     pub(super) fn end_sums(&self, number: usize) {
-        self.commit_to(self.stages(Ring::Sums(number)).full(), Ring::Sums(number));
-    }
-
-    /// Arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`, when all products that were issued
-    /// are done.
-    fn commit_to(&self, first: u64, ring: Ring) {
-        self.commit(self.barrier_of_stage(first, self.state(ring).stage));
+        self.commit(self.full_of(Ring::Sums(number)));
     }
 
     /// Arrives at an mbarrier of the own block when all products that were issued are done (PTX ISA, "tcgen05.commit").
@@ -246,21 +240,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.meet_warp();
         }
         if leaving != Leaving::Bringing {
-            self.arrive_for_warp(self.stages(ring).empty(), ring);
+            self.arrive_for_warp(self.empty_of(ring));
         }
     }
 
     /// Waits for the lanes of the warp.
     fn meet_warp(&self) {
         self.ir.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[self.i32(u32::MAX.into()).into()]);
-    }
-
-    /// One lane arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`.
-    fn arrive_for_warp(&self, first: u64, ring: Ring) {
-        let ir = self.ir;
-        let barrier = self.barrier_of_stage(first, self.state(ring).stage);
-        let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
-        ir.if_then(ir.icmp(IntPredicate::EQ, lane, self.i32(0)), || mbarrier::arrive(ir, barrier));
     }
 
     /// Before a loop in whose turns left factors are brought to where panels lie: waits until copies of these have read them.
@@ -302,7 +288,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // It says as well that the sums of the turn before were loaded.
         self.end_loads();
         self.meet_warp();
-        self.arrive_for_warp(brought.stages.full(), ring);
+        self.arrive_for_warp(self.full_of(ring));
     }
 
     fn zero(&self, dtype: DType) -> Value<'c> {
@@ -378,7 +364,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         self.leave_stage(op);
         if let Some(number) = brought.filter(|&number| memory.brought()[number].is_left) {
-            self.commit_to(self.stages(Ring::Brought(number)).empty(), Ring::Brought(number));
+            self.commit(self.empty_of(Ring::Brought(number)));
         }
         if !sums.are_kept {
             self.end_sums(number);
