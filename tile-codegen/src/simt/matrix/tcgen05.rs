@@ -307,9 +307,9 @@ fn commit(block: &mut Block<'_>, call: &Call<'_>, mask: Option<u32>) -> Result<T
         Some(mask) => (0..blocks).filter(|rank| mask >> rank & 1 == 1).collect(),
     };
     let mut flights = std::mem::take(&mut block.threads[thread as usize].queues.tensor);
-    flights.retain(|&flight| !block.flights[flight as usize - 1].has_landed());
+    flights.retain(|&flight| !block.flights.of(flight).has_landed());
     block.threads[thread as usize].queues.tensor = flights.clone();
-    let last = flights.last().map(|&flight| block.flights[flight as usize - 1].moment());
+    let last = flights.last().map(|&flight| block.flights.of(flight).moment());
     for rank in ranks {
         block.check_begun(thread, rank)?;
         let address = block.counterpart(thread, barrier, rank);
