@@ -6,6 +6,7 @@
 //! on too, so that no pass can move it before that.
 
 use super::declared;
+use super::dialect::Spread;
 use super::fragment::Fragment;
 use super::matrix::Parts;
 use super::region::Emitter;
@@ -375,7 +376,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The running thread's warpgroup; where registers are scarce, one from which nothing leaves the innermost loop.
     pub(super) fn running_warpgroup(&self) -> IntValue<'c> {
         if self.are_registers_scarce() {
-            self.in_loop(self.warpgroup, true, |warpgroup| warpgroup)
+            self.in_loop(self.warpgroup, Spread::Uniform, |warpgroup| warpgroup)
         } else {
             self.warpgroup
         }
