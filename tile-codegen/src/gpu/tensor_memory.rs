@@ -11,7 +11,7 @@
 mod descriptors;
 
 use super::coordinates::Linear;
-use super::declared;
+use super::declared::{self, SumFormat};
 use super::fragment::Fragment;
 use super::mbarrier;
 use super::pairs::BOTH;
@@ -310,15 +310,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let base = ir.add(ir.add(first, own), lanes);
         let mut starts = parts.starts.clone();
         starts.sort_by_key(|(_, slot)| *slot);
-        let form = columns / LOADED_COLUMNS;
-        let name = declared::load_of_sums(form, self.dtype(result).is_float());
-        let word = if self.dtype(result).is_float() { ir.f32().into() } else { ir.int_type(32).into() };
+        let (times, format) = (columns / LOADED_COLUMNS, SumFormat::of(self.dtype(result)));
+        let name = declared::load_of_sums(times, format);
         let loads = starts
             .iter()
             .flat_map(|(start, _)| [0, LOADED_ROWS].map(|rows| column(start) + (rows << LANE_SHIFT)));
         let load = |place: u64| {
             let address = self.pointer(ir.add(base, self.i32(place)));
-            declared::call_for(ir, &name, &[address.into()], &vec![word; (4 * form) as usize])
+            declared::call_for(ir, &name, &[address.into()], &vec![format.ty(ir); (4 * times) as usize])
         };
         loads.flat_map(load).collect()
     }
