@@ -187,7 +187,7 @@ fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
     Err(Error::SharedMemory { kernel, target, needed, available, loc })
 }
 
-/// The schedule that an instance is compiled with; of one that doesn't fit, that which doesn't.
+/// The schedule that an instance is compiled with, or, where none fits the target, the one that was tried first.
 pub(crate) fn scheduled(instance: &Instance, target: &TargetDesc) -> Scheduled {
     fitting(instance, target, None).unwrap_or_else(|_| schedule(instance.clone(), target, None))
 }
