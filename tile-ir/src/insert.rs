@@ -1,8 +1,9 @@
 //! Ops that passes and steps of a schedule add to a kernel.
 
-use crate::kernel::{Kernel, OpData, RegionId, ValueId};
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Literal, Op};
 use crate::types::Type;
 
 /// A place in a region where ops are added, one after the other.
@@ -17,6 +18,17 @@ impl<'k> Inserter<'k> {
         Inserter { kernel, region, at }
     }
 
+    /// The place right before an op.
+    ///
+    /// # Panics
+    /// If the op was taken out of the kernel.
+    pub(crate) fn before(kernel: &'k mut Kernel, op: OpId) -> Self {
+        let region = kernel.region_of(op).expect("the op stands in a region");
+        let at = kernel.region(region).ops.iter().position(|&other| other == op);
+        let at = at.expect("an op is among those of its region");
+        Inserter::new(kernel, region, at)
+    }
+
     pub(crate) fn insert(&mut self, data: OpData) {
         let op = self.kernel.new_op(data);
         self.kernel.region_mut(self.region).ops.insert(self.at, op);
@@ -27,6 +39,17 @@ impl<'k> Inserter<'k> {
         let result = self.kernel.new_value(ty, None);
         self.insert(OpData { op, operands, results: vec![result], regions: Vec::new(), loc: Loc::UNKNOWN });
         result
+    }
+
+    /// A tile of zeros, of another tile's type.
+    pub(crate) fn zeros(&mut self, like: ValueId) -> ValueId {
+        let ty = self.kernel.ty(like).clone();
+        let elem = ty.elem().clone();
+        let is_float = elem.known().is_some_and(DType::is_float);
+        let value = if is_float { Literal::Float(0.0) } else { Literal::Int(0) };
+        let zero = self.emit(Op::Constant { value, elem: elem.clone() }, Vec::new(), Type::scalar(elem));
+        let shape = ty.as_tile().expect("it is a tile").shape.clone();
+        self.emit(Op::Splat(shape), vec![zero], ty)
     }
 
     pub(crate) fn finish(&mut self, values: Vec<ValueId>) {

@@ -347,6 +347,11 @@ impl Kernel {
         std::iter::once(self.body()).chain(nested).find(|&region| self.region(region).ops.contains(&op))
     }
 
+    /// The op that a region belongs to; `None` for the body, and for a region of an op that was taken out.
+    pub fn owner_of(&self, region: RegionId) -> Option<OpId> {
+        self.walk().into_iter().find(|&op| self.op(op).regions.contains(&region))
+    }
+
     fn walk_region(&self, region: RegionId, found: &mut Vec<OpId>) {
         for &op in &self.region(region).ops {
             found.push(op);

@@ -59,6 +59,17 @@ impl Swizzle {
             Swizzle::Bytes128 => 128,
         }
     }
+
+    /// Where a byte of a box goes, counted from a byte at which the pattern begins: the number of its row of 128 bytes is
+    /// xored into the number of its piece.
+    #[must_use]
+    pub fn apply(self, byte: u64) -> u64 {
+        let piece_bits = (self.bytes() / PIECE).max(1).ilog2();
+        let [piece, row] = [PIECE, Swizzle::Bytes128.bytes()].map(|bytes| i64::from(bytes.ilog2()));
+        let permutation = tile_layout::Swizzle::new(piece_bits.into(), piece, row - piece);
+        let permutation = permutation.expect("a row has no more pieces than the pattern has rows");
+        permutation.apply(byte.cast_signed()).cast_unsigned()
+    }
 }
 
 /// A tensor in memory and the box of it that one copy moves: what a runtime makes a driver's tensor map of, at each

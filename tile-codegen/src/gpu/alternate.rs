@@ -4,14 +4,12 @@
 //! Each waits at a barrier of its own until the other has issued its products. The second lets the first begin, and the
 //! first waits once more after the last turn, so that barriers are left as they were found. Results don't depend on it.
 
+use super::named_barriers::TURNS;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::RegionId;
-
-/// The number of the first warpgroup's barrier, after those that stores have.
-const FIRST_BARRIER: u64 = 4;
 
 impl<'c> Emitter<'_, 'c> {
     fn alternates(&self, pipeline: RegionId) -> bool {
@@ -51,13 +49,13 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn meet_at(&self, warpgroup: IntValue<'c>) {
-        let barrier = self.ir.add(warpgroup, self.i32(FIRST_BARRIER));
+        let barrier = self.ir.add(warpgroup, self.i32(TURNS));
         self.dialect.barrier_of(self.ir, barrier, self.thread_count());
     }
 
     /// Arrives at a warpgroup's barrier without waiting (PTX ISA, "barrier{.cta}").
     fn let_begin(&self, warpgroup: IntValue<'c>) {
-        let barrier = self.ir.add(warpgroup, self.i32(FIRST_BARRIER));
+        let barrier = self.ir.add(warpgroup, self.i32(TURNS));
         let operands: [Value<'c>; 2] = [barrier.into(), self.i32(self.thread_count()).into()];
         self.ir.intrinsic("llvm.nvvm.barrier.cta.arrive.aligned.count", &[], &operands);
     }

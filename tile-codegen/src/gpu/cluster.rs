@@ -17,7 +17,7 @@ use inkwell::values::{IntValue, PointerValue};
 use tile_ir::gpu::{Scheduled, Threads};
 use tile_ir::{DType, Op, OpId};
 
-/// Comes to the barrier of the cluster, of which nobody but who waits there learns anything.
+/// Arrives at the barrier of the cluster, without ordering memory.
 pub(super) fn begin(ir: &Ir<'_>) {
     ir.intrinsic("llvm.nvvm.barrier.cluster.arrive.relaxed", &[], &[]);
 }
@@ -88,8 +88,8 @@ pub(super) fn send_name(bits: usize) -> String {
 pub(super) const SEND: &str = "tile.send.b";
 
 impl<'c> Emitter<'_, 'c> {
-    /// Comes to the cluster's barrier, at which all learn that it has begun, with the mbarriers ready that count what the block
-    /// is sent: of each one phase, of one arrival and the bytes.
+    /// Arrives at the cluster's barrier, by which the other blocks learn that this one has begun. Before that it prepares the
+    /// mbarriers that count what the block is sent: each has one phase, of one arrival and the bytes.
     pub(super) fn begin_in_cluster(&self) {
         let ir = self.ir;
         let sent: Vec<OpId> =
@@ -116,8 +116,9 @@ impl<'c> Emitter<'_, 'c> {
         self.scheduled.arrival(op).map(|buffer| self.shared_pointer(buffer, self.i32(0)))
     }
 
-    /// Writes a value to where a pointer leads in the shared memory of every block of the cluster, sends it if there is an
-    /// mbarrier that counts what comes; where lanes speak for each other, to the block of the running one.
+    /// Writes a value to the place of a pointer in the shared memory of every block of the cluster; sends it where an mbarrier
+    /// counts what arrives. `speakers` are the bits of a lane's number that name the one block that it writes to; with 0 it
+    /// writes to all.
     pub(super) fn write_in_cluster(
         &self,
         (place, arrival): (PointerValue<'c>, Option<PointerValue<'c>>),

@@ -23,19 +23,61 @@ use inkwell::types::{BasicTypeEnum, FunctionType};
 use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue,
 };
+use tile_ir::DType;
 
 /// The declarations that bring memory near.
 pub(super) const PREFETCH_LINE: &str = "tile.prefetch.line";
 pub(super) const PREFETCH_RANGE: &str = "tile.prefetch.range";
 
+/// The format of sums that declarations name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SumFormat {
+    F32,
+    S32,
+}
+
+impl SumFormat {
+    /// That of sums of this format.
+    pub(super) fn of(dtype: DType) -> SumFormat {
+        if dtype.is_float() { SumFormat::F32 } else { SumFormat::S32 }
+    }
+
+    fn named(name: &str) -> Option<SumFormat> {
+        [SumFormat::F32, SumFormat::S32].into_iter().find(|format| format.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            SumFormat::F32 => "f32",
+            SumFormat::S32 => "s32",
+        }
+    }
+
+    /// The inline assembly constraint of a register for a sum.
+    fn register(self) -> &'static str {
+        match self {
+            SumFormat::F32 => "f",
+            SumFormat::S32 => "r",
+        }
+    }
+
+    /// The type of a sum.
+    pub(super) fn ty<'c>(self, ir: &Ir<'c>) -> BasicTypeEnum<'c> {
+        match self {
+            SumFormat::F32 => ir.f32().into(),
+            SumFormat::S32 => ir.int_type(32).into(),
+        }
+    }
+}
+
 /// The declaration that waits for products but so many groups, and gives so many of their sums.
-pub(super) fn wait_name(going_on: u64, is_float: bool, count: usize) -> String {
-    format!("tile.wgmma.wait.{going_on}.{}.{count}", if is_float { "f32" } else { "s32" })
+pub(super) fn wait_name(going_on: u64, format: SumFormat, count: usize) -> String {
+    format!("tile.wgmma.wait.{going_on}.{}.{count}", format.name())
 }
 
 /// The declaration that loads sums from tensor memory, of 16 rows and so many times 8 columns.
-pub(super) fn load_of_sums(times: u64, is_float: bool) -> String {
-    format!("{LOAD_OF_SUMS}{times}.{}", if is_float { "f32" } else { "s32" })
+pub(super) fn load_of_sums(times: u64, format: SumFormat) -> String {
+    format!("{LOAD_OF_SUMS}{times}.{}", format.name())
 }
 
 /// What the names of such begin with.
@@ -255,18 +297,14 @@ fn send(bits: &str) -> Option<Assembly> {
 fn loaded_sums(form: &str) -> Option<Assembly> {
     let (times, format) = form.split_once('.')?;
     let times: usize = times.parse().ok().filter(|times: &usize| times.is_power_of_two() && *times <= 32)?;
-    let register = match format {
-        "f32" => "=f",
-        "s32" => "=r",
-        _ => return None,
-    };
+    let register = format!("={}", SumFormat::named(format)?.register());
     let names: Vec<String> = (0..4 * times).map(|i| format!("${i}")).collect();
     let text = format!(
         "tcgen05.ld.sync.aligned.16x256b.x{times}.b32 {{{}}}, [${}]; tcgen05.wait::ld.sync.aligned;",
         names.join(", "),
         names.len()
     );
-    let constraints = [vec![register; names.len()], vec!["r"]].concat().join(",");
+    let constraints = [vec![register; names.len()], vec!["r".to_owned()]].concat().join(",");
     Some(Assembly { text, constraints, effect: Effect::Warp })
 }
 
@@ -276,11 +314,7 @@ fn wait(sums: &str) -> Option<Assembly> {
     let going_on: u64 = going_on.parse().ok()?;
     let (format, count) = sums.split_once('.')?;
     let count: usize = count.parse().ok().filter(|&count| count > 0)?;
-    let register = match format {
-        "f32" => "f",
-        "s32" => "r",
-        _ => return None,
-    };
+    let register = SumFormat::named(format)?.register();
     let mut constraints = vec![format!("={register}"); count];
     constraints.extend((0..count).map(|i| i.to_string()));
     let text = format!("wgmma.wait_group.sync.aligned {going_on};");

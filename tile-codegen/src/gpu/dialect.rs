@@ -68,6 +68,13 @@ pub(super) struct ScopeName {
     pub(super) updates: bool,
 }
 
+/// Whether a number is the same in the threads of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    Varying,
+    Uniform,
+}
+
 /// How shared memory is declared.
 #[derive(Clone, Copy, Debug)]
 enum SharedMemory {
@@ -111,9 +118,9 @@ pub(super) struct Device {
     /// The fences around the barrier, where the barrier alone orders no memory.
     fences: Option<Fences>,
     shared: SharedMemory,
-    /// The inline assembly constraint of a register for a number that differs between threads (i32), and
-    /// for one that doesn't (i64).
-    registers: [&'static str; 2],
+    /// The inline assembly constraints of a register for a number that differs between threads, and for one that doesn't.
+    varying_register: &'static str,
+    uniform_register: &'static str,
     /// How lanes give each other values.
     shuffle: Shuffle,
     /// The intrinsic that gives all threads of a wave the value of the first one, where branches need it.
@@ -125,10 +132,10 @@ pub(super) struct Device {
     prefetch: Option<Prefetch>,
     /// The intrinsics that load matrices, and that load them transposed; `{}` stands for how many.
     load_matrices: Option<[&'static str; 2]>,
+    /// The intrinsics that store matrices, likewise.
+    store_matrices: Option<[&'static str; 2]>,
     /// The fourth word of buffer resources, on targets whose loads and stores check bounds.
     pub(super) buffers: Option<u32>,
-    /// Those that store them.
-    store_matrices: Option<[&'static str; 2]>,
     /// Whether products are told in which order groups of their instructions should come.
     pub(super) takes_groups: bool,
     /// The function attribute that says how many blocks run together, where some do.
@@ -157,9 +164,6 @@ impl AtOnce {
         }
     }
 }
-
-/// The number of the barrier of a part of a block; that of the whole block has 0.
-const PART_BARRIER: u64 = 1;
 
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
@@ -319,12 +323,8 @@ impl Device {
         self.fence(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire, orders);
     }
 
-    /// [`Self::barrier`] of the first so many threads of a block, whole warps, on targets that have that.
-    pub(super) fn part_barrier<'c>(&self, ir: &Ir<'c>, threads: u64) {
-        self.barrier_of(ir, ir.context.i32_type().const_int(PART_BARRIER, false), threads);
-    }
-
-    /// Waits at the barrier of a number, an i32, for so many threads of a block, whole warps, on targets that have that.
+    /// Waits at the barrier of a number ([`super::named_barriers`]), an i32, for so many threads of a block, whole warps, on
+    /// targets that have that.
     pub(super) fn barrier_of<'c>(&self, ir: &Ir<'c>, number: IntValue<'c>, threads: u64) {
         let intrinsic = self.part_barrier.expect("only where blocks have parts");
         let threads = ir.context.i32_type().const_int(threads, false);
@@ -343,14 +343,18 @@ impl Device {
     }
 
     /// The same number, from where the optimiser can't tell that it is the same: what is computed from it
-    /// stays in its loop, instead of occupying a register throughout. `uniform`: equal in all threads.
+    /// stays in its loop, instead of occupying a register throughout.
     ///
     /// It is an empty assembly statement that "changes" a register. It touches no memory; `convergent` is what
     /// keeps it in its loop.
-    pub(super) fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, uniform: bool) -> IntValue<'c> {
+    pub(super) fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, spread: Spread) -> IntValue<'c> {
         let ty = value.get_type();
         let function = ty.fn_type(&[ty.into()], false);
-        let constraints = format!("={},0", self.registers[usize::from(uniform)]);
+        let register = match spread {
+            Spread::Varying => self.varying_register,
+            Spread::Uniform => self.uniform_register,
+        };
+        let constraints = format!("={register},0");
         let assembly =
             ir.context.create_inline_asm(function, String::new(), constraints, false, false, None, false);
         let call = ir.builder.build_indirect_call(function, assembly, &[value.into()], "");

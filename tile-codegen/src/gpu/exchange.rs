@@ -4,6 +4,7 @@
 use super::cluster;
 use super::coordinates::{Coordinate, Mapping};
 use super::fragment::Fragment;
+use super::named_barriers::CONSUMERS;
 use super::region::Emitter;
 use super::roles::Role;
 use crate::emit::Value;
@@ -25,7 +26,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn sync(&self) {
         match self.role {
             _ if self.scheduled.blocks_per_tile() > 1 => cluster::meet(self.ir),
-            Role::Consumer => self.dialect.part_barrier(self.ir, self.thread_count()),
+            Role::Consumer => self.dialect.barrier_of(self.ir, self.i32(CONSUMERS), self.thread_count()),
             Role::All | Role::Producer | Role::Multiplier => self.dialect.barrier(self.ir, self.orders),
         }
     }

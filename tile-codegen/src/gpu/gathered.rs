@@ -32,7 +32,8 @@ pub(super) struct Gathered<'c> {
 enum Missing<'c> {
     /// Nothing: each load is behind a branch.
     Nothing,
-    /// The tensor's first element, which is there if the condition holds, and nothing is if it doesn't; without one it is.
+    /// The tensor's first element, at this address. The condition says whether the tensor has any element; without one it is
+    /// known to.
     First(PointerValue<'c>, Option<IntValue<'c>>),
 }
 

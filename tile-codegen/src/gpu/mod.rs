@@ -33,6 +33,7 @@ mod memory;
 mod messages;
 mod mma;
 mod movement;
+mod named_barriers;
 mod network;
 mod packed;
 mod pairs;
@@ -67,13 +68,11 @@ use places::SourcePlaces;
 use region::Emitter;
 use roles::Role;
 use tile_ir::abi::Launch;
+use tile_ir::gpu::pipeline::TILE_ALIGNMENT;
 use tile_ir::gpu::{SCRATCH_ALIGNMENT, Scheduled, schedule, schedule_without_copies};
 use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc};
-
-/// What rings of copied tiles begin at a multiple of: the pattern of their swizzle repeats so often, in bytes.
-const RING_ALIGNMENT: u32 = 1024;
 
 /// How code gets from a module to its device.
 struct Backend {
@@ -188,7 +187,7 @@ fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
     Err(Error::SharedMemory { kernel, target, needed, available, loc })
 }
 
-/// The schedule that an instance is compiled with; of one that doesn't fit, that which doesn't.
+/// The schedule that an instance is compiled with, or, where none fits the target, the one that was tried first.
 pub(crate) fn scheduled(instance: &Instance, target: &TargetDesc) -> Scheduled {
     fitting(instance, target, None).unwrap_or_else(|_| schedule(instance.clone(), target, None))
 }
@@ -225,10 +224,9 @@ fn emit(
         cluster: scheduled.cluster(),
         at_once: scheduled.blocks_at_once(),
         shared_bytes: scheduled.shared_bytes() as u32,
-        shared_alignment: if scheduled.pipelines().is_empty() {
-            SCRATCH_ALIGNMENT as u32
-        } else {
-            RING_ALIGNMENT
+        shared_alignment: match scheduled.pipelines().is_empty() {
+            true => SCRATCH_ALIGNMENT as u32,
+            false => TILE_ALIGNMENT as u32,
         },
     };
     let maps = scheduled.tensor_maps().len();

@@ -8,7 +8,7 @@ use super::cluster;
 use super::convert::InShared;
 use super::coordinates::{Mapping, i32_const};
 use super::copies::Copying;
-use super::dialect::{Device, Entry};
+use super::dialect::{Device, Entry, Spread};
 use super::fragment::Fragment;
 use super::pairs::Pair;
 use super::places::SourcePlaces;
@@ -97,7 +97,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Some(order) => {
                 let index = ir.tile_in_part(order, &space, target.parts, entry.block).into_iter();
                 // Were it known how they are computed, LLVM would compute every slot's address on its own.
-                index.map(|place| ir.resize(dialect.opaque(ir, place, true), 64, false)).collect()
+                index.map(|place| ir.resize(dialect.opaque(ir, place, Spread::Uniform), 64, false)).collect()
             }
             None if instance.is_persistent() => vec![entry.block],
             None => ir.delinearize(entry.block, &space),
@@ -208,19 +208,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// The running thread's number, an i32, from which nothing leaves the innermost loop.
     pub(super) fn running_thread(&self) -> IntValue<'c> {
-        // The mask says again what the opaque number hides: its range.
+        // The mask says its range.
         let mask = self.i32(self.thread_count() - 1);
-        self.in_loop(self.thread, false, |thread| self.ir.and(thread, mask))
+        self.in_loop(self.thread, Spread::Varying, |thread| self.ir.and(thread, mask))
     }
 
-    /// A number that what is computed from it doesn't leave the innermost loop.
+    /// The same number, in a form that keeps whatever is computed from it in the innermost loop ([`Device::opaque`]). `refine`
+    /// says again what that hides of the number.
     pub(super) fn in_loop(
         &self,
         value: IntValue<'c>,
-        uniform: bool,
+        spread: Spread,
         refine: impl FnOnce(IntValue<'c>) -> IntValue<'c>,
     ) -> IntValue<'c> {
-        if self.depth == 0 { value } else { refine(self.dialect.opaque(self.ir, value, uniform)) }
+        if self.depth == 0 { value } else { refine(self.dialect.opaque(self.ir, value, spread)) }
     }
 
     /// Emits the kernel's body.

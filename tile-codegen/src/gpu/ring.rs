@@ -133,17 +133,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         rest
     }
 
+    /// The mbarrier that says that this turn's stage is filled, of sums or of a factor that consumers bring.
+    pub(super) fn full_of(&self, ring: Ring) -> PointerValue<'c> {
+        self.barrier_of_stage(self.stages(ring).full(), self.state(ring).stage)
+    }
+
+    /// The mbarrier at which this turn's stage is left, of sums or of a factor that consumers bring.
+    pub(super) fn empty_of(&self, ring: Ring) -> PointerValue<'c> {
+        self.barrier_of_stage(self.stages(ring).empty(), self.state(ring).stage)
+    }
+
     /// Waits until a stage is filled.
     pub(super) fn await_full(&self, ring: Ring) {
-        let state = self.state(ring);
-        mbarrier::wait(self.ir, self.barrier_of_stage(self.stages(ring).full(), state.stage), state.parity);
+        mbarrier::wait(self.ir, self.full_of(ring), self.state(ring).parity);
     }
 
     /// Waits until a stage was left.
     pub(super) fn await_empty(&self, ring: Ring) {
-        let state = self.state(ring);
-        let left = self.ir.xor(state.parity, self.i32(1));
-        mbarrier::wait(self.ir, self.barrier_of_stage(self.stages(ring).empty(), state.stage), left);
+        let left = self.ir.xor(self.state(ring).parity, self.i32(1));
+        mbarrier::wait(self.ir, self.empty_of(ring), left);
     }
 
     /// Goes on to the next stages, at the end of a region's turn, of the rings that it has.
@@ -202,19 +210,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Says that a stage of a fill was read, in every warp, or when products are done with it: to all that copy to it.
     fn leave(&self, fill: &Fill, barrier: PointerValue<'c>) {
+        match self.role {
+            Role::Multiplier => self.leave_by_commit(fill, barrier),
+            _ if fill.is_shared() => self.arrive_for_warp_in_pair(barrier),
+            _ => self.arrive_for_warp(barrier),
+        }
+    }
+
+    /// One lane of each warp arrives at an mbarrier.
+    pub(super) fn arrive_for_warp(&self, barrier: PointerValue<'c>) {
         let ir = self.ir;
-        if self.role == Role::Multiplier {
-            return self.leave_by_commit(fill, barrier);
-        }
-        let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
-        if fill.is_shared() {
-            // A lane for each block of the pair.
-            let speaks = ir.icmp(IntPredicate::ULT, lane, self.i32(PAIR));
-            ir.if_then(speaks, || mbarrier::arrive_in(ir, barrier, lane));
-        } else {
-            let speaks = ir.icmp(IntPredicate::EQ, lane, self.i32(0));
-            ir.if_then(speaks, || mbarrier::arrive(ir, barrier));
-        }
+        let speaks = ir.icmp(IntPredicate::EQ, self.lane(), self.i32(0));
+        ir.if_then(speaks, || mbarrier::arrive(ir, barrier));
+    }
+
+    /// A lane of each warp for each block of the pair arrives at the mbarrier at the same place there.
+    fn arrive_for_warp_in_pair(&self, barrier: PointerValue<'c>) {
+        let (ir, lane) = (self.ir, self.lane());
+        let speaks = ir.icmp(IntPredicate::ULT, lane, self.i32(PAIR));
+        ir.if_then(speaks, || mbarrier::arrive_in(ir, barrier, lane));
+    }
+
+    /// The running thread's number in its warp, an i32.
+    fn lane(&self) -> IntValue<'c> {
+        self.ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1))
     }
 
     /// Leaves this turn's stage of the tiles that an op is the last to read.

@@ -103,33 +103,11 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
 impl<'c> Emitter<'_, 'c> {
     /// One thread prepares the barriers of all rings, before any thread of the block, or of its pair, uses them.
     fn prepare_barriers(&self) {
-        let (ir, warps) = (self.ir, self.scheduled.threads().warps);
-        // Who multiplies leaves a stage: the consumers' warps each, or one thread for all products.
-        let leaving = if self.has_tensor_memory() { 1 } else { warps };
+        let ir = self.ir;
         let first = ir.icmp(IntPredicate::EQ, self.thread, self.i32(0));
         ir.if_then(first, || {
-            for (_, pipeline) in self.scheduled.pipelines().all() {
-                for fill in 0..pipeline.fills.len() {
-                    for stage in 0..pipeline.stages {
-                        let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
-                        mbarrier::init(ir, at(pipeline.full(fill)), 1);
-                        let blocks = if pipeline.fills[fill].is_shared() { PAIR } else { 1 };
-                        mbarrier::init(ir, at(pipeline.empty(fill)), blocks * leaving);
-                    }
-                }
-            }
-            // Of sums one commit says that they are there; of what consumers bring, that it was read.
-            let memory = self.scheduled.pipelines().tensor_memory();
-            let arriving = |sums: &TensorSums| (sums.leaving != Leaving::Bringing).then_some(warps);
-            let sums = memory.sums().iter().map(|sums| (&sums.stages, 1, arriving(sums)));
-            let brought = memory.brought().iter().map(|one| (&one.stages, warps, one.is_left.then_some(1)));
-            for (stages, filling, leaving) in sums.chain(brought) {
-                for stage in 0..stages.count {
-                    let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
-                    mbarrier::init(ir, at(stages.full()), filling);
-                    leaving.iter().for_each(|&leaving| mbarrier::init(ir, at(stages.empty()), leaving));
-                }
-            }
+            self.init_barriers_of_tiles();
+            self.init_barriers_of_tensor_memory();
             mbarrier::fence_init(ir);
         });
         if self.has_tensor_memory() {
@@ -144,6 +122,38 @@ impl<'c> Emitter<'_, 'c> {
                 cluster::wait(ir);
             }
             None => self.dialect.barrier(ir, Orders::SharedMemory),
+        }
+    }
+
+    /// Prepares the barriers of rings of tiles.
+    fn init_barriers_of_tiles(&self) {
+        // Who multiplies leaves a stage: the consumers' warps each, or one thread for all products.
+        let leaving = if self.has_tensor_memory() { 1 } else { self.scheduled.threads().warps };
+        for (_, pipeline) in self.scheduled.pipelines().all() {
+            for (number, fill) in pipeline.fills.iter().enumerate() {
+                let blocks = if fill.is_shared() { PAIR } else { 1 };
+                for stage in 0..pipeline.stages {
+                    let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
+                    mbarrier::init(self.ir, at(pipeline.full(number)), 1);
+                    mbarrier::init(self.ir, at(pipeline.empty(number)), blocks * leaving);
+                }
+            }
+        }
+    }
+
+    /// Prepares the barriers of sums in tensor memory and of what consumers bring. One commit says of sums that they are there,
+    /// and of what was brought that it was read.
+    fn init_barriers_of_tensor_memory(&self) {
+        let (memory, warps) = (self.scheduled.pipelines().tensor_memory(), self.scheduled.threads().warps);
+        let arriving = |sums: &TensorSums| (sums.leaving != Leaving::Bringing).then_some(warps);
+        let sums = memory.sums().iter().map(|sums| (&sums.stages, 1, arriving(sums)));
+        let brought = memory.brought().iter().map(|one| (&one.stages, warps, one.is_left.then_some(1)));
+        for (stages, filling, leaving) in sums.chain(brought) {
+            for stage in 0..stages.count {
+                let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
+                mbarrier::init(self.ir, at(stages.full()), filling);
+                leaving.iter().for_each(|&leaving| mbarrier::init(self.ir, at(stages.empty()), leaving));
+            }
         }
     }
 

@@ -11,7 +11,7 @@
 mod descriptors;
 
 use super::coordinates::Linear;
-use super::declared;
+use super::declared::{self, SumFormat};
 use super::fragment::Fragment;
 use super::mbarrier;
 use super::pairs::BOTH;
@@ -23,7 +23,7 @@ use descriptors::{instruction_word, kind_of, layout_of};
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use tile_ir::gpu::WIDEST;
-use tile_ir::gpu::pipeline::{Fill, Leaving, Major, SharedTile, TENSOR_ROWS, TensorSums};
+use tile_ir::gpu::pipeline::{Fill, Leaving, Major, TENSOR_ROWS, TensorSums};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, RegionId, ValueId};
 use tile_layout::linear::Operand;
@@ -137,13 +137,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Tells consumers of sums when the last product that was issued is done.
     pub(super) fn end_sums(&self, number: usize) {
-        self.commit_to(self.stages(Ring::Sums(number)).full(), Ring::Sums(number));
-    }
-
-    /// Arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`, when all products that were issued
-    /// are done.
-    fn commit_to(&self, first: u64, ring: Ring) {
-        self.commit(self.barrier_of_stage(first, self.state(ring).stage));
+        self.commit(self.full_of(Ring::Sums(number)));
     }
 
     /// Arrives at an mbarrier of the own block when all products that were issued are done (PTX ISA, "tcgen05.commit").
@@ -246,21 +240,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.meet_warp();
         }
         if leaving != Leaving::Bringing {
-            self.arrive_for_warp(self.stages(ring).empty(), ring);
+            self.arrive_for_warp(self.empty_of(ring));
         }
     }
 
     /// Waits for the lanes of the warp.
     fn meet_warp(&self) {
         self.ir.intrinsic("llvm.nvvm.bar.warp.sync", &[], &[self.i32(u32::MAX.into()).into()]);
-    }
-
-    /// One lane arrives at the mbarrier of this turn's stage, of which that of stage 0 is `first`.
-    fn arrive_for_warp(&self, first: u64, ring: Ring) {
-        let ir = self.ir;
-        let barrier = self.barrier_of_stage(first, self.state(ring).stage);
-        let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
-        ir.if_then(ir.icmp(IntPredicate::EQ, lane, self.i32(0)), || mbarrier::arrive(ir, barrier));
     }
 
     /// Before a loop in whose turns left factors are brought to where panels lie: waits until copies of these have read them.
@@ -285,11 +271,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.await_empty(ring);
         }
         let (written, width, fragment) = (matrices.rows(), matrices.width(), self.tile(tile));
-        let bytes = self.dtype(tile).bytes() as u64;
-        let place = |position: &[u64]| place_of(&brought.tile, position, bytes);
+        let place = |position: &[u64]| brought.tile.place(position[0], position[1]);
         let bits: Vec<u64> = written.thread_bits().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
-        let (run, begin) = (WIDEST / bytes, self.scheduled.pipelines().panels() + brought.place);
+        let (run, begin) =
+            (WIDEST / brought.tile.element, self.scheduled.pipelines().panels() + brought.place);
         for (group, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {
             let place = own.at(ir, place(&written.place(first, 0)), begin).value(ir);
             let address = ir.element(ir.int_type(8).into(), self.shared, place);
@@ -302,7 +288,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // It says as well that the sums of the turn before were loaded.
         self.end_loads();
         self.meet_warp();
-        self.arrive_for_warp(brought.stages.full(), ring);
+        self.arrive_for_warp(self.full_of(ring));
     }
 
     fn zero(&self, dtype: DType) -> Value<'c> {
@@ -317,23 +303,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (columns, all_columns) = (u64::from(instruction.shape.n), self.shape(result)[1]);
         let parts = self.parts(result, instruction, Operand::Accumulator);
         let column = |position: &[u64]| position[0] / TENSOR_ROWS * all_columns + position[1];
-        // What the first thread of the next warpgroup has is so many columns on.
-        let next = self.scheduled.distribution(result).thread_bits().nth(WARPGROUP_BIT);
-        let own = ir.mul(self.running_warpgroup(), self.i32(next.map_or(0, column)));
+        let step = self.second_warpgroup(result).map_or(0, column);
+        let own = ir.mul(self.running_warpgroup(), self.i32(step));
         let warp = ir.and(ir.lshr(self.thread, self.i32(WARP_ROWS.ilog2().into())), self.i32(3));
         let lanes = ir.mul(warp, self.i32(WARP_ROWS << LANE_SHIFT));
         let base = ir.add(ir.add(first, own), lanes);
         let mut starts = parts.starts.clone();
         starts.sort_by_key(|(_, slot)| *slot);
-        let form = columns / LOADED_COLUMNS;
-        let name = declared::load_of_sums(form, self.dtype(result).is_float());
-        let word = if self.dtype(result).is_float() { ir.f32().into() } else { ir.int_type(32).into() };
+        let (times, format) = (columns / LOADED_COLUMNS, SumFormat::of(self.dtype(result)));
+        let name = declared::load_of_sums(times, format);
         let loads = starts
             .iter()
             .flat_map(|(start, _)| [0, LOADED_ROWS].map(|rows| column(start) + (rows << LANE_SHIFT)));
         let load = |place: u64| {
             let address = self.pointer(ir.add(base, self.i32(place)));
-            declared::call_for(ir, &name, &[address.into()], &vec![word; (4 * form) as usize])
+            declared::call_for(ir, &name, &[address.into()], &vec![format.ty(ir); (4 * times) as usize])
         };
         loads.flat_map(load).collect()
     }
@@ -379,7 +363,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         self.leave_stage(op);
         if let Some(number) = brought.filter(|&number| memory.brought()[number].is_left) {
-            self.commit_to(self.stages(Ring::Brought(number)).empty(), Ring::Brought(number));
+            self.commit(self.empty_of(Ring::Brought(number)));
         }
         if !sums.are_kept {
             self.end_sums(number);
@@ -429,9 +413,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Whether a loop's turn isn't its first, whose products add to nothing.
     fn is_later_turn(&self, body: RegionId) -> IntValue<'c> {
-        let around = self.instance.walk().into_iter().map(|op| self.instance.op(op));
-        let around = around.into_iter().find(|data| data.regions.contains(&body));
-        let first = self.index(around.expect("scheduled: it is a loop's body").operands[0]);
+        let around = self.instance.owner_of(body).expect("scheduled: it is a loop's body");
+        let first = self.index(self.instance.op(around).operands[0]);
         let turn = self.index(self.instance.region(body).params[0]);
         self.ir.icmp(IntPredicate::NE, turn, first)
     }
@@ -445,20 +428,3 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.intrinsic("llvm.nvvm.tcgen05.commit.mc.shared.cg1", &[], &[barrier.into(), both.into()]);
     }
 }
-
-/// The byte at which an element lies of a tile that is brought to shared memory. Linear over GF(2) in the bits of its position.
-fn place_of(tile: &SharedTile, position: &[u64], bytes: u64) -> u64 {
-    let (row, column) = (position[0], position[1]);
-    let in_row = column % tile.panel_columns() * bytes;
-    let pieces = tile.swizzle.bytes() / PIECE;
-    // As a copy swizzles it (PTX ISA, "Swizzling modes"): rows of 128 bytes change pieces row by row, shorter ones more seldom.
-    let moved = row * tile.swizzle.bytes() / ROW_OF_PATTERN % pieces * PIECE;
-    tile.offset(row, column) - in_row + (in_row ^ moved)
-}
-
-/// Pieces of a row that a swizzle moves, and the bytes of memory for which it moves them alike.
-const PIECE: u64 = 16;
-const ROW_OF_PATTERN: u64 = 128;
-
-/// The bit of a thread's number at which its warpgroup's begins.
-const WARPGROUP_BIT: usize = 7;

@@ -5,6 +5,7 @@
 //! of 16 bits a warp stores matrices, so that each lane writes 16 bytes of a row.
 
 use super::coordinates::Linear;
+use super::named_barriers::STORES;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
@@ -12,15 +13,9 @@ use inkwell::values::IntValue;
 use tile_ir::gpu::WIDEST;
 use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, TensorStore, WARPGROUP, WARPGROUP_BYTES};
 use tile_ir::kernel::OpData;
+use tile_ir::tensor_map::Swizzle;
 use tile_ir::{Dim, ValueId};
 use tile_layout::linear::Distribution;
-
-/// The number of the first warpgroup's barrier: 0 is the block's, 1 that of all consumers.
-const FIRST_BARRIER: u64 = 2;
-
-/// Pieces of a line that the swizzle moves, in bytes, and the lines after which it is the same.
-const PIECE: u64 = 16;
-const PATTERN_ROWS: u64 = 8;
 
 /// The largest coordinate that a copy takes.
 const MOST_COORDINATE: i64 = i32::MAX as i64;
@@ -31,6 +26,18 @@ struct Panel {
     row: u64,
     column: u64,
     groups: Vec<(u64, u64)>,
+}
+
+/// A store by panels, as the running thread does its part.
+struct Storing<'s, 'c> {
+    store: &'s TensorStore,
+    tile: ValueId,
+    /// Where what the thread writes lies in a panel.
+    own: Linear<'c>,
+    /// Slots that it writes at once.
+    width: u64,
+    /// The position of the tile's first element along each axis, an i32.
+    first: Vec<IntValue<'c>>,
 }
 
 /// Slots that are neighbours in a row where no matrix store writes several rows.
@@ -51,7 +58,7 @@ impl<'c> Emitter<'_, 'c> {
         };
         let bits: Vec<u64> = written.thread_bits().enumerate().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
-        let first = self.first_element_stored(data);
+        let storing = Storing { store, tile, own, width, first: self.first_element_stored(data) };
         let panels = panels((written, run, width), store, bytes);
         for (number, panel) in (0..).zip(&panels) {
             let buffer = number % store.panels() * store.panel_bytes();
@@ -62,12 +69,12 @@ impl<'c> Emitter<'_, 'c> {
                 // The thread that waited for the copy of what lay here tells the others.
                 self.meet_warpgroup();
             }
-            self.write_panel((&own, buffer), (panel, width), (tile, store));
+            self.write_panel(&storing, panel, buffer);
             ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
             self.meet_warpgroup();
             let is_last = number + 1 == panels.len() as u64;
             self.where_it_leads(|| {
-                self.copy_panel(&first, panel, (buffer, data, store));
+                self.copy_panel(&storing, panel, buffer);
                 if !is_last && number + 1 >= store.panels() {
                     self.await_panels(store.panels() - 1);
                 }
@@ -123,23 +130,20 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Waits for the warpgroup.
     fn meet_warpgroup(&self) {
-        let barrier = self.ir.add(self.running_warpgroup(), self.i32(FIRST_BARRIER));
+        let barrier = self.ir.add(self.running_warpgroup(), self.i32(STORES));
         self.dialect.barrier_of(self.ir, barrier, WARPGROUP);
     }
 
-    fn write_panel(
-        &self,
-        (own, buffer): (&Linear<'c>, u64),
-        (panel, width): (&Panel, u64),
-        (tile, store): (ValueId, &TensorStore),
-    ) {
-        let (ir, dtype, fragment) = (self.ir, self.dtype(tile), self.tile(tile));
+    /// Writes the running thread's part of a panel, so many bytes into its warpgroup's part of shared memory.
+    fn write_panel(&self, storing: &Storing<'_, 'c>, panel: &Panel, buffer: u64) {
+        let (ir, dtype, fragment) = (self.ir, self.dtype(storing.tile), self.tile(storing.tile));
         let panels = self.scheduled.pipelines().panels();
         for &(slot, place) in &panel.groups {
-            let place = own.at(ir, place, panels + buffer).value(ir);
+            let place = storing.own.at(ir, place, panels + buffer).value(ir);
             let address = ir.element(ir.int_type(8).into(), self.shared, place);
-            let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
-            match &store.matrices {
+            let slots = slot..slot + storing.width;
+            let values: Vec<Value<'c>> = slots.map(|slot| fragment.get(slot)).collect();
+            match &storing.store.matrices {
                 Some(matrices) => {
                     let words = ir.words(&values, dtype);
                     self.dialect.store_matrices(ir, address, &words, matrices.transposed);
@@ -149,24 +153,17 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    fn copy_panel(
-        &self,
-        first: &[IntValue<'c>],
-        panel: &Panel,
-        (buffer, data, store): (u64, &OpData, &TensorStore),
-    ) {
-        let (ir, warpgroup) = (self.ir, self.running_warpgroup());
+    /// Has the panel copied that lies so many bytes into its warpgroup's part of shared memory.
+    fn copy_panel(&self, storing: &Storing<'_, 'c>, panel: &Panel, buffer: u64) {
+        let (ir, warpgroup, store) = (self.ir, self.running_warpgroup(), storing.store);
         let panels = self.i32(self.scheduled.pipelines().panels() + buffer);
         let place = ir.add(panels, ir.mul(warpgroup, self.i32(WARPGROUP_BYTES)));
         let source = ir.element(ir.int_type(8).into(), self.shared, place);
         let mut operands: Vec<Value<'c>> = vec![source.into(), self.maps[store.map].into()];
-        // Where what the first thread of the next warpgroup has begins.
-        let mut bits = self.scheduled.distribution(data.operands[1]).thread_bits();
-        let next = bits.nth(WARPGROUP.ilog2() as usize);
-        let skipped = |axis: usize| next.map_or(0, |position| position[axis]);
-        let within = |axis: usize, begin: u64| match skipped(axis) {
+        let second = self.second_warpgroup(storing.tile);
+        let within = |axis: usize, begin: u64| match second.map_or(0, |position| position[axis]) {
             0 => self.i32(begin),
-            next => ir.add(ir.mul(warpgroup, self.i32(next)), self.i32(begin)),
+            step => ir.add(ir.mul(warpgroup, self.i32(step)), self.i32(begin)),
         };
         operands.extend(store.axes.iter().map(|&axis| {
             let within = match axis {
@@ -174,7 +171,7 @@ impl<'c> Emitter<'_, 'c> {
                 axis if axis == store.columns => within(axis, panel.column),
                 _ => self.i32(0),
             };
-            Value::from(ir.add(first[axis], within))
+            Value::from(ir.add(storing.first[axis], within))
         }));
         operands.extend([Value::from(ir.i64(0)), ir.bool(false).into()]);
         let name = format!("llvm.nvvm.cp.async.bulk.tensor.s2g.tile.{}d", store.axes.len());
@@ -202,11 +199,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 }
 
-/// The byte of a panel at which an element lies: of a row of that, and so many bytes into the tile's. Linear over GF(2) in the
-/// bits of both.
+/// The byte of a panel at which an element lies that is so many bytes into a row of the tile. Linear over GF(2) in the bits
+/// of both.
 fn place_in_panel(row: u64, bytes: u64) -> u64 {
-    let swizzled = (bytes % PANEL_ROW_BYTES) ^ (row % PATTERN_ROWS * PIECE);
-    row * PANEL_ROW_BYTES + swizzled
+    Swizzle::Bytes128.apply(row * PANEL_ROW_BYTES + bytes % PANEL_ROW_BYTES)
 }
 
 /// The panels of a tile whose elements lie as sums do, written in groups of `width` slots: each where the next run of

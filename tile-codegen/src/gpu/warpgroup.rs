@@ -5,13 +5,13 @@
 //! sums are results that every instruction passes on in place; what reads them goes through a wait that passes them
 //! on too, so that no pass can move it before that.
 
-use super::declared;
+use super::declared::{self, SumFormat};
+use super::dialect::Spread;
 use super::fragment::Fragment;
 use super::matrix::Parts;
 use super::region::Emitter;
 use super::roles::Role;
 use crate::emit::Value;
-use inkwell::types::BasicTypeEnum;
 use inkwell::values::IntValue;
 use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, TileCopy, WARPGROUP};
 use tile_ir::kernel::OpData;
@@ -259,13 +259,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Values after a wait for products; those that don't fill a register aren't held back.
     pub(super) fn passed_by_wait(&self, going_on: u64, mut values: Vec<Value<'c>>) -> Vec<Value<'c>> {
-        let context = self.ir.context;
-        let types: [BasicTypeEnum<'c>; 2] = [context.f32_type().into(), context.i32_type().into()];
-        for ty in types {
+        for format in [SumFormat::F32, SumFormat::S32] {
+            let ty = format.ty(self.ir);
             let own: Vec<usize> = (0..values.len()).filter(|&i| values[i].get_type() == ty).collect();
             let operands: Vec<Value<'c>> = own.iter().map(|&i| values[i]).collect();
             if !operands.is_empty() {
-                let name = declared::wait_name(going_on, ty.is_float_type(), own.len());
+                let name = declared::wait_name(going_on, format, own.len());
                 let next = declared::call(self.ir, &name, &operands, own.len());
                 own.into_iter().zip(next).for_each(|(i, next)| values[i] = next);
             }
@@ -366,10 +365,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.warpgroup = first.expect("a shuffle has a result").into_int_value();
     }
 
+    /// The position in a tile of the first element of the second warpgroup's first thread; `None` where there is one warpgroup.
+    /// Further warpgroups follow at the same distance.
+    pub(super) fn second_warpgroup(&self, tile: ValueId) -> Option<&'a [u64]> {
+        self.scheduled.distribution(tile).thread_bits().nth(WARPGROUP.ilog2() as usize)
+    }
+
     /// The running thread's warpgroup; where registers are scarce, one from which nothing leaves the innermost loop.
     pub(super) fn running_warpgroup(&self) -> IntValue<'c> {
         if self.are_registers_scarce() {
-            self.in_loop(self.warpgroup, true, |warpgroup| warpgroup)
+            self.in_loop(self.warpgroup, Spread::Uniform, |warpgroup| warpgroup)
         } else {
             self.warpgroup
         }

@@ -1,6 +1,7 @@
 //! Where a tile lies in its tensor: the address of every slot's element, and whether it exists.
 
 use super::coordinates::{Coordinate, Mapping, i32_const};
+use super::dialect::Spread;
 use super::region::Emitter;
 use crate::emit::prefetch::Rows;
 use crate::emit::{Ir, Place};
@@ -222,7 +223,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn loop_stride(&self, stride: IntValue<'c>) -> IntValue<'c> {
-        if stride.is_const() { stride } else { self.in_loop(stride, true, |stride| stride) }
+        if stride.is_const() { stride } else { self.in_loop(stride, Spread::Uniform, |stride| stride) }
     }
 
     /// How many elements of tile `index` lie inside along an axis: none, if the index is beyond the space.

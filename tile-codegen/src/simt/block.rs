@@ -9,7 +9,7 @@ use super::barrier::Barriers;
 use super::cells::Cells;
 use super::cluster::{ClusterBarrier, Remote};
 use super::fault::{Fault, Problem};
-use super::flight::{Flight, Timing};
+use super::flight::{Flights, Timing};
 use super::global::Global;
 use super::groups::Queues;
 use super::instruction::{Call, Instruction, Operation, Program, Then};
@@ -117,7 +117,7 @@ pub(super) struct Block<'g> {
     pub(super) remote: Vec<Remote>,
     pub(super) mbarriers: Mbarriers,
     pub(super) agents: Agents,
-    pub(super) flights: Vec<Flight>,
+    pub(super) flights: Flights,
     pub(super) tensor_memories: TensorMemories,
     /// The buffer resources that kernels of AMD's made.
     pub(super) resources: Vec<Resource>,
@@ -321,7 +321,7 @@ impl<'g> Block<'g> {
             remote: Vec::new(),
             mbarriers: Mbarriers::default(),
             agents: Agents::default(),
-            flights: Vec::new(),
+            flights: Flights::default(),
             tensor_memories: TensorMemories::default(),
             resources: Vec::new(),
             idle_turns: 0,

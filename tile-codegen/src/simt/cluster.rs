@@ -50,6 +50,13 @@ impl Block<'_> {
         self.memory.of(rank).wrapping_add_signed(self.offset(thread, address))
     }
 
+    /// The ranks of the blocks of the cluster that a mask names, one bit each; `None` where it names none, or others.
+    pub(super) fn ranks_of_mask(&self, mask: u32) -> Option<Vec<u32>> {
+        let blocks = self.geometry.cluster;
+        let names_blocks = mask != 0 && mask >> blocks == 0;
+        names_blocks.then(|| (0..blocks).filter(|rank| mask >> rank & 1 == 1).collect())
+    }
+
     /// Notes what the calling thread is about to do to an address, if that is of another block.
     pub(super) fn note_remote(&mut self, call: &Call<'_>, address: u64) {
         let moment = self.threads[call.thread as usize].clock.moment();

@@ -3,11 +3,26 @@
 use super::block::{Block, State};
 use super::fault::Problem;
 use super::instruction::{Call, LaneProblem, Party, Then};
+use std::ops::Range;
 
 /// Threads of a warpgroup.
 pub(super) const WARPGROUP: u32 = 128;
 
 type Run<'r> = &'r dyn Fn(&mut Block<'_>, &[Call<'_>]) -> Result<(), LaneProblem>;
+
+/// Whether these operands are the same in the calls of all lanes.
+///
+/// # Errors
+/// The first lane that has another one.
+pub(super) fn check_uniform(calls: &[Call<'_>], operands: Range<usize>) -> Result<(), LaneProblem> {
+    for operand in operands {
+        let first = calls[0].word(operand);
+        if let Some(call) = calls.iter().find(|call| call.word(operand) != first) {
+            return Err((call.thread, Problem::NotUniform { first, other: call.word(operand) }));
+        }
+    }
+    Ok(())
+}
 
 impl Block<'_> {
     /// The calling thread comes to an instruction of several.

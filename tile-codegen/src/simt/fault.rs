@@ -1,6 +1,6 @@
 //! What the executor reports: what went wrong, which thread did it, and where in the user's Rust.
 
-use super::flight::Flight;
+use super::flight::Flights;
 use super::shadow::Conflict;
 use std::fmt;
 use tile_ir::Loc;
@@ -189,14 +189,14 @@ impl Problem {
         memory: Memory,
         offset: usize,
         writes: bool,
-        (flights, block): (&[Flight], u32),
+        (flights, block): (&Flights, u32),
     ) -> Problem {
         match conflict {
             Conflict::Race(earlier) => Problem::Race { memory, offset, writes, earlier },
             Conflict::Unwritten => Problem::Uninitialized { offset },
             Conflict::Proxy(earlier) => Problem::Unfenced { memory, offset, earlier },
             Conflict::Flight { number, writer } => {
-                let operation = flights[number as usize - 1].describe(writer, block);
+                let operation = flights.of(number).describe(writer, block);
                 Problem::InFlight { memory, offset, writes, operation }
             }
         }

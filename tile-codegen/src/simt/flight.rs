@@ -87,6 +87,38 @@ pub(super) struct Flight {
     landed: bool,
 }
 
+/// The operations of a block that were issued, by their numbers, which begin at 1: shadow memory has 0 for none.
+#[derive(Default)]
+pub(super) struct Flights(Vec<Flight>);
+
+impl Flights {
+    /// The number of the operation that is added next.
+    fn next(&self) -> u32 {
+        self.0.len() as u32 + 1
+    }
+
+    fn add(&mut self, flight: Flight) {
+        self.0.push(flight);
+    }
+
+    /// The numbers so far.
+    fn numbers(&self) -> std::ops::RangeInclusive<u32> {
+        1..=self.0.len() as u32
+    }
+
+    /// The operation of a number.
+    ///
+    /// # Panics
+    /// If none was given it.
+    pub(super) fn of(&self, number: u32) -> &Flight {
+        &self.0[number as usize - 1]
+    }
+
+    fn of_mut(&mut self, number: u32) -> &mut Flight {
+        &mut self.0[number as usize - 1]
+    }
+}
+
 impl Flight {
     /// What it is, for a thread of a block.
     pub(super) fn describe(&self, writes: bool, block: u32) -> fault::Operation {
@@ -117,7 +149,7 @@ impl Block<'_> {
     /// # Errors
     /// If it conflicts with what was done before.
     pub(super) fn issue(&mut self, mut order: Order) -> Result<u32, Problem> {
-        let flight = self.flights.len() as u32 + 1;
+        let flight = self.flights.next();
         let clock_moment = self.threads[order.thread as usize].clock.moment();
         let access = |writes: bool| Access {
             moment: clock_moment,
@@ -148,7 +180,7 @@ impl Block<'_> {
         }
         let issuer = clock_moment;
         let data = order.data.take();
-        self.flights.push(Flight { order, issuer, data, delivered: false, read: false, landed: false });
+        self.flights.add(Flight { order, issuer, data, delivered: false, read: false, landed: false });
         if self.timing == Timing::Early {
             self.fetch(flight);
             self.deliver(flight);
@@ -158,7 +190,7 @@ impl Block<'_> {
 
     /// Reads the source, once.
     fn fetch(&mut self, flight: u32) {
-        let flight = &mut self.flights[flight as usize - 1];
+        let flight = self.flights.of_mut(flight);
         if flight.data.is_some() || flight.delivered {
             return;
         }
@@ -177,7 +209,7 @@ impl Block<'_> {
 
     /// Writes the destination, once.
     fn deliver(&mut self, flight: u32) {
-        let flight = &mut self.flights[flight as usize - 1];
+        let flight = self.flights.of_mut(flight);
         let Some(data) = flight.data.take().filter(|_| !flight.delivered) else { return };
         flight.delivered = true;
         let mut data = data.as_slice();
@@ -203,7 +235,7 @@ impl Block<'_> {
     /// The operation has read its source: this thread waited for it.
     pub(super) fn finish_reading(&mut self, number: u32, waiter: u32) {
         self.fetch(number);
-        let flight = &mut self.flights[number as usize - 1];
+        let flight = self.flights.of_mut(number);
         let Order { pieces, moment, place, .. } = &flight.order;
         let (moment, place) = (*moment, *place);
         if !std::mem::replace(&mut flight.read, true) {
@@ -222,7 +254,7 @@ impl Block<'_> {
     pub(super) fn land(&mut self, number: u32, waiter: u32) {
         self.finish_reading(number, waiter);
         self.deliver(number);
-        let flight = &mut self.flights[number as usize - 1];
+        let flight = self.flights.of_mut(number);
         let Order { pieces, moment, place, proxy, accumulator, .. } = &flight.order;
         let (moment, place, generic) = (*moment, *place, *proxy == Proxy::Generic);
         let accumulator = *accumulator;
@@ -253,8 +285,8 @@ impl Block<'_> {
     /// # Errors
     /// Such an operation, with its thread.
     pub(super) fn land_all(&mut self) -> Result<(), (u32, Loc, Problem)> {
-        for number in 1..=self.flights.len() as u32 {
-            let flight = &self.flights[number as usize - 1];
+        for number in self.flights.numbers() {
+            let flight = self.flights.of(number);
             let Order { thread, place, pieces, name, proxy, .. } = &flight.order;
             let thread = *thread;
             let from_shared = |piece: &Piece| piece.from.is_some_and(|from| self.is_shared(from));

@@ -7,7 +7,7 @@
 use super::cells::Cells;
 use super::counters::Recorder;
 use super::fault::{Memory, Problem};
-use super::flight::Flight;
+use super::flight::Flights;
 use super::order::{Clock, Of, Ordering, Snapshot};
 use super::shadow::{Access, Cell};
 use std::collections::HashMap;
@@ -151,7 +151,7 @@ impl Global {
         bytes: usize,
         access: Access,
         clock: &Clock,
-        flights: &[Flight],
+        flights: &Flights,
     ) -> Result<(), Problem> {
         let (found, range) = self.find(address, bytes)?;
         let region = &mut self.regions[found];

@@ -375,7 +375,7 @@ impl Block<'_> {
         barrier.handed = Handed::of(&std::mem::take(&mut barrier.arrivals), barrier.made.block);
         let ended = std::mem::take(&mut barrier.ended);
         for &flight in &ended {
-            let flight = &self.flights[flight as usize - 1];
+            let flight = self.flights.of(flight);
             let moment = flight.moment();
             barrier.moments.insert(moment.thread, (moment, flight.accumulator().is_some()));
         }

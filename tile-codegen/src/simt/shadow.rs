@@ -83,9 +83,9 @@ impl Entries {
     }
 }
 
-/// What an asynchronous operation does to a byte, by its number; 0 where there is none.
+/// The asynchronous operations that work on a byte, by their numbers; 0 where there is none.
 #[derive(Clone, Copy, Debug, Default)]
-struct Flights {
+struct InFlight {
     writer: u32,
     /// The last one that reads, and how many do.
     reader: u32,
@@ -101,7 +101,7 @@ pub(super) struct Cell {
     generic: bool,
     /// Plain reads and atomic accesses since the last plain write.
     others: Entries,
-    flights: Flights,
+    in_flight: InFlight,
 }
 
 /// What stands against an access.
@@ -133,11 +133,11 @@ impl Cell {
     /// # Errors
     /// What it conflicts with.
     pub(super) fn note(&mut self, access: Access, clock: &Clock, of: Of) -> Result<(), Conflict> {
-        if self.flights.writer != 0 {
-            return Err(Conflict::Flight { number: self.flights.writer, writer: true });
+        if self.in_flight.writer != 0 {
+            return Err(Conflict::Flight { number: self.in_flight.writer, writer: true });
         }
-        if access.writes && self.flights.readers != 0 {
-            return Err(Conflict::Flight { number: self.flights.reader, writer: false });
+        if access.writes && self.in_flight.readers != 0 {
+            return Err(Conflict::Flight { number: self.in_flight.reader, writer: false });
         }
         if let Some((entry, wrote)) = self.conflict(access, (clock, of)) {
             return Err(Conflict::Race(earlier(&entry, wrote, access.moment.block)));
@@ -180,29 +180,29 @@ impl Cell {
 
     /// An asynchronous operation begins to read: it is in flight from now on.
     pub(super) fn begin_read(&mut self, flight: u32) {
-        self.flights.reader = flight;
-        self.flights.readers += 1;
+        self.in_flight.reader = flight;
+        self.in_flight.readers += 1;
     }
 
     /// An asynchronous operation begins to write.
     pub(super) fn begin_write(&mut self, flight: u32) {
-        self.flights.writer = flight;
+        self.in_flight.writer = flight;
     }
 
     /// The number of the asynchronous operation that writes, 0 where there is none.
     pub(super) fn flight(&self) -> u32 {
-        self.flights.writer
+        self.in_flight.writer
     }
 
     /// An asynchronous operation has read, at a moment.
     pub(super) fn end_read(&mut self, moment: Moment, place: Loc, clock: &Clock) {
-        self.flights.readers = self.flights.readers.saturating_sub(1);
+        self.in_flight.readers = self.in_flight.readers.saturating_sub(1);
         self.others.add(Entry { moment, place, writes: false, scope: None }, (clock, Of::All));
     }
 
     /// An asynchronous operation has written, at a moment; `generic`: through the generic proxy.
     pub(super) fn end_write(&mut self, moment: Moment, place: Loc, generic: bool) {
-        self.flights.writer = 0;
+        self.in_flight.writer = 0;
         self.written = true;
         self.writer = Some(Entry { moment, place, writes: true, scope: None });
         self.others.clear();

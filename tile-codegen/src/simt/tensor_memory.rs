@@ -285,7 +285,7 @@ impl Block<'_> {
         for column in sums.range() {
             for lane in (0..LANES).step_by(PART as usize) {
                 let number = self.tensor_memory(call.thread).cell(column, lane).flight();
-                let follows = number != 0 && self.flights[number as usize - 1].accumulator() == Some(sums);
+                let follows = number != 0 && self.flights.of(number).accumulator() == Some(sums);
                 if !follows {
                     self.touch_part(call.thread, [column, lane], access, (&views, verb))?;
                 }
@@ -343,7 +343,7 @@ impl Block<'_> {
             Conflict::Unwritten => format!("{part}, which nobody wrote"),
             Conflict::Flight { number, .. } => {
                 let block = self.block_of(thread) as u32;
-                let operation = self.flights[number as usize - 1].describe(true, block);
+                let operation = self.flights.of(number).describe(true, block);
                 format!(
                     "{part}, which `{}` of thread {}{} still writes: nobody waited at the mbarrier of a \
                      `tcgen05.commit` after it",

@@ -140,22 +140,24 @@ pub(crate) fn matmul([dtype, sum]: [DType; 2], a: &str, b: &str, [m, n, k]: [usi
     )
 }
 
-fn product(
+/// The arguments of a product of these extents, whose factors lie so.
+pub(crate) fn arguments_of_product(
     [dtype, sum]: [DType; 2],
     a: &str,
     b: &str,
-    tile: [usize; 3],
     [m, n, k]: [usize; 3],
-    threads: u32,
-) {
-    let source = matmul([dtype, sum], a, b, tile);
+) -> [Array; 3] {
     let a_shape = if a == "mk" { [m, k] } else { [k, m] };
     let b_shape = if b == "kn" { [k, n] } else { [n, k] };
-    let arguments = [sample(dtype, &a_shape, 1), sample(dtype, &b_shape, 2), sample(sum, &[m, n], 3)];
-    check(&source, &[], &arguments, threads, 0.0);
+    [sample(dtype, &a_shape, 1), sample(dtype, &b_shape, 2), sample(sum, &[m, n], 3)]
 }
 
-const HALF: [DType; 2] = [DType::BF16, DType::F32];
+fn product(formats: [DType; 2], a: &str, b: &str, tile: [usize; 3], extents: [usize; 3], threads: u32) {
+    let source = matmul(formats, a, b, tile);
+    check(&source, &[], &arguments_of_product(formats, a, b, extents), threads, 0.0);
+}
+
+pub(crate) const HALF: [DType; 2] = [DType::BF16, DType::F32];
 
 #[test]
 fn factors_of_either_direction() {
@@ -235,11 +237,7 @@ fn floats_of_8_bits_with_fast_accumulation() {
     {
         let source = matmul([DType::F8E4M3FN, DType::F32], "mk", "nk", tile);
         let source = source.replacen(" {\n", " fast_accumulation {\n", 1);
-        let arguments = [
-            sample(DType::F8E4M3FN, &[m, k], 1),
-            sample(DType::F8E4M3FN, &[n, k], 2),
-            sample(DType::F32, &[m, n], 3),
-        ];
+        let arguments = arguments_of_product([DType::F8E4M3FN, DType::F32], "mk", "nk", [m, n, k]);
         check(&source, &[], &arguments, threads, 0.0);
     }
 }
@@ -444,6 +442,17 @@ pub(crate) fn causal_attention(rows: usize, keys: usize, width: usize) -> String
     source
 }
 
+/// The arguments of [`online_attention`] and [`causal_attention`]: so many queries and keys of a width, and the results.
+pub(crate) fn arguments_of_attention([queries, keys, width]: [usize; 3]) -> [Array; 5] {
+    [
+        sample(DType::BF16, &[queries, width], 1),
+        sample(DType::BF16, &[keys, width], 2),
+        sample(DType::BF16, &[keys, width], 3),
+        sample(DType::F32, &[queries, width], 4),
+        sample(DType::F32, &[queries, 1], 5),
+    ]
+}
+
 /// Tiles below, on and above the diagonal, which is in the middle of some.
 #[test]
 fn most_turns_hide_nothing() {
@@ -452,13 +461,7 @@ fn most_turns_hide_nothing() {
         let scheduled =
             schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
         assert!(tile_ir::gpu::print(&scheduled).contains("    %scores = if "));
-        let arguments = [
-            sample(DType::BF16, &[queries, 64], 1),
-            sample(DType::BF16, &[keys, 64], 2),
-            sample(DType::BF16, &[keys, 64], 3),
-            sample(DType::F32, &[queries, 64], 4),
-            sample(DType::F32, &[queries, 1], 5),
-        ];
+        let arguments = arguments_of_attention([queries, keys, 64]);
         check(&source, &[], &arguments, if rows == 128 { 384 } else { 256 }, 1e-2);
     }
 }
@@ -472,25 +475,14 @@ fn weighted_values_are_added_a_turn_later() {
             schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
         let late = scheduled.pipelines().all().filter(|(_, pipeline)| pipeline.late.is_some()).count();
         assert_eq!(late, 1);
-        let arguments = [
-            sample(DType::BF16, &[392, 64], 1),
-            sample(DType::BF16, &[keys, 64], 2),
-            sample(DType::BF16, &[keys, 64], 3),
-            sample(DType::F32, &[392, 64], 4),
-            sample(DType::F32, &[392, 1], 5),
-        ];
-        check(&source, &[], &arguments, 384, 1e-2);
+        check(&source, &[], &arguments_of_attention([392, keys, 64]), 384, 1e-2);
     }
 }
 
 /// Blocks that go from tile to tile: the ring goes on where the tile before left it.
 #[test]
 fn tiles_of_one_block_share_a_ring() {
-    let arguments = [
-        sample(DType::BF16, &[136, 328], 1),
-        sample(DType::BF16, &[328, 200], 2),
-        sample(DType::F32, &[136, 200], 3),
-    ];
+    let arguments = arguments_of_product(HALF, "mk", "kn", [136, 200, 328]);
     check(&persistent([64, 64, 64]), &[], &arguments, 256, 0.0);
 }
 

@@ -3,8 +3,8 @@
 //! work.
 
 use crate::pipelines::{
-    ATTENTION, On, arguments_with_residual, causal_attention, check_on, matmul, narrow_sums_are_stored,
-    online_attention, persistent, with_residual,
+    ATTENTION, HALF, On, arguments_of_attention, arguments_of_product, arguments_with_residual,
+    causal_attention, check_on, matmul, narrow_sums_are_stored, online_attention, persistent, with_residual,
 };
 use crate::support::{instance, sample};
 use tile_ir::gpu::{Scheduled, schedule};
@@ -12,8 +12,6 @@ use tile_ir::{DType, TargetDesc, passes};
 
 /// A block's consumers are two warpgroups; a third one copies and multiplies.
 const ON: On<'static> = ("sm_100a", 384);
-
-const HALF: [DType; 2] = [DType::BF16, DType::F32];
 
 fn scheduled(source: &str) -> Scheduled {
     schedule(passes::optimize(instance(source, &[])), TargetDesc::named(ON.0).unwrap(), None)
@@ -24,14 +22,10 @@ fn stages(source: &str) -> Vec<u64> {
     scheduled(source).pipelines().tensor_memory().sums().iter().map(|sums| sums.stages.count).collect()
 }
 
-fn product(formats: [DType; 2], a: &str, b: &str, tile: [usize; 3], [m, n, k]: [usize; 3]) {
+fn product(formats: [DType; 2], a: &str, b: &str, tile: [usize; 3], extents: [usize; 3]) {
     let source = matmul(formats, a, b, tile);
-    let [dtype, sum] = formats;
-    let a_shape = if a == "mk" { [m, k] } else { [k, m] };
-    let b_shape = if b == "kn" { [k, n] } else { [n, k] };
-    let arguments = [sample(dtype, &a_shape, 1), sample(dtype, &b_shape, 2), sample(sum, &[m, n], 3)];
     assert!(!scheduled(&source).pipelines().tensor_memory().is_empty(), "{source}");
-    check_on(ON, &source, &[], &arguments, 0.0);
+    check_on(ON, &source, &[], &arguments_of_product(formats, a, b, extents), 0.0);
 }
 
 #[test]
@@ -68,14 +62,9 @@ fn no_turns_at_all() {
 
 #[test]
 fn tiles_of_one_block_share_stages() {
-    let arguments = [
-        sample(DType::BF16, &[264, 328], 1),
-        sample(DType::BF16, &[328, 200], 2),
-        sample(DType::F32, &[264, 200], 3),
-    ];
     let source = persistent([128, 64, 64]);
     assert_eq!(stages(&source), [2]);
-    check_on(ON, &source, &[], &arguments, 0.0);
+    check_on(ON, &source, &[], &arguments_of_product(HALF, "mk", "kn", [264, 200, 328]), 0.0);
 }
 
 #[test]
@@ -121,14 +110,8 @@ fn several_sums_lie_beside_each_other() {
             &format!("  %all = sub %sum, %more : {ty}\n  store_masked %vc, %all"),
         );
     for (source, loops) in [(both, 2), (beside, 1)] {
-        let [m, n, k] = [264, 136, 200];
-        let arguments = [
-            sample(DType::BF16, &[m, k], 1),
-            sample(DType::BF16, &[k, n], 2),
-            sample(DType::F32, &[m, n], 3),
-        ];
         assert_eq!(stages(&source).len(), loops, "{source}");
-        check_on(ON, &source, &[], &arguments, 0.0);
+        check_on(ON, &source, &[], &arguments_of_product(HALF, "mk", "kn", [264, 136, 200]), 0.0);
     }
 }
 
@@ -153,14 +136,7 @@ fn sums_that_threads_change_are_added_up_by_them() {
         for source in [online_attention(128, keys, width), causal_attention(128, keys, width)] {
             assert_eq!(stages(&source), [2, 1], "{source}");
             for length in [0, keys, 3 * keys + 8] {
-                let arguments = [
-                    sample(DType::BF16, &[136, width], 1),
-                    sample(DType::BF16, &[length, width], 2),
-                    sample(DType::BF16, &[length, width], 3),
-                    sample(DType::F32, &[136, width], 4),
-                    sample(DType::F32, &[136, 1], 5),
-                ];
-                check_on(ON, &source, &[], &arguments, 1e-2);
+                check_on(ON, &source, &[], &arguments_of_attention([136, length, width]), 1e-2);
             }
         }
     }
@@ -181,14 +157,7 @@ fn sums_that_are_rounded_in_every_turn() {
         ),
     );
     assert!(source.contains("%rounded") && stages(&source) == [2, 1], "{source}");
-    let arguments = [
-        sample(DType::BF16, &[136, width], 1),
-        sample(DType::BF16, &[200, width], 2),
-        sample(DType::BF16, &[200, width], 3),
-        sample(DType::F32, &[136, width], 4),
-        sample(DType::F32, &[136, 1], 5),
-    ];
-    check_on(ON, &source, &[], &arguments, 1e-2);
+    check_on(ON, &source, &[], &arguments_of_attention([136, 200, width]), 1e-2);
 }
 
 /// Sums that begin as something else, that are looked at in every turn, and integers.
@@ -201,10 +170,8 @@ fn sums_that_are_looked_at_are_loaded_in_every_turn() {
         "    yield %next\n",
         "    %twice = add %next, %next : tile<128 x 64 x i32>\n    yield %twice\n",
     );
-    for (source, [dtype, sum]) in [(begun, HALF), (doubled, [DType::I8, DType::I32])] {
+    for (source, formats, b) in [(begun, HALF, "kn"), (doubled, [DType::I8, DType::I32], "nk")] {
         assert_eq!(stages(&source), [1], "{source}");
-        let b = if dtype == DType::I8 { [80, 272] } else { [272, 80] };
-        let arguments = [sample(dtype, &[144, 272], 1), sample(dtype, &b, 2), sample(sum, &[144, 80], 3)];
-        check_on(ON, &source, &[], &arguments, 0.0);
+        check_on(ON, &source, &[], &arguments_of_product(formats, "mk", b, [144, 80, 272]), 0.0);
     }
 }

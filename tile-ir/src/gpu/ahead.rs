@@ -39,7 +39,6 @@ fn load_ahead(
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();
     let Some(product) = ops.iter().position(|&op| kernel.op(op).op == Op::Mma) else { return };
-    let Some(home) = kernel.region_of(for_op) else { return };
     let is_carried = |follower: &Follower| {
         let is_own = !has_producer || kernel.op(follower.load).op == Op::GatherLoad;
         is_own && ops[..product].contains(&follower.load) && !staying.contains(&follower.load)
@@ -48,7 +47,7 @@ fn load_ahead(
     let Some(followers) = fitting(kernel, all, threads) else { return };
     let loads: Vec<Loaded> = followers.iter().map(|follower| Loaded::of(kernel, follower)).collect();
     let (start, end) = (kernel.op(for_op).operands[0], kernel.op(for_op).operands[1]);
-    let mut before = Inserter::new(kernel, home, position(kernel, home, for_op));
+    let mut before = Inserter::before(kernel, for_op);
     let first = turn(&mut before, start, end, &loads, region, None);
     let mut body = Inserter::new(kernel, region, 0);
     let counter = body.kernel.region(region).params[0];
@@ -161,11 +160,6 @@ fn registers(kernel: &Kernel, tile: ValueId, threads: Threads) -> u64 {
     (elements * bytes).div_ceil(4 * threads.count())
 }
 
-fn position(kernel: &Kernel, region: RegionId, op: OpId) -> usize {
-    let ops = &kernel.region(region).ops;
-    ops.iter().position(|&other| other == op).expect("the op stands in the region")
-}
-
 impl Inserter<'_> {
     /// The load once more; `known` has what is another value for it, and then also what was computed for it.
     fn again(&mut self, load: &Loaded, known: &mut HashMap<ValueId, ValueId>) -> ValueId {
@@ -185,16 +179,6 @@ impl Inserter<'_> {
             self.insert(again);
         }
         known[&load.tile()]
-    }
-
-    fn zeros(&mut self, like: ValueId) -> ValueId {
-        let ty = self.kernel.ty(like).clone();
-        let elem = ty.elem().clone();
-        let float = elem.known().is_some_and(DType::is_float);
-        let value = if float { Literal::Float(0.0) } else { Literal::Int(0) };
-        let zero = self.emit(Op::Constant { value, elem: elem.clone() }, vec![], Type::scalar(elem));
-        let shape = ty.as_tile().expect("a load gives a tile").shape.clone();
-        self.emit(Op::Splat(shape), vec![zero], ty)
     }
 
     /// Makes what a load gives a value that the loop carries; the load goes.

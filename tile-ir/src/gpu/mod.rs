@@ -13,6 +13,7 @@
 mod access;
 mod ahead;
 mod barriers;
+mod carried;
 mod cluster;
 mod copies;
 mod followers;
@@ -59,6 +60,7 @@ pub use swizzled::{MatrixMove, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
 pub use ways::Way;
 
+use crate::analysis::uses::Uses;
 use crate::analysis::{Divisors, Facts, Lines};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -357,7 +359,7 @@ fn with_sums_in_tensor_memory(
         Cow::Borrowed(_) => instance,
         Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
     };
-    let changed = pipeline::changed_by_threads(&instance);
+    let changed = pipeline::changed_by_threads(&instance, &Uses::of(&instance));
     if !changed.is_empty() {
         let added = stacked(instance.clone().rewrite("promote", |kernel| promote::run(kernel, &changed)));
         let pipelines = found(&added);

@@ -9,9 +9,28 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use tile_layout::linear::Distribution;
 
+/// The number of each distribution.
+type Numbers<'s> = HashMap<&'s Distribution, usize>;
+
 /// The kernel's text, with the number of threads and what they hold.
 pub fn print(scheduled: &Scheduled) -> String {
-    let mut numbers: HashMap<&Distribution, usize> = HashMap::new();
+    let mut text = threads(scheduled);
+    let numbers = distributions(scheduled, &mut text);
+    text += &rings(scheduled);
+    text += &tensor_memory(scheduled);
+    text += &copies(scheduled);
+    text += &accesses(scheduled, &numbers);
+    text += &grid(scheduled);
+    for remark in scheduled.remarks() {
+        let _ = writeln!(text, "; {remark}");
+    }
+    let definitions = scheduled.definitions();
+    let note = |value: ValueId| note(scheduled, &numbers, value, definitions.get(&value).copied());
+    text + &print_with_notes(scheduled, &note)
+}
+
+/// Who executes the kernel.
+fn threads(scheduled: &Scheduled) -> String {
     let threads = scheduled.threads();
     let mut text = match threads.blocks {
         1 => format!("; {} warps of {} lanes\n", threads.warps, threads.lanes),
@@ -24,6 +43,12 @@ pub fn print(scheduled: &Scheduled) -> String {
     if let Some(blocks) = scheduled.blocks_at_once() {
         let _ = writeln!(text, "; registers for {blocks} blocks at once on a multiprocessor");
     }
+    text
+}
+
+/// Numbers distributions in the order in which they appear, and writes each.
+fn distributions<'s>(scheduled: &'s Scheduled, text: &mut String) -> Numbers<'s> {
+    let mut numbers = Numbers::new();
     for tile in scheduled.value_ids() {
         let Some(distribution) = scheduled.laid_out.distributions.get(&tile) else { continue };
         let next = numbers.len();
@@ -31,7 +56,12 @@ pub fn print(scheduled: &Scheduled) -> String {
             let _ = writeln!(text, "; #{next} {distribution}");
         }
     }
-    let definitions = scheduled.definitions();
+    numbers
+}
+
+/// The rings that a producer copies to.
+fn rings(scheduled: &Scheduled) -> String {
+    let mut text = String::new();
     for (_, pipeline) in scheduled.pipelines.all() {
         if pipeline.stages == 1 {
             let bytes = pipeline.stage_bytes;
@@ -48,18 +78,29 @@ pub fn print(scheduled: &Scheduled) -> String {
             if pipeline.alternates { ", read by two warpgroups alternately" } else { "" }
         );
     }
-    for sums in scheduled.pipelines.tensor_memory().sums() {
+    text
+}
+
+/// The sums in tensor memory, and the left factors that are brought to shared memory for them.
+fn tensor_memory(scheduled: &Scheduled) -> String {
+    let (memory, mut text) = (scheduled.pipelines.tensor_memory(), String::new());
+    for sums in memory.sums() {
         let (stages, columns) = (sums.stages.count, sums.stage_columns);
-        let (s, kept) = (
-            if stages == 1 { "" } else { "s" },
-            if sums.are_kept { "kept by their loop" } else { "of every turn" },
-        );
-        let _ = writeln!(text, "; sums in tensor memory, {kept}, {stages} stage{s} of {columns} columns");
+        let plural = if stages == 1 { "" } else { "s" };
+        let kept = if sums.are_kept { "kept by their loop" } else { "of every turn" };
+        let _ =
+            writeln!(text, "; sums in tensor memory, {kept}, {stages} stage{plural} of {columns} columns");
     }
-    for brought in scheduled.pipelines.tensor_memory().brought() {
+    for brought in memory.brought() {
         let (rows, place) = (brought.tile.rows, scheduled.pipelines.panels() + brought.place);
         let _ = writeln!(text, "; a left factor of {rows} rows is brought to shared memory, at {place}");
     }
+    text
+}
+
+/// What blocks copy for each other, and threads for themselves.
+fn copies(scheduled: &Scheduled) -> String {
+    let mut text = String::new();
     if let Some(axis) = scheduled.pipelines.pairs() {
         let _ = writeln!(
             text,
@@ -73,6 +114,12 @@ pub fn print(scheduled: &Scheduled) -> String {
             copied.stages, copied.stage_bytes
         );
     }
+    text
+}
+
+/// Stores and atomic operations that are done otherwise than element by element, and shared memory.
+fn accesses(scheduled: &Scheduled, numbers: &Numbers<'_>) -> String {
+    let mut text = String::new();
     for (op, store) in
         scheduled.walk().into_iter().filter_map(|op| Some((op, scheduled.pipelines.store(op)?)))
     {
@@ -88,30 +135,41 @@ pub fn print(scheduled: &Scheduled) -> String {
     if scheduled.shared_bytes() > 0 {
         let _ = writeln!(text, "; {} bytes of shared memory", scheduled.shared_bytes());
     }
+    text
+}
+
+/// How blocks share the tiles of the grid.
+fn grid(scheduled: &Scheduled) -> String {
+    let mut text = String::new();
     if scheduled.shares_grid() {
         text.push_str("; as many blocks as run at once share the tiles\n");
     }
     if let Some(order) = scheduled.order_in_parts() {
         let _ = writeln!(text, "; the blocks of a part of the device have successive tiles, {order}");
     }
-    for remark in scheduled.remarks() {
-        let _ = writeln!(text, "; {remark}");
+    text
+}
+
+/// What is written beside the definition of a value, which this op defines: where it lies, and how it gets there.
+fn note(
+    scheduled: &Scheduled,
+    numbers: &Numbers<'_>,
+    value: ValueId,
+    definition: Option<OpId>,
+) -> Option<String> {
+    if scheduled.pipelines.holds(value) {
+        let copy = definition.and_then(|op| scheduled.pipelines.copy(op));
+        return copy.map(|(pipeline, fill, copy)| in_ring(pipeline, fill, copy));
     }
-    let note = |value: ValueId| {
-        if scheduled.pipelines.holds(value) {
-            let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));
-            return copy.map(|(pipeline, fill, copy)| in_ring(pipeline, fill, copy));
-        }
-        if scheduled.pipelines.spares(value) && scheduled.laid_out.distributions.contains_key(&value) {
-            return Some("its element is the producer's".to_owned());
-        }
-        let place = scheduled.laid_out.distributions.get(&value).map(|place| format!("#{}", numbers[place]));
-        let op = definitions.get(&value).copied();
-        let notes = [place, op.and_then(|op| how(scheduled, op)), op.and_then(|op| exchange(scheduled, op))];
-        let notes: Vec<String> = notes.into_iter().flatten().collect();
-        (!notes.is_empty()).then(|| notes.join(" "))
-    };
-    text + &print_with_notes(scheduled, &note)
+    let place = scheduled.laid_out.distributions.get(&value);
+    if scheduled.pipelines.spares(value) && place.is_some() {
+        return Some("its element is the producer's".to_owned());
+    }
+    let place = place.map(|place| format!("#{}", numbers[place]));
+    let way = definition.and_then(|op| how(scheduled, op));
+    let notes = [place, way, definition.and_then(|op| exchange(scheduled, op))];
+    let notes: Vec<String> = notes.into_iter().flatten().collect();
+    (!notes.is_empty()).then(|| notes.join(" "))
 }
 
 /// The shared memory through which an op's threads exchange elements, and whether they wait before that.

@@ -88,12 +88,11 @@ fn take_from(kernel: &mut Kernel, load: OpId, (view, first): (ValueId, &[ValueId
     data.operands.splice(at..at, first.iter().copied());
     let result = std::mem::replace(&mut data.results[0], loaded);
     let shape = kernel.ty(result).as_tile().expect("a load gives a tile").shape.clone();
-    let region = kernel.region_of(load).expect("an op stands in a region");
-    let at =
-        kernel.region(region).ops.iter().position(|&op| op == load).expect("the op stands in its region");
     let (operands, results, regions) = (vec![loaded], vec![result], Vec::new());
     let reshaped = OpData { op: Op::Reshape(shape), operands, results, regions, loc };
-    Inserter::new(kernel, region, at + 1).insert(reshaped);
+    let mut place = Inserter::before(kernel, load);
+    place.at += 1;
+    place.insert(reshaped);
 }
 
 fn tensor_of(kernel: &Kernel, tensor: ValueId) -> &TensorType {

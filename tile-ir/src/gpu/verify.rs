@@ -1,6 +1,7 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
 use super::access::is_used;
+use super::carried::Carried;
 use super::followers::is_repeatable;
 use super::pipeline::{Fill, PAIR, TileCopy};
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
@@ -38,6 +39,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         scatter(scheduled, op).map_err(broken)?;
     }
     rings(scheduled)?;
+    factors(scheduled)?;
     tensor_memory(scheduled)?;
     roles(scheduled)?;
     stages(scheduled)?;
@@ -119,7 +121,7 @@ fn scatter(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
     Ok(())
 }
 
-/// Stages hold what is copied to them, rings and barriers lie apart, and only its readers read a copied tile.
+/// Stages hold what is copied to them, and rings and barriers lie apart.
 fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
     let mut end = 0;
     for (region, pipeline) in scheduled.pipelines().all() {
@@ -150,9 +152,14 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         if pipeline.barriers < pipeline.ring + pipeline.stages * pipeline.stage_bytes {
             return broken("its barriers overlap its stages");
         }
-        end = pipeline.empty(pipeline.fills.len() - 1) + pipeline.stages * 8;
+        end = pipeline.end();
         late(scheduled, region, pipeline)?;
     }
+    Ok(())
+}
+
+/// Products alone read tiles in rings, and each is among the readers of its tiles, or within one.
+fn factors(scheduled: &Scheduled) -> Result<(), Broken> {
     for op in scheduled.walk() {
         let data = scheduled.op(op);
         let reads = data.operands.iter().any(|&operand| scheduled.pipelines().holds(operand));
@@ -310,7 +317,7 @@ fn addresses(scheduled: &Scheduled, for_op: OpId, copied: &CopiedLoop) -> Result
     let params = &scheduled.region(region).params;
     let mut unknown: HashSet<ValueId> =
         ops.iter().flat_map(|&op| &scheduled.op(op).results).copied().collect();
-    unknown.extend(&params[1..]);
+    unknown.extend(&params[Carried::FOR.param..]);
     for &op in &copied.address {
         let data = scheduled.op(op);
         let exchanges = match &data.op {

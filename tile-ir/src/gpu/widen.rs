@@ -38,9 +38,7 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
 /// Converts the factors of these products.
 pub(super) fn run(kernel: &mut Kernel, products: &[OpId]) {
     for &op in products {
-        let region = kernel.region_of(op).expect("a product stands in a region");
-        let at = kernel.region(region).ops.iter().position(|&other| other == op);
-        let mut place = Inserter::new(kernel, region, at.expect("the product stands in its region"));
+        let mut place = Inserter::before(kernel, op);
         for factor in 0..2 {
             let value = place.kernel.op(op).operands[factor];
             let Type::Tile(mut ty) = place.kernel.ty(value).clone() else {

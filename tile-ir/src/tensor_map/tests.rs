@@ -39,6 +39,19 @@ fn refusal(change: impl Fn(&mut TensorMap), address: u64, sizes: [u64; 3]) -> St
 }
 
 #[test]
+fn pieces_change_places_as_in_the_manuals_tables() {
+    // Where the 16-byte pieces of a row of 128 bytes go (PTX ISA, "128B swizzling mode" and the others).
+    let pieces = |swizzle: Swizzle, row: u64| {
+        [0, 1, 2, 3, 4, 5, 6, 7].map(|piece| swizzle.apply(row * 128 + piece * 16) / 16 - row * 8)
+    };
+    assert_eq!(pieces(Swizzle::Bytes128, 5), [5, 4, 7, 6, 1, 0, 3, 2]);
+    assert_eq!(pieces(Swizzle::Bytes64, 2), [2, 3, 0, 1, 6, 7, 4, 5]);
+    assert_eq!(pieces(Swizzle::Bytes64, 4), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(pieces(Swizzle::Bytes32, 3), [1, 0, 3, 2, 5, 4, 7, 6]);
+    assert_eq!(pieces(Swizzle::None, 3), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
 fn sizes_and_addresses_become_numbers() {
     let transposed = TensorMap {
         argument: 2,

@@ -12,6 +12,7 @@ use super::operand::{Descriptor, Major, gather, pieces, reads};
 use super::{Matrix, Sum, multiply};
 use crate::simt::agents::Agent;
 use crate::simt::block::Block;
+use crate::simt::collective::check_uniform;
 use crate::simt::fault::Problem;
 use crate::simt::flight::{Order, Proxy};
 use crate::simt::format::{E4M3, E5M2, Format};
@@ -71,17 +72,6 @@ pub(in crate::simt) fn find(name: &str) -> Option<Operation> {
 
 fn misuse<T>(what: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::Misuse(what.into()))
-}
-
-/// These operands are the same for all lanes.
-fn check_uniform(calls: &[Call<'_>], operands: std::ops::Range<usize>) -> Result<(), LaneProblem> {
-    for operand in operands {
-        let first = calls[0].word(operand);
-        if let Some(call) = calls.iter().find(|call| call.word(operand) != first) {
-            return Err((call.thread, Problem::NotUniform { first, other: call.word(operand) }));
-        }
-    }
-    Ok(())
 }
 
 /// The matrix that a descriptor names.
@@ -298,18 +288,17 @@ fn issue(block: &mut Block<'_>, call: &Call<'_>) -> Result<(), Problem> {
 fn commit(block: &mut Block<'_>, call: &Call<'_>, mask: Option<u32>) -> Result<Then, Problem> {
     let (thread, barrier) = (call.thread, call.word(0));
     block.check_own(call, barrier)?;
-    let blocks = block.geometry.cluster;
     let ranks = match mask {
         None => vec![block.rank_of(thread)],
-        Some(mask) if mask == 0 || mask >> blocks != 0 => {
-            return misuse(format!("arrives in the blocks of mask {mask:#x}, of a cluster of {blocks}"));
-        }
-        Some(mask) => (0..blocks).filter(|rank| mask >> rank & 1 == 1).collect(),
+        Some(mask) => block.ranks_of_mask(mask).ok_or_else(|| {
+            let blocks = block.geometry.cluster;
+            Problem::Misuse(format!("arrives in the blocks of mask {mask:#x}, of a cluster of {blocks}"))
+        })?,
     };
     let mut flights = std::mem::take(&mut block.threads[thread as usize].queues.tensor);
-    flights.retain(|&flight| !block.flights[flight as usize - 1].has_landed());
+    flights.retain(|&flight| !block.flights.of(flight).has_landed());
     block.threads[thread as usize].queues.tensor = flights.clone();
-    let last = flights.last().map(|&flight| block.flights[flight as usize - 1].moment());
+    let last = flights.last().map(|&flight| block.flights.of(flight).moment());
     for rank in ranks {
         block.check_begun(thread, rank)?;
         let address = block.counterpart(thread, barrier, rank);

@@ -11,7 +11,7 @@ use super::operand::{Descriptor, Major, gather, pieces, reads};
 use super::{Matrix, Sum, multiply};
 use crate::simt::agents::Agent;
 use crate::simt::block::Block;
-use crate::simt::collective::WARPGROUP;
+use crate::simt::collective::{WARPGROUP, check_uniform};
 use crate::simt::fault::Problem;
 use crate::simt::flight::{Order, Piece, Proxy, Timing};
 use crate::simt::format::{E4M3, E5M2, Format};
@@ -131,8 +131,9 @@ fn decode(bits: u64) -> Descriptor {
 
 impl Product {
     fn run(self, block: &mut Block<'_>, calls: &[Call<'_>]) -> Result<(), LaneProblem> {
-        let first = if self.a_major.is_some() { 1 } else { 4 };
-        check_uniform(calls, first)?;
+        // B's descriptor, behind A's or A's registers, and whether to add behind that. Only registers are each thread's own.
+        let (first, own_registers) = if self.a_major.is_some() { (1, 0) } else { (4, 4) };
+        check_uniform(calls, own_registers..first + 2)?;
         let leader = calls[0];
         let fail = |problem| (leader.thread, problem);
         if let Some(call) = calls.iter().find(|call| !block.threads[call.thread as usize].queues.fenced) {
@@ -211,19 +212,6 @@ fn held(block: &mut Block<'_>, call: &Call<'_>, product: u32, sums: Vec<u8>) -> 
 fn of_result(thread: usize, i: usize) -> [usize; 2] {
     let (warp, lane) = (thread / 32, thread % 32);
     [16 * warp + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + lane % 4 * 2 + i % 2]
-}
-
-/// The descriptors and whether to add, which follow `first` registers of A or none, are every thread's.
-fn check_uniform(calls: &[Call<'_>], first: usize) -> Result<(), LaneProblem> {
-    let operands = if first == 1 { 0..3 } else { first..first + 2 };
-    for operand in operands {
-        let expected = calls[0].word(operand);
-        if let Some(other) = calls.iter().find(|call| call.word(operand) != expected) {
-            let problem = Problem::NotUniform { first: expected, other: other.word(operand) };
-            return Err((other.thread, problem));
-        }
-    }
-    Ok(())
 }
 
 fn issue(block: &mut Block<'_>, leader: &Call<'_>, group: u32, reads: Vec<Piece>) -> Result<u32, Problem> {

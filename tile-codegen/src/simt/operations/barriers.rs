@@ -17,45 +17,32 @@ fn predicates(calls: &[Call<'_>]) -> usize {
 /// NVIDIA's (PTX ISA, "barrier{.cta}", "barrier.cluster", "bar.warp.sync", "membar/fence", "mapa").
 pub(super) fn nvidia(name: &str) -> Option<Operation> {
     match name {
-        "bar.warp.sync" => return warp(),
-        "membar.cta" => return fence(Scope::Block),
-        "membar.gl" => return fence(Scope::Device),
-        "membar.sys" => return fence(Scope::System),
-        "barrier.cluster.arrive" => return arrive_in_cluster(true),
-        "barrier.cluster.arrive.relaxed" => return arrive_in_cluster(false),
-        "barrier.cluster.wait" => {
-            return Operation::alone(|block, call| block.wait_in_cluster(call));
-        }
-        "mapa.shared.cluster" => {
-            return Operation::alone(|block, call| {
-                let (address, rank) = (call.word(0), call.number(1));
-                if rank >= block.geometry.cluster || !block.is_own(call.thread, address) {
-                    let what = "maps the block's own shared memory to that of a block of its cluster";
-                    return Err(Problem::Misuse(format!("`mapa` {what}; there is no block {rank}")));
-                }
-                call.give_word(0, block.counterpart(call.thread, address, rank));
-                Ok(Then::GoOn)
-            });
-        }
-        "fence.mbarrier_init.release.cluster" => {
-            return Operation::alone(|block, call| {
-                block.fence_mbarriers(call.thread, false);
-                Ok(Then::GoOn)
-            });
-        }
+        "bar.warp.sync" => warp(),
+        "membar.cta" => fence(Scope::Block),
+        "membar.gl" => fence(Scope::Device),
+        "membar.sys" => fence(Scope::System),
+        "barrier.cluster.arrive" => arrive_in_cluster(true),
+        "barrier.cluster.arrive.relaxed" => arrive_in_cluster(false),
+        "barrier.cluster.wait" => Operation::alone(|block, call| block.wait_in_cluster(call)),
+        "mapa.shared.cluster" => map_to_block(),
+        "fence.mbarrier_init.release.cluster" => Operation::alone(|block, call| {
+            block.fence_mbarriers(call.thread, false);
+            Ok(Then::GoOn)
+        }),
         "fence.proxy.async"
         | "fence.proxy.async.global"
         | "fence.proxy.async.shared_cta"
-        | "fence.proxy.async.shared_cluster" => {
-            return Operation::alone(|block, call| {
-                block.threads[call.thread as usize].clock.fence_proxy();
-                block.fence_mbarriers(call.thread, true);
-                Ok(Then::GoOn)
-            });
-        }
-        _ => {}
+        | "fence.proxy.async.shared_cluster" => Operation::alone(|block, call| {
+            block.threads[call.thread as usize].clock.fence_proxy();
+            block.fence_mbarriers(call.thread, true);
+            Ok(Then::GoOn)
+        }),
+        _ => of_block(name.strip_prefix("barrier.cta.")?),
     }
-    let name = name.strip_prefix("barrier.cta.")?;
+}
+
+/// The barrier of a block that has this name after `barrier.cta.`: what it does, and for how many threads.
+fn of_block(name: &str) -> Option<Operation> {
     let (operation, rest) = ["sync", "arrive", "red.popc", "red.and", "red.or"]
         .into_iter()
         .find_map(|operation| Some((operation, name.strip_prefix(operation)?)))?;
@@ -77,6 +64,19 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
         let count = (!all).then(|| call.number(1));
         let request = Request { barrier: call.number(0), count, waits, aligned, orders: true };
         block.arrive(call, request, reduction)
+    })
+}
+
+/// The address that one in the block's own shared memory has in another block of the cluster.
+fn map_to_block() -> Option<Operation> {
+    Operation::alone(|block, call| {
+        let (address, rank) = (call.word(0), call.number(1));
+        if rank >= block.geometry.cluster || !block.is_own(call.thread, address) {
+            let what = "maps the block's own shared memory to that of a block of its cluster";
+            return Err(Problem::Misuse(format!("`mapa` {what}; there is no block {rank}")));
+        }
+        call.give_word(0, block.counterpart(call.thread, address, rank));
+        Ok(Then::GoOn)
     })
 }
 

@@ -181,7 +181,7 @@ fn dpp_source(lane: usize, control: u32, lanes: usize, rdna: bool) -> Result<Opt
         0x141 => Some(row + place / 8 * 8 + 7 - place % 8),
         0x142 if !rdna => row.checked_sub(1),
         0x143 if !rdna => (lane / 32 * 32).checked_sub(1),
-        0x150..=0x15f if rdna || control >= 0x150 => Some(row + amount),
+        0x150..=0x15f => Some(row + amount),
         0x160..=0x16f if rdna => Some(row + (place ^ amount)),
         _ => return Err(format!("the GPU has no control {control:#x} of DPP")),
     };

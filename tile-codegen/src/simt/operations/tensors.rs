@@ -48,11 +48,13 @@ pub(super) fn find(name: &str) -> Option<Operation> {
     match kind {
         "prefetch.tile" => Operation::nothing(),
         "g2s.tile" => Operation::alone(move |block, call| {
-            // After the coordinates: mask, hint, whether there is a mask and a hint, and the pair's group.
-            if call.number(3 + rank + 4) != 0 {
+            // Operands behind the coordinates: a mask, a hint, whether there is a mask, whether there is a hint, and the
+            // pair's group.
+            let [mask, _hint, has_mask, _has_hint, group] = [0, 1, 2, 3, 4].map(|i| 3 + rank + i);
+            if call.number(group) != 0 {
                 return Err(Problem::Misuse("copies of a pair's group aren't modelled".to_owned()));
             }
-            let mask = call.flag(3 + rank + 2).then(|| call.number(3 + rank) & 0xffff);
+            let mask = call.flag(has_mask).then(|| call.number(mask) & 0xffff);
             to_shared(block, call, rank, mask)
         }),
         "g2s.cta.tile" => Operation::alone(move |block, call| to_shared(block, call, rank, None)),
@@ -183,15 +185,11 @@ fn to_shared(
 
 /// The blocks of the cluster that get a copy: those of a mask, or the thread's own.
 fn receivers(block: &Block<'_>, call: &Call<'_>, mask: Option<u32>) -> Result<Vec<u32>, Problem> {
-    let blocks = block.geometry.cluster;
-    match mask {
-        None => Ok(vec![block.rank_of(call.thread)]),
-        Some(mask) if mask == 0 || mask >> blocks != 0 => {
-            let what = format!("copies to the blocks of mask {mask:#x}, of a cluster of {blocks}");
-            Err(Problem::Misuse(what))
-        }
-        Some(mask) => Ok((0..blocks).filter(|rank| mask >> rank & 1 == 1).collect()),
-    }
+    let Some(mask) = mask else { return Ok(vec![block.rank_of(call.thread)]) };
+    block.ranks_of_mask(mask).ok_or_else(|| {
+        let blocks = block.geometry.cluster;
+        Problem::Misuse(format!("copies to the blocks of mask {mask:#x}, of a cluster of {blocks}"))
+    })
 }
 
 fn to_global(block: &mut Block<'_>, call: &Call<'_>, rank: usize, adds: bool) -> Result<Then, Problem> {

@@ -4,6 +4,7 @@
 //! product would keep shared memory that tiles of its factors could have.
 
 use crate::analysis::uses::Uses;
+use crate::gpu::carried::Carried;
 use crate::gpu::{Product, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
@@ -61,7 +62,7 @@ impl Finder<'_> {
         let sum = |value: &ValueId| self.sums.get(value).copied();
         let joined: Vec<(ValueId, OpId)> = match &data.op {
             Op::For => {
-                let first = data.operands[2..].iter().copied();
+                let first = data.operands[Carried::FOR.initial..].iter().copied();
                 first.zip(&data.results).filter_map(|(first, result)| Some((first, sum(result)?))).collect()
             }
             leaf if leaf.is_leaf() => {

@@ -15,6 +15,7 @@ mod runs;
 
 pub(super) use runs::{Runs, runs};
 
+use super::carried::Carried;
 use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
@@ -22,14 +23,6 @@ use crate::ops::{Op, UnaryOp};
 use crate::types::Type;
 use std::collections::HashMap;
 use tile_layout::linear::{Distribution, Operand};
-
-/// Where a loop's carried values stand: in its operands, its region's parameters, and what the region yields.
-#[derive(Clone, Copy)]
-struct Carried {
-    initial: usize,
-    param: usize,
-    yielded: usize,
-}
 
 /// Distributions in the making.
 pub(super) struct Layouts<'k> {
@@ -159,9 +152,7 @@ impl<'k> Layouts<'k> {
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
             Op::Mma => self.mma(op, &data),
-            Op::For => self.carried(op, &data, Carried { initial: 2, param: 1, yielded: 0 }),
-            Op::While => self.carried(op, &data, Carried { initial: 1, param: 0, yielded: 1 }),
-            Op::Tiles(_) => self.carried(op, &data, Carried { initial: 1, param: 0, yielded: 0 }),
+            Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
             Op::If => self.branches(&data),
             Op::Permute(permutation) => self.permute(&data, permutation),
             Op::Reshape(_) => self.reshape(&data),
@@ -287,8 +278,8 @@ impl<'k> Layouts<'k> {
         self.set(data.results[0], distribution);
     }
 
-    fn carried(&mut self, op: OpId, data: &OpData, at: Carried) {
-        let region = data.regions[0];
+    fn carried(&mut self, op: OpId, data: &OpData) {
+        let (at, region) = (Carried::of(&data.op).expect("it is a loop"), data.regions[0]);
         let params: Vec<ValueId> = self.kernel.region(region).params[at.param..].to_vec();
         for (i, &param) in params.iter().enumerate() {
             let initial = || self.found.get(&data.operands[at.initial + i]).cloned();

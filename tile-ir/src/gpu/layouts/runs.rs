@@ -9,6 +9,7 @@
 //! load and those that store have small blocks, they have neighbours in common, which go there and come from there
 //! together.
 
+use super::super::carried::Carried;
 use super::super::{Access, Pipelines, Product, Threads, shape_of};
 use super::anchors;
 use crate::analysis::lines::axis_before;
@@ -128,8 +129,9 @@ impl<'k> Origins<'k> {
         let mut initial = HashMap::new();
         for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
             if data.op == Op::For {
-                let carried = &kernel.region(data.regions[0]).params[1..];
-                initial.extend(carried.iter().copied().zip(data.operands[2..].iter().copied()));
+                let at = Carried::FOR;
+                let carried = kernel.region(data.regions[0]).params[at.param..].iter().copied();
+                initial.extend(carried.zip(data.operands[at.initial..].iter().copied()));
             }
         }
         Origins { kernel, definitions: kernel.definitions(), initial }

@@ -3,6 +3,7 @@
 //! Several products may read one tile, and each in its own direction: what one takes along its depth is to another, that
 //! takes the tile transposed, across it. But no thread holds what lies in a ring, so all that use it must read it there.
 
+use super::super::carried::Carried;
 use super::super::products::{self, extents};
 use super::super::{dtype_of, shape_of};
 use super::obstacle::{Named, Obstacle, Obstacles};
@@ -87,7 +88,7 @@ pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (body, product): (Regio
     let (Some(param), Some(&end)) = (param, region.ops.last()) else { return false };
     uses.only(before) == Some(product)
         && uses.only(after) == Some(end)
-        && kernel.op(end).operands.get(param - 1) == Some(&after)
+        && kernel.op(end).operands.get(param - Carried::FOR.param) == Some(&after)
 }
 
 /// The loads of factors of loops' products whose tensors were selected from others, where warpgroups can do the product.

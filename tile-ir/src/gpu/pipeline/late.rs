@@ -13,8 +13,10 @@
 //! place of elements and nothing more: done early, that would be held in registers of its own for longer. What the
 //! first product needs of its turn is done ahead with it.
 
+use super::super::carried::Carried;
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
+use super::factor::carries_sums;
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
@@ -92,7 +94,7 @@ impl Late {
         let own: Vec<OpId> = body.ops.iter().copied().filter(is_own).collect();
         let pairs = own.windows(2).map(|pair| Overtaken { product: pair[0], by: pair[1] });
         let overtaken = pairs
-            .filter(|pair| body.carries_sums(pair.product))
+            .filter(|pair| carries_sums(body.kernel, &body.uses, (region, pair.product)))
             .find(|pair| words(&[beside, product, pair.product, pair.by]) <= MOST_WORDS);
         let late = Late { beside, ahead, given, product, sums, ops, values, overtaken };
         (words(&[beside, product]) <= MOST_WORDS).then_some(late)
@@ -123,18 +125,9 @@ impl<'k> Body<'k> {
     fn of(kernel: &'k Kernel, region: RegionId) -> Option<Body<'k>> {
         let region = kernel.region(region);
         let (&end, ops) = region.ops.split_last()?;
-        let params = region.params.iter().skip(1).copied();
+        let params = region.params.iter().skip(Carried::FOR.param).copied();
         let carried = params.zip(kernel.op(end).operands.iter().copied()).collect();
         Some(Body { kernel, uses: Uses::of(kernel), ops, carried, end })
-    }
-
-    /// Whether a product adds to nothing but its sums of the turn before, which nothing else needs.
-    fn carries_sums(&self, product: OpId) -> bool {
-        let data = self.kernel.op(product);
-        let (before, after) = (data.operands[2], data.results[0]);
-        self.carried.contains(&(before, after))
-            && self.uses.only(before) == Some(product)
-            && self.uses.only(after) == Some(self.end)
     }
 
     fn uses(&self, op: OpId, values: &HashSet<ValueId>) -> bool {

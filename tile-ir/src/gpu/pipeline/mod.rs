@@ -50,8 +50,9 @@ use placement::Placement;
 use shared_tile::Numbers;
 use std::collections::{HashMap, HashSet};
 
-/// Alignment of a tile in shared memory: the pattern of the widest swizzle repeats so often.
-const TILE_ALIGNMENT: u64 = 1024;
+/// Alignment of a tile in shared memory, and so of shared memory itself, in bytes: the pattern of the widest swizzle repeats
+/// so often.
+pub const TILE_ALIGNMENT: u64 = 1024;
 
 /// Threads of a warpgroup, of which the producer is one.
 pub const WARPGROUP: u64 = 128;
@@ -60,7 +61,7 @@ pub const WARPGROUP: u64 = 128;
 const WARPGROUP_WARPS: u64 = 4;
 
 /// The most warpgroups of consumers.
-const MOST_CONSUMERS: u64 = 2;
+pub const MOST_CONSUMERS: u64 = 2;
 
 /// The pipelines of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl Pipelines {
         let uses = Uses::of(kernel);
         let mut factors = factor::of_loops((&numbers, &uses), target, obstacles);
         if target.has_tensor_memory() {
-            factors = tensor_memory::retain(kernel, factors, obstacles);
+            factors = tensor_memory::retain(kernel, &uses, factors, obstacles);
         }
         let groups = factors.iter().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
         let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
@@ -146,7 +147,7 @@ impl Pipelines {
             return None;
         }
         if target.has_tensor_memory() {
-            let put = found.put_sums_in_tensor_memory(kernel);
+            let put = found.put_sums_in_tensor_memory(kernel, &uses);
             put.map_err(|(product, obstacle)| {
                 obstacles.add((product, 1), obstacle);
                 tensor_memory::add_others(kernel, product, obstacles);
@@ -168,8 +169,8 @@ impl Pipelines {
     ///
     /// # Errors
     /// A product whose sums can't lie there.
-    fn put_sums_in_tensor_memory(&mut self, kernel: &Kernel) -> Result<(), (OpId, Obstacle)> {
-        self.tensor_memory = tensor_memory::place(kernel, self)?;
+    fn put_sums_in_tensor_memory(&mut self, kernel: &Kernel, uses: &Uses) -> Result<(), (OpId, Obstacle)> {
+        self.tensor_memory = tensor_memory::place(kernel, uses, self)?;
         // Who issues such products waits for none of them.
         let fills = self.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
         fills.for_each(|fill| fill.keeps_running = false);

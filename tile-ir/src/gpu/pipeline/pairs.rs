@@ -9,6 +9,7 @@
 //! It is done where the kernel says that its blocks are pairs ([`Kernel::pairs`]), for loops with one product: in a loop
 //! with several, each product's tiles would be left by both blocks apart from the other's.
 
+use super::super::carried::Carried;
 use super::super::persistent::may_pair;
 use super::super::stacks;
 use super::factor::{self, Factor};
@@ -169,15 +170,15 @@ impl Dependence {
                     }
                 }
                 Op::For => {
-                    let own = kernel.region(data.regions[0]);
+                    let (own, at) = (kernel.region(data.regions[0]), Carried::FOR);
                     let bounds = self.all(&data.operands[..2]);
                     self.add(own.params[0], bounds);
                     self.region(kernel, data.regions[0]);
                     let end =
                         own.ops.last().map(|&end| kernel.op(end)).expect("verified: a loop's region yields");
                     for (i, &result) in data.results.iter().enumerate() {
-                        let axes = bounds | self.all(&[data.operands[2 + i], end.operands[i]]);
-                        self.add(own.params[1 + i], axes);
+                        let axes = bounds | self.all(&[data.operands[at.initial + i], end.operands[i]]);
+                        self.add(own.params[at.param + i], axes);
                         self.add(result, axes);
                     }
                 }

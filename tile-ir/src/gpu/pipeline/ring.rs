@@ -4,8 +4,8 @@
 use super::{Late, Major, SharedTile};
 use crate::kernel::{OpId, RegionId};
 
-/// Bytes of an mbarrier.
-const BARRIER_BYTES: u64 = 8;
+/// Bytes of an mbarrier, and its alignment.
+pub(super) const BARRIER_BYTES: u64 = 8;
 
 /// A region whose tiles are copied: the body of a loop over products, ahead of its turns, or one around such loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Pipeline {
     }
 
     /// The end of its shared memory.
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::gpu) fn end(&self) -> u64 {
         self.barriers + 2 * self.fills.len() as u64 * self.stages * BARRIER_BYTES
     }
 }

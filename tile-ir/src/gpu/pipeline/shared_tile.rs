@@ -83,6 +83,12 @@ impl SharedTile {
         let panel = column / self.panel_columns();
         panel * self.panel_bytes() + row * self.swizzle.bytes() + column % self.panel_columns() * self.element
     }
+
+    /// The byte at which an element lies. It is linear over GF(2) in the bits of row and column where these are powers of
+    /// two.
+    pub fn place(&self, row: u64, column: u64) -> u64 {
+        self.swizzle.apply(self.offset(row, column))
+    }
 }
 
 /// A load or store that an instruction can do by a tensor map.
@@ -231,6 +237,8 @@ mod tests {
         assert_eq!((tile.panels, tile.panel_columns(), tile.bytes()), (4, 64, 32 * 1024));
         assert_eq!(tile.offset(16, 0), 2048);
         assert_eq!(tile.offset(0, 80), 8192 + 32);
+        // In row 3 the second piece changes places with the third one.
+        assert_eq!(tile.place(3, 72), 8192 + 3 * 128 + 32);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! nobody writes one thread loads as well as another, so that it needn't be told by the consumers. So it takes the
 //! branches that they take.
 
+use super::super::carried::Carried;
 use super::super::shape_of;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
@@ -16,20 +17,9 @@ pub struct Slice {
     values: HashSet<ValueId>,
 }
 
-/// Where what a loop carries stands among its operands, its region's parameters, and what the region yields.
-struct Carried {
-    operand: usize,
-    param: usize,
-}
-
-impl Carried {
-    fn of(op: &Op) -> Option<Carried> {
-        match op {
-            Op::For => Some(Carried { operand: 2, param: 1 }),
-            Op::Tiles(_) => Some(Carried { operand: 1, param: 0 }),
-            _ => None,
-        }
-    }
+/// Where what a loop carries stands, of those that the producer goes round: it takes no part in a `while`.
+fn carried_of(op: &Op) -> Option<Carried> {
+    Carried::of(op).filter(|_| *op != Op::While)
 }
 
 /// Whether an op gives its operand, of which there is one, where that has one element.
@@ -143,7 +133,7 @@ impl Search<'_> {
             return Err(op);
         }
         self.around(op)?;
-        if let Some(carried) = Carried::of(&data.op) {
+        if let Some(carried) = carried_of(&data.op) {
             let result = data.results.iter().position(|&result| result == value).expect("the op gives it");
             let param = self.kernel.region(data.regions[0]).params[carried.param + result];
             self.found.ops.insert(op);
@@ -200,15 +190,14 @@ impl Search<'_> {
         let region = self.params[&param];
         let owner = self.owners[&region];
         let data = self.kernel.op(owner);
-        let carried =
-            Carried::of(&data.op).filter(|_| shape_of(self.kernel, param).is_none()).ok_or(owner)?;
+        let carried = carried_of(&data.op).filter(|_| shape_of(self.kernel, param).is_none()).ok_or(owner)?;
         let position = self.kernel.region(region).params.iter().position(|&other| other == param);
         let Some(i) = position.expect("the region has it").checked_sub(carried.param) else {
             return Ok(());
         };
         let end = *self.kernel.region(region).ops.last().expect("verified: a loop's region yields");
         self.found.values.insert(data.results[i]);
-        self.number(data.operands[carried.operand + i])?;
-        self.number(self.kernel.op(end).operands[i])
+        self.number(data.operands[carried.initial + i])?;
+        self.number(self.kernel.op(end).operands[carried.yielded + i])
     }
 }

@@ -12,12 +12,14 @@
 //! room, kept sums have two stages: those of the next turn are added up while consumers load these. So have those of a turn
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
+use super::super::carried::Carried;
 use super::super::copies::is_zero_tile;
 use super::super::products::extents;
 use super::super::swizzled::MatrixMove;
 use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, carries_sums};
 use super::obstacle::{Obstacle, Obstacles};
+use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
 use super::{Pipelines, TILE_ALIGNMENT, repeated};
 use crate::analysis::uses::Uses;
@@ -33,8 +35,8 @@ const LEAST_COLUMNS: u64 = 32;
 /// Lanes of tensor memory, each of which has a row of a product.
 pub const TENSOR_ROWS: u64 = 128;
 
-/// Bytes of an mbarrier, and what the address of what was allocated takes.
-const WORD_BYTES: u64 = 8;
+/// Shared memory for the address of what a block has allocated: a word of 32 bits, padded.
+const ADDRESS_BYTES: u64 = 8;
 
 /// Bytes of the elements that consumers bring to shared memory: those that matrix stores write.
 const BROUGHT_BYTES: usize = 2;
@@ -58,11 +60,11 @@ impl Stages {
 
     /// Where the mbarrier is at which stage 0 is left; those of later stages follow it.
     pub fn empty(&self) -> u64 {
-        self.barriers + self.count * WORD_BYTES
+        self.barriers + self.count * BARRIER_BYTES
     }
 
     fn end(&self) -> u64 {
-        self.empty() + self.count * WORD_BYTES
+        self.empty() + self.count * BARRIER_BYTES
     }
 }
 
@@ -213,7 +215,7 @@ impl TensorMemory {
 
     /// The end of what else it has of shared memory.
     pub(super) fn end(&self) -> u64 {
-        if self.is_empty() { 0 } else { self.address + WORD_BYTES }
+        if self.is_empty() { 0 } else { self.address + ADDRESS_BYTES }
     }
 }
 
@@ -222,8 +224,7 @@ fn products(kernel: &Kernel) -> Vec<OpId> {
 }
 
 /// The products of loops whose sums are neither kept nor begin at zero in every turn.
-pub(in super::super) fn changed_by_threads(kernel: &Kernel) -> Vec<OpId> {
-    let uses = Uses::of(kernel);
+pub(in super::super) fn changed_by_threads(kernel: &Kernel, uses: &Uses) -> Vec<OpId> {
     let bodies = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
     let bodies = bodies.map(|op| kernel.op(op).regions[0]);
     let of_body = |body: RegionId| {
@@ -232,7 +233,7 @@ pub(in super::super) fn changed_by_threads(kernel: &Kernel) -> Vec<OpId> {
     };
     let products = bodies.flat_map(of_body);
     let changed =
-        products.filter(|&(body, op)| !begins_at_zero(kernel, op) && !are_kept(kernel, &uses, (body, op)));
+        products.filter(|&(body, op)| !begins_at_zero(kernel, op) && !are_kept(kernel, uses, (body, op)));
     changed.map(|(_, op)| op).collect()
 }
 
@@ -249,28 +250,27 @@ fn are_kept(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> 
 /// What a loop's sums begin as.
 fn initial_sums(kernel: &Kernel, body: RegionId, product: OpId) -> ValueId {
     let sums = kernel.op(product).operands[2];
-    let around = loop_of(kernel, body);
-    let number = kernel.region(body).params.iter().position(|&param| param == sums);
-    let number = number.expect("the loop carries the sums");
-    // The counter comes first among the parameters, and the bounds among the operands.
-    kernel.op(around).operands[2 + number - 1]
-}
-
-fn loop_of(kernel: &Kernel, body: RegionId) -> OpId {
-    let around = kernel.walk().into_iter().find(|&op| kernel.op(op).regions.contains(&body));
-    around.expect("a loop's body belongs to the loop")
+    let around = kernel.owner_of(body).expect("a loop's body belongs to the loop");
+    let param = kernel.region(body).params.iter().position(|&param| param == sums);
+    let number = param.expect("the loop carries the sums") - Carried::FOR.param;
+    kernel.op(around).operands[Carried::FOR.initial + number]
 }
 
 /// Those of the factors whose products can have their sums in tensor memory, if all products of the kernel can: adds what keeps
 /// them from that.
-pub(super) fn retain(kernel: &Kernel, factors: Vec<Factor>, obstacles: &mut Obstacles) -> Vec<Factor> {
+pub(super) fn retain(
+    kernel: &Kernel,
+    uses: &Uses,
+    factors: Vec<Factor>,
+    obstacles: &mut Obstacles,
+) -> Vec<Factor> {
     for factor in factors.iter().filter(|factor| factor.operand == 1) {
         if let Err(obstacle) = has_left(kernel, factor.product, &factors) {
             let obstacle = obstacles.of((factor.product, 0)).cloned().unwrap_or(obstacle);
             obstacles.add((factor.product, 1), obstacle);
         }
     }
-    if !changed_by_threads(kernel).is_empty() {
+    if !changed_by_threads(kernel, uses).is_empty() {
         // Such a kernel is rewritten first.
         return Vec::new();
     }
@@ -320,8 +320,12 @@ pub(super) fn brought_bytes(kernel: &Kernel, factors: &[Factor]) -> u64 {
 ///
 /// # Errors
 /// The first product whose right factor lies in no ring, or that there is no room for.
-pub(super) fn place(kernel: &Kernel, found: &Pipelines) -> Result<TensorMemory, (OpId, Obstacle)> {
-    let (products, uses) = (products(kernel), Uses::of(kernel));
+pub(super) fn place(
+    kernel: &Kernel,
+    uses: &Uses,
+    found: &Pipelines,
+) -> Result<TensorMemory, (OpId, Obstacle)> {
+    let products = products(kernel);
     let is_copied = |operand: usize, product: OpId| {
         found.factors(product).is_some_and(|factors| factors[operand].is_some())
     };
@@ -339,10 +343,10 @@ pub(super) fn place(kernel: &Kernel, found: &Pipelines) -> Result<TensorMemory, 
         memory.brought.push(Brought { product, stages, tile, is_left, place, matrices: None });
     }
     for product in products {
-        memory.add_sums((kernel, &uses), product);
+        memory.add_sums(kernel, uses, product);
     }
     memory.give_columns(kernel)?;
-    let mut end = found.rings_end().next_multiple_of(WORD_BYTES);
+    let mut end = found.rings_end().next_multiple_of(BARRIER_BYTES);
     let stages = memory.sums.iter_mut().map(|sums| &mut sums.stages);
     for stages in stages.chain(memory.brought.iter_mut().map(|brought| &mut brought.stages)) {
         stages.barriers = end;
@@ -366,8 +370,7 @@ impl LateSum {
             return None;
         }
         let number = kernel.op(end).operands.iter().position(|&yielded| yielded == next)?;
-        // The counter comes first.
-        let carried = *region.params.get(1 + number)?;
+        let carried = *region.params.get(Carried::FOR.param + number)?;
         let needs = |op: OpId| {
             let regions = kernel.op(op).regions.iter();
             let inside = regions.flat_map(|&region| kernel.walk_in(region));
@@ -381,11 +384,14 @@ impl LateSum {
 
 impl TensorMemory {
     /// Adds a product's sums, to those that its loop keeps if it keeps them.
-    fn add_sums(&mut self, (kernel, uses): (&Kernel, &Uses), product: OpId) {
+    fn add_sums(&mut self, kernel: &Kernel, uses: &Uses, product: OpId) {
         let body = kernel.region_of(product).expect("a product stands in a region");
         let are_kept = !begins_at_zero(kernel, product) && are_kept(kernel, uses, (body, product));
         let home = match are_kept {
-            true => kernel.region_of(loop_of(kernel, body)).expect("a loop stands in a region"),
+            true => {
+                let around = kernel.owner_of(body).expect("a loop's body belongs to the loop");
+                kernel.region_of(around).expect("a loop stands in a region")
+            }
             false => body,
         };
         let known = self.kept_by(body).filter(|_| are_kept).unwrap_or_else(|| {
