@@ -15,6 +15,7 @@ mod constants;
 mod constructors;
 mod contract;
 mod convert;
+mod counters;
 mod describe;
 mod exits;
 mod expressions;

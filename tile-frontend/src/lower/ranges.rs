@@ -3,6 +3,7 @@
 //! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
 //! is `first + turn · stride` in its own type.
 
+use super::counters::{indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
 use super::{Lowered, Lowering};
@@ -10,8 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
-use syn::visit::{self, Visit};
-use syn::{Block, Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
+use syn::{Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
@@ -55,6 +55,14 @@ struct Known {
     count: i128,
 }
 
+impl Known {
+    /// A turn for each number, of this format.
+    fn turns(&self, elem: &Elem) -> Vec<Unrolled> {
+        let number = |turn| Int { value: self.first + turn * self.stride, shared: Some(elem.clone()) };
+        (0..self.count).map(|turn| Unrolled::always(Val::Int(number(turn)))).collect()
+    }
+}
+
 impl Lowering {
     /// What a `for` runs over.
     pub(super) fn sequence(&mut self, for_loop: &ExprForLoop) -> Lowered<Sequence> {
@@ -95,6 +103,12 @@ impl Lowering {
             && let Some(index) = indexed_by(&for_loop.body, &counter.ident)
         {
             return self.listed(&range, index).map(Sequence::Unrolled);
+        }
+        if let Pat::Ident(counter) = &*for_loop.pat
+            && let Some(known) = range.known().filter(|known| known.count <= MAX_UNROLLED)
+            && says_where(&for_loop.body, &counter.ident)
+        {
+            return Ok(Sequence::Unrolled(known.turns(&self.counter_format(&range)?)));
         }
         self.counting(&range).map(Sequence::Counted)
     }
@@ -182,7 +196,7 @@ impl Lowering {
         }
         let of_arguments = self.names_arguments(&index.expr);
         let index = index.span();
-        let Some(Known { first, stride, count }) = range.known() else {
+        let Some(known) = range.known() else {
             if of_arguments {
                 return self.unknown_argument(index);
             }
@@ -193,7 +207,8 @@ impl Lowering {
                 .help("such a loop is unrolled when the macro expands: write its ends as literals, or use a tile");
             return self.report(diagnostic);
         };
-        if count > MAX_UNROLLED {
+        if known.count > MAX_UNROLLED {
+            let count = known.count;
             let message = format!(
                 "this loop of {count} iterations would be unrolled, because its counter indexes an array of values"
             );
@@ -203,8 +218,7 @@ impl Lowering {
             return self.report(diagnostic);
         }
         // What indexes an array of Rust is `usize`.
-        let of_turn = |turn| Int { value: first + turn * stride, shared: Some(DType::Index.into()) };
-        Ok((0..count).map(|turn| Unrolled::always(Val::Int(of_turn(turn)))).collect())
+        Ok(known.turns(&DType::Index.into()))
     }
 
     /// The turns of a range from a literal to the length of an array of arguments: as many as there may be, of which an
@@ -408,39 +422,5 @@ pub(super) fn known(value: &Val) -> Option<i128> {
         Val::Int(int) => Some(int.value),
         Val::Dim(dim) => dim.as_const().map(i128::from),
         _ => None,
-    }
-}
-
-/// Where a body indexes by a name.
-fn indexed_by<'b>(body: &'b Block, name: &syn::Ident) -> Option<&'b ExprIndex> {
-    let mut search = IndexedBy { name, found: None };
-    search.visit_block(body);
-    search.found
-}
-
-struct IndexedBy<'n, 'b> {
-    name: &'n syn::Ident,
-    found: Option<&'b ExprIndex>,
-}
-
-impl<'b> Visit<'b> for IndexedBy<'_, 'b> {
-    fn visit_expr_index(&mut self, index: &'b ExprIndex) {
-        let mut names = Mentions { name: self.name, found: false };
-        names.visit_expr(&index.index);
-        if names.found && self.found.is_none() {
-            self.found = Some(index);
-        }
-        visit::visit_expr_index(self, index);
-    }
-}
-
-struct Mentions<'n> {
-    name: &'n syn::Ident,
-    found: bool,
-}
-
-impl<'ast> Visit<'ast> for Mentions<'_> {
-    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
-        self.found |= path.path.is_ident(self.name);
     }
 }
