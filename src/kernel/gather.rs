@@ -73,7 +73,7 @@ tuples! {
 impl<T: Element, const R: usize> TensorView<'_, T, R> {
     /// The elements at `[i₀[k], i₁[k], …]` for every `k` of the index tiles, and `pad` where there is none:
     /// outside the tensor, which negative indices are. Index tiles of one rank, and numbers, are broadcast to
-    /// one shape, the result's.
+    /// one shape, the result's. Where all are numbers, a kernel's call gives the element, which is a number, too.
     ///
     /// ```
     /// use tile::prelude::*;

@@ -1,6 +1,7 @@
 //! What gathers from a tensor do: indices that repeat, and those outside of it.
 
 use super::behaviour_views::ramp;
+use super::whole::check_kernel;
 use super::{Case, array, devices, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
@@ -72,5 +73,50 @@ fn case_09_masked_gather() {
         let mut y = Tensor::zeros(&device, [2, 2]).unwrap();
         gather_table(&x, &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [2.0, 11.0, 4.0, 13.0], "{label}");
+    }
+}
+
+/// An element of a matrix, of its transpose and of windows over a margin, at places that are numbers: those of the block,
+/// of a counter, of an argument and literals, inside and outside.
+#[tile_kernel]
+fn named(x: &Tensor<i16, m, n>, at: i64, y: &mut Tensor<i16, k, 6>) {
+    let mut y = y.partition_view_mut([1, 1]).spanning([1]);
+    let [i, _] = y.index();
+    let windows = x.pad([(1, 1), (0, 0)]).unfold(0, 3, 1);
+    let mut sum = 0;
+    for p in 0..i {
+        sum += x.gather([p, 1]);
+    }
+    let found = [
+        x.gather([i, 2]),
+        x.gather_or(-7, (i, at)),
+        x.t().gather((at, i)),
+        windows.gather_or(-9, (i, 1, 0)),
+        x.gather_or(-5, [0, -1]),
+        sum,
+    ];
+    for j in 0..6 {
+        y.at([j]).store(Tile::full([1, 1], found[j]));
+    }
+}
+
+#[test]
+fn numbers_name_one_element() {
+    let (m, n, k) = (4usize, 5usize, 6usize);
+    let x: Vec<i16> = (0..20).map(|i| i * 7 % 23 - 3).collect();
+    let element = |i: usize, j: i64, pad: i16| match usize::try_from(j) {
+        Ok(j) if i < m && j < n => x[i * n + j],
+        _ => pad,
+    };
+    for at in [3, -1, 5, i64::MIN] {
+        // Windows begin a row before the first, where there is no element, and there are as many as rows.
+        let above = |i: usize| if (1..m).contains(&i) { element(i - 1, 1, -9) } else { -9 };
+        let sum = |i: usize| (0..i).map(|p| element(p, 1, 0)).sum();
+        let row = |i: usize| [element(i, 2, 0), element(i, at, -7), element(i, at, 0), above(i), -5, sum(i)];
+        let expected: Vec<i16> = (0..k).flat_map(row).collect();
+        check_kernel!(named<>(
+            input x: (x, [m, n]), number at: (at),
+            output y: (vec![0i16; k * 6], [k, 6] => expected, 0.0),
+        ));
     }
 }

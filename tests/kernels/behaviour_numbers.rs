@@ -195,6 +195,33 @@ fn case_16_min_and_max_order_zeros_and_say_what_they_do_with_nan() {
     check_exact!(extremes<B = 4>(x: x, [4]; w: w, [4]) -> u32, [4, 4] => expected.concat());
 }
 
+/// Of long rows processors compare by instructions of their own, which know signalling NaN from others.
+#[test]
+fn case_16_signalling_nan_is_ignored_in_rows_of_any_length() {
+    let signalling = f32::from_bits(0x7fa0_0000);
+    let inf = f32::INFINITY;
+    // The operands; the larger one, the smaller one.
+    let cases = [
+        ([signalling, 1.0], [1.0, 1.0]),
+        ([-2.0, signalling], [-2.0, -2.0]),
+        ([-signalling, -0.0], [-0.0, -0.0]),
+        ([0.0, -0.0], [0.0, -0.0]),
+        ([-0.0, 0.0], [0.0, -0.0]),
+        ([1e-40, -1e-40], [1e-40, -1e-40]),
+        ([f32::NAN, -inf], [-inf, -inf]),
+        ([inf, -3.0], [inf, -3.0]),
+    ];
+    let n = 5 * cases.len() + 3;
+    let [x, w] = [0, 1].map(|side| (0..n).map(|at| cases[at % cases.len()].0[side]).collect::<Vec<f32>>());
+    let element = |row: usize, at: usize| match cases[at % cases.len()] {
+        ([a, b], _) if row > 1 && (a.is_nan() || b.is_nan()) => 0x7fc0_0000,
+        (_, found) => found[row % 2].to_bits(),
+    };
+    let expected: Vec<u32> = (0..4 * n).map(|place| element(place / n, place % n)).collect();
+    check_exact!(extremes<B = 4>(x: &x, [n]; w: &w, [n]) -> u32, [4, n] => expected.clone());
+    check_exact!(extremes<B = 32>(x: &x, [n]; w: &w, [n]) -> u32, [4, n] => expected.clone());
+}
+
 /// Rows: f64 to f32 to nearest, up, toward zero, down; as bits.
 #[tile_kernel]
 fn directions<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<u32, 4, n>) {

@@ -225,3 +225,48 @@ fn rows_of_a_sparse_matrix_are_of_any_length() {
         input x: (x, [n]), output y: (vec![0f32; m], [m] => y, 1e-6),
     ));
 }
+
+/// A sparse matrix of blocks of R × R times a vector, a row of blocks at once: where its blocks are, and which part of `x`
+/// each multiplies, are numbers that every block of the grid reads.
+#[tile_kernel]
+fn sparse_blocks<const R: usize>(
+    values: &Tensor<f64, k, R, R>,
+    columns: &Tensor<u32, k>,
+    starts: &Tensor<i32, { m + 1 }>,
+    x: &Tensor<f64, n, R>,
+    y: &mut Tensor<f64, m, R>,
+) {
+    let values = values.partition_view([1, R, R]);
+    let x = x.partition_view([1, R]);
+    let mut y = y.partition_view_mut([1, R]);
+    let [i, _] = y.index();
+    let mut sum = Tile::zeros([R, 1]);
+    for p in starts.gather([i])..starts.gather([i + 1]) {
+        let part = x.load_masked([columns.gather([p]) as usize, 0]);
+        sum += (values.load_masked([p as usize, 0, 0]).reshape([R, R]) * part).sum(1);
+    }
+    y.store(sum.reshape([1, R]));
+}
+
+#[test]
+fn blocks_of_a_sparse_matrix_are_found_by_numbers() {
+    let (m, n, r) = (9, 7, 4);
+    let (mut starts, mut columns) = (vec![0i32], Vec::new());
+    for i in 0..m {
+        columns.extend((0..n).filter(|j| (i * 5 + j * 3) % 7 < i % 4).map(|j| j as u32));
+        starts.push(columns.len() as i32);
+    }
+    let k = columns.len();
+    let (values, x) = (numbers::<f64>(k * r * r, 1), numbers::<f64>(n * r, 2));
+    let element = |at: usize| {
+        let (i, row) = (at / r, at % r);
+        let blocks = starts[i] as usize..starts[i + 1] as usize;
+        let terms = blocks.flat_map(|p| (0..r).map(move |q| (p, q)));
+        terms.map(|(p, q)| values[(p * r + row) * r + q] * x[columns[p] as usize * r + q]).sum()
+    };
+    let y: Vec<f64> = (0..m * r).map(element).collect();
+    check_kernel!(sparse_blocks<R = 4>(
+        input values: (values, [k, r, r]), input columns: (columns, [k]), input starts: (starts, [m + 1]),
+        input x: (x, [n, r]), output y: (vec![0f64; m * r], [m, r] => y, 1e-12),
+    ));
+}

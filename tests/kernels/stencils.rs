@@ -107,3 +107,103 @@ fn cells_live_and_die() {
     });
     check_exact!(life<B = 4>(x: &cells, [h, w]) -> bool, [h, w] => expected.collect::<Vec<u8>>());
 }
+
+/// Several steps of heat that spreads in space, in one launch: a box is loaded with a margin for each of them, and nothing
+/// is outside of the space.
+#[tile_kernel]
+fn heat<const D: usize, const H: usize, const W: usize, const STEPS: usize>(
+    u: &Tensor<f32, d, h, w>,
+    k: f32,
+    y: &mut Tensor<f32, d, h, w>,
+) {
+    let mut y = y.partition_view_mut([D, H, W]);
+    let [a, b, c] = y.index();
+    let shape = [D + 2 * STEPS, H + 2 * STEPS, W + 2 * STEPS];
+    let boxes = u.pad([(STEPS, STEPS), (STEPS, STEPS), (STEPS, STEPS)]).strided_view(shape, [D, H, W]);
+    let mut t = boxes.load_masked([a, b, c]);
+    let (first, extents) = ([a * D, b * H, c * W], [d, h, w]);
+    let mut inside = Tile::full(shape, true);
+    for axis in 0..3 {
+        let at = Tile::<i32, 3>::iota(shape, axis) + (first[axis] as i32 - STEPS as i32);
+        inside &= (at >= 0) & (at < extents[axis] as i32);
+    }
+    for _ in 0..STEPS {
+        let mut around = -6.0 * t;
+        for axis in 0..3 {
+            around += t.shift(axis, 1, 0.0) + t.shift(axis, -1, 0.0);
+        }
+        t = select(inside, t + k * around, 0.0);
+    }
+    y.store_masked(t.extract([STEPS, STEPS, STEPS], [D, H, W]));
+}
+
+#[test]
+fn heat_spreads_along_every_axis() {
+    let [d, h, w] = [5usize, 7, 9];
+    let u: Vec<f32> = numbers(d * h * w, 1);
+    let mut expected = u.clone();
+    for _ in 0..2 {
+        let at = |place: [isize; 3]| {
+            let inside = place.iter().zip([d, h, w]).all(|(&at, extent)| at >= 0 && at < extent as isize);
+            let [i, j, k] = place.map(|at| at as usize);
+            if inside { expected[(i * h + j) * w + k] } else { 0.0 }
+        };
+        let step = |place: usize| {
+            let [i, j, k] = [place / (h * w), place / w % h, place % w].map(|at| at as isize);
+            let around = at([i - 1, j, k])
+                + at([i + 1, j, k])
+                + at([i, j - 1, k])
+                + at([i, j + 1, k])
+                + at([i, j, k - 1])
+                + at([i, j, k + 1]);
+            at([i, j, k]) + 0.1 * (around - 6.0 * at([i, j, k]))
+        };
+        expected = (0..d * h * w).map(step).collect();
+    }
+    check_kernel!(heat<D = 2, H = 4, W = 4, STEPS = 2>(
+        input u: (&u, [d, h, w]), number k: (0.1f32),
+        output y: (&vec![0.0f32; d * h * w], [d, h, w] => &expected, 1e-5),
+    ));
+}
+
+/// Weights by distance of 3 × 3 × 3 neighbours: counters of loops are starts, and index an array.
+#[tile_kernel]
+fn neighbourhood<const D: usize, const H: usize, const W: usize>(
+    u: &Tensor<f64, d, h, w>,
+    y: &mut Tensor<f64, d, h, w>,
+) {
+    const WEIGHTS: [f64; 4] = [0.5, 0.05, 0.01, 0.0025];
+    const FAR: [usize; 3] = [1, 0, 1];
+    let mut y = y.partition_view_mut([D, H, W]);
+    let boxes = u.pad([(1, 1), (1, 1), (1, 1)]).strided_view([D + 2, H + 2, W + 2], [D, H, W]);
+    let u = boxes.load_masked(y.index());
+    let mut sum = Tile::zeros([D, H, W]);
+    for i in 0..3 {
+        for j in 0..3 {
+            for k in (0..3).rev() {
+                sum += WEIGHTS[FAR[i] + FAR[j] + FAR[k]] * u.extract([i, j, k], [D, H, W]);
+            }
+        }
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn neighbours_weigh_by_distance() {
+    let [d, h, w] = [3usize, 5, 7];
+    let u: Vec<f64> = numbers(d * h * w, 1);
+    let sum = |place: usize| {
+        let own = [place / (h * w), place / w % h, place % w];
+        let other = |place: usize| {
+            let other = [place / (h * w), place / w % h, place % w];
+            let apart = [0, 1, 2].map(|axis| own[axis].abs_diff(other[axis]));
+            let weights = [0.5, 0.05, 0.01, 0.0025];
+            if apart.iter().all(|&by| by < 2) { weights[apart.iter().sum::<usize>()] * u[place] } else { 0.0 }
+        };
+        (0..d * h * w).map(other).sum()
+    };
+    let expected: Vec<f64> = (0..d * h * w).map(sum).collect();
+    check_kernel!(neighbourhood<D = 2, H = 2, W = 4>(
+        input u: (&u, [d, h, w]), output y: (&vec![0.0f64; d * h * w], [d, h, w] => &expected, 1e-12),
+    ));
+}

@@ -51,8 +51,8 @@ pub(crate) struct Rewrites {
     pub(crate) comparisons: HashSet<Place>,
     /// Arithmetic of scalars that isn't Rust's, with its module of `::tile::kernel` and its function.
     pub(crate) scalars: HashMap<Place, (&'static str, &'static str)>,
-    /// Methods that access one element atomically, by the place of their name, and whether they give it.
-    pub(crate) single_atomics: HashMap<Place, bool>,
+    /// Methods that access one element, by the place of their name, and whether they give it.
+    pub(crate) single_elements: HashMap<Place, bool>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
     /// Literals, and variables that are some, in formats that Rust has no literals of.
@@ -127,7 +127,7 @@ impl Rewrite<'_> {
     }
 
     fn method(&self, call: &ExprMethodCall) -> Option<Expr> {
-        let gives = *self.rewrites.single_atomics.get(&place(call.method.span().start()))?;
+        let gives = *self.rewrites.single_elements.get(&place(call.method.span().start()))?;
         let mut call = call.clone();
         call.turbofish = Some(parse_quote!(::<0>));
         let item = gives.then(|| quote_spanned!(call.method.span()=> .item()));

@@ -19,9 +19,26 @@ pub(super) fn hint_for(extent: i64) -> LoopHint {
     if is_short(extent) { LoopHint::Free } else { LoopHint::Rolled }
 }
 
-/// `for i in 0..end` over an axis that has `extent` elements in the tile.
+/// Rows of so many elements and more are worth vectors of their own.
+const FEWEST_OF_A_VECTOR: i64 = 8;
+
+/// The hint for the innermost loop over a tile. One of a vector's lanes is that vector, also where nothing makes vectors of
+/// straight code.
+fn hint_for_row(width: i64) -> LoopHint {
+    if width == FEWEST_OF_A_VECTOR { LoopHint::Lanes(width as u32) } else { hint_for(width) }
+}
+
+/// The hint for the loop around rows. Where a short row has become straight code, LLVM would make vectors along this loop, and
+/// gather and scatter elements that lie next to each other; of rows of a few elements it makes whole vectors and shuffles
+/// them, which is faster than what such a row is by itself.
+fn hint_around(width: i64) -> LoopHint {
+    if is_short(width) && width >= FEWEST_OF_A_VECTOR { LoopHint::AsItIs } else { LoopHint::Rolled }
+}
+
+/// `for i in 0..end` along a row that has `extent` elements in the tile.
 pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
-    hinted_count(ir, end, hint_for(extent), body);
+    let hint = if end.is_const() { hint_for_row(extent) } else { hint_for(extent) };
+    hinted_count(ir, end, hint, body);
 }
 
 /// The axes of two shapes with as many elements, in the smallest groups that have as many: what an index of the one group is
@@ -74,20 +91,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits a loop nest over a shape, the last axis innermost.
     pub(super) fn nest(&mut self, shape: &[i64], body: &mut dyn FnMut(&mut Self, &[IntValue<'c>])) {
-        let depth = shape.iter().rposition(|&extent| extent > 1).map_or(0, |axis| axis + 1);
-        self.nest_from(shape, depth, &mut Vec::new(), body);
+        let axis = shape.iter().rposition(|&extent| extent > 1);
+        let hints = shape.iter().enumerate().map(|(at, &extent)| match axis {
+            Some(axis) if at == axis => hint_for_row(extent),
+            Some(axis) if shape[at + 1..].iter().product::<i64>() == shape[axis] => hint_around(shape[axis]),
+            _ => LoopHint::Rolled,
+        });
+        self.nest_from(shape, &hints.collect::<Vec<_>>(), &mut Vec::new(), body);
     }
 
     /// Emits a loop nest whose body has loops of its own: none of these becomes straight code.
     pub(super) fn each_row(&mut self, shape: &[i64], body: &mut dyn FnMut(&mut Self, &[IntValue<'c>])) {
-        self.nest_from(shape, shape.len() + 1, &mut Vec::new(), body);
+        self.each_row_of(i64::MAX, shape, body);
     }
 
-    /// The loops of a nest of so many, from those that have an index on.
+    /// Emits a loop nest over rows of so many elements, whose body has a loop along them.
+    pub(super) fn each_row_of(
+        &mut self,
+        width: i64,
+        shape: &[i64],
+        body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
+    ) {
+        let innermost = shape.iter().rposition(|&extent| extent > 1);
+        let hint = |axis| if Some(axis) == innermost { hint_around(width) } else { LoopHint::Rolled };
+        let hints: Vec<LoopHint> = (0..shape.len()).map(hint).collect();
+        self.nest_from(shape, &hints, &mut Vec::new(), body);
+    }
+
+    /// The loops of a nest, from those that have an index on.
     fn nest_from(
         &mut self,
         shape: &[i64],
-        depth: usize,
+        hints: &[LoopHint],
         index: &mut Vec<IntValue<'c>>,
         body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
     ) {
@@ -96,15 +131,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             None => body(self, index),
             Some(1) => {
                 index.push(ir.i64(0));
-                self.nest_from(shape, depth, index, body);
+                self.nest_from(shape, hints, index, body);
                 index.pop();
             }
             Some(&extent) => {
-                let is_innermost = index.len() + 1 == depth;
-                let hint = if is_innermost { hint_for(extent) } else { LoopHint::Rolled };
-                hinted_count(ir, ir.i64(extent), hint, |i| {
+                hinted_count(ir, ir.i64(extent), hints[index.len()], |i| {
                     index.push(i);
-                    self.nest_from(shape, depth, index, body);
+                    self.nest_from(shape, hints, index, body);
                     index.pop();
                 });
             }
@@ -267,6 +300,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 #[cfg(test)]
 mod tests {
     use super::{groups_of_axes, splits_axes};
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
 
     #[test]
     fn axes_are_grouped_where_products_of_extents_meet() {
@@ -283,5 +318,46 @@ mod tests {
     fn axes_that_are_split_need_no_division() {
         assert!(splits_axes(&[4, 128], &[4, 64, 2]) && splits_axes(&[4, 64], &[1, 4, 64, 1]));
         assert!(!splits_axes(&[4, 64, 2], &[4, 128]) && !splits_axes(&[6, 4], &[4, 6]));
+    }
+
+    /// A kernel of 64 rows, what it computes of `%t`, and what of that it stores.
+    fn of_rows(width: usize, dtype: &str, computed: &str) -> String {
+        let tile = format!("tile<R x {width} x {dtype}>");
+        let zero = if dtype == "f32" { "0.0" } else { "0" };
+        let source = format!(
+            "kernel @k<R>(%x: tensor<m x {width} x {dtype}>, %y: mut tensor<m x {width} x {dtype}>) {{
+                %vx = partition %x [R, {width}] : partition<m x {width} x {dtype}, [R, {width}]>
+                %vy = partition %y [R, {width}] : mut partition<m x {width} x {dtype}, [R, {width}]>
+                %i, %j = block_index %vy : index, index
+                %pad = constant {zero} : {dtype}
+                %t = load_masked %vx[%i, %j] pad %pad : {tile}
+                {}
+                store_masked %vy, %r
+            }}",
+            computed.replace("TILE", &tile)
+        );
+        assembly(&Instance::parse(&source, &[("R", 64)]).unwrap(), "x86-64-v4")
+    }
+
+    /// Eight elements that lie next to each other are a vector, and what a scan keeps of a row is stored as a row.
+    #[test]
+    fn rows_of_half_a_vector_are_not_gathered() {
+        for width in [8, 12] {
+            let computed = "%s = scan sum %t axis 1 : TILE\n %r = add %s, %t : TILE";
+            let code = of_rows(width, "u64", computed);
+            assert!(!code.contains("gather") && !code.contains("scatter"), "{code}");
+        }
+    }
+
+    /// The smaller of floats is one instruction, and one for each operand that may be a signalling NaN.
+    #[test]
+    fn floats_are_compared_by_one_instruction() {
+        let computed =
+            "%two = add %t, %t : TILE\n %four = mul %two, %two : TILE\n %r = min %two, %four : TILE";
+        let code = of_rows(64, "f32", computed);
+        assert!(code.contains("vrangeps") && !code.contains("vcmpunordps"), "{code}");
+        let of_loaded = of_rows(64, "f32", "%two = add %t, %t : TILE\n %r = min %two, %t : TILE");
+        let count = |code: &str| code.matches("vrangeps").count();
+        assert_eq!(count(&of_loaded), 2 * count(&code), "{of_loaded}");
     }
 }

@@ -120,7 +120,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
     ) {
         let (axis, extent) = (lines.axis, lines.shape[lines.axis]);
-        self.each_row(&lines.ends(), &mut |emitter, line| {
+        // The elements of a line that lie next to each other are a row.
+        let width = if axis + 1 == lines.shape.len() { extent } else { i64::MAX };
+        self.each_row_of(width, &lines.ends(), &mut |emitter, line| {
             let ir = emitter.ir;
             let bounds = (ir.i64(0), ir.i64(extent), ir.i64(1));
             let last = ir.hinted_loop(bounds, hint_for(extent), lines.starts, |step, folded| {

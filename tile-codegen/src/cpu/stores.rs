@@ -40,7 +40,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if whole { (None, emitter.ir.i64(width)) } else { emitter.row_range(window, row) }
         };
         let each_row = |emitter: &mut Self, whole, store: &mut StoreRow<'_, 'a, 'c>| {
-            emitter.each_row(rows, &mut |emitter, row| {
+            emitter.each_row_of(width, rows, &mut |emitter, row| {
                 let (begin, end) = range_of(emitter, row, whole);
                 let range = (begin.unwrap_or_else(|| emitter.ir.i64(0)), end);
                 emitter.with_gathered_rows(&gathers, row, range, &mut |emitter| store(emitter, row));

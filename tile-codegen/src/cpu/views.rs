@@ -451,7 +451,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
         let loads = self.fusion.streams_of(data);
         self.with_streams(&loads, std::slice::from_ref(&window), &mut |emitter, whole| {
-            emitter.each_row(rows, &mut |emitter, row| {
+            emitter.each_row_of(width, rows, &mut |emitter, row| {
                 let ir = emitter.ir;
                 let address = emitter.row_address(&window, row);
                 let first = ir.mul(emitter.position(row, rows), ir.i64(width));

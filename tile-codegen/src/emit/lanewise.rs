@@ -1,5 +1,5 @@
 //! Instructions of vectors of 16 f32 for which LLVM has no op, written as if they were of one element: those of AVX-512
-//! that scale by powers of two, compare magnitudes, take entries of a table, and round to bf16.
+//! that scale by powers of two, compare magnitudes and numbers, take entries of a table, and round to bf16.
 //!
 //! Each is a function of one element. Its calls tell the loop vectoriser of variants for vectors ("Vector Function ABI",
 //! LLVM's language reference, `vector-function-abi-variant`), which it calls instead; thereafter all of them are inlined.
@@ -10,7 +10,7 @@ use super::ir::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
-use inkwell::values::{FloatValue, FunctionValue, IntValue, VectorValue};
+use inkwell::values::{FloatValue, FunctionValue, InstructionOpcode, IntValue, VectorValue};
 
 /// Lanes of an instruction.
 const LANES: u32 = 16;
@@ -31,8 +31,10 @@ pub(super) struct Table<'t> {
 enum Instruction<'t> {
     /// `VSCALEFPS`
     Scale,
-    /// `VRANGEPS`
+    /// `VRANGEPS` of magnitudes
     Bound,
+    /// `VRANGEPS` of numbers: the larger one, or the smaller.
+    Extremum { larger: bool },
     /// `VPERMPS`
     Take(&'t Table<'t>),
     /// `VCVTNEPS2BF16`
@@ -49,6 +51,21 @@ impl<'c> Ir<'c> {
     pub(super) fn bounded(&self, x: FloatValue<'c>, bound: f64) -> FloatValue<'c> {
         self.in_lanes(Instruction::Bound, &[x.into(), self.f32().const_float(bound).into()])
             .into_float_value()
+    }
+
+    /// The larger or smaller number, with −0 < +0, where NaN is ignored: two comparisons and five selections otherwise. The
+    /// instruction ignores quiet NaN alone; of a number and itself it is that number, of a signalling NaN a quiet one.
+    pub(super) fn extremum_in_lanes(
+        &self,
+        a: FloatValue<'c>,
+        b: FloatValue<'c>,
+        larger: bool,
+    ) -> FloatValue<'c> {
+        let of = |a: FloatValue<'c>, b: FloatValue<'c>| {
+            self.in_lanes(Instruction::Extremum { larger }, &[a.into(), b.into()]).into_float_value()
+        };
+        let quiet = |x: FloatValue<'c>| if is_quiet(x) { x } else { of(x, x) };
+        of(quiet(a), quiet(b))
     }
 
     /// The entry of a table at a position, which counts modulo 16.
@@ -94,6 +111,8 @@ impl Instruction<'_> {
         let what = match self {
             Instruction::Scale => "scale",
             Instruction::Bound => "bound",
+            Instruction::Extremum { larger: true } => "larger",
+            Instruction::Extremum { larger: false } => "smaller",
             Instruction::Take(table) => table.name,
             Instruction::Round => "round",
         };
@@ -155,6 +174,12 @@ impl Instruction<'_> {
                 let choice = i32(2);
                 ("llvm.x86.avx512.mask.range.ps.512", vec![x, bound, choice, x, every_lane, as_set])
             }
+            Instruction::Extremum { larger } => {
+                let [a, b] = [operands[0].into(), operands[1].into()];
+                // The larger or smaller one, with its own sign.
+                let choice = i32(4 | u64::from(larger));
+                ("llvm.x86.avx512.mask.range.ps.512", vec![a, b, choice, a, every_lane, as_set])
+            }
             Instruction::Take(table) => {
                 let entries = table.entries.map(|entry| ir.f32().const_float(entry.into()));
                 let entries = VectorType::const_vector(&entries).into();
@@ -166,6 +191,13 @@ impl Instruction<'_> {
         let bits = ir.builder.build_bit_cast(result, vector_type(self.result(ir), LANES), "");
         bits.expect("as many bits").into_vector_value()
     }
+}
+
+/// Whether a float is known not to be a signalling NaN: arithmetic gives none.
+fn is_quiet(x: FloatValue<'_>) -> bool {
+    use InstructionOpcode::{FAdd, FDiv, FMul, FSub};
+    let opcode = x.as_instruction().map(|instruction| instruction.get_opcode());
+    x.is_const() || matches!(opcode, Some(FAdd | FDiv | FMul | FSub))
 }
 
 /// The type of so many elements.

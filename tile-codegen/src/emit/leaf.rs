@@ -230,6 +230,9 @@ impl<'c> Ir<'c> {
         larger: bool,
         ignore_nan: bool,
     ) -> FloatValue<'c> {
+        if ignore_nan && self.features.lanewise && a.get_type() == self.f32() {
+            return self.extremum_in_lanes(a, b, larger);
+        }
         if !self.features.extrema {
             return self.selected_extremum(a, b, larger, ignore_nan);
         }

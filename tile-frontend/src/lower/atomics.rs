@@ -3,7 +3,6 @@
 use super::operators::{common_shape, shape_help};
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
-use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
@@ -136,10 +135,7 @@ impl Lowering {
             let help = format!("write `{}` in an `if`", atomic.kind.rust_name());
             return self.error(call.method.span(), message, &help);
         }
-        if self.in_own_text() {
-            let name = place(call.method.span().start());
-            self.rewrites.single_atomics.insert(name, atomic.kind.has_result());
-        }
+        self.is_of_one_element(call, atomic.kind.has_result());
         match self.atomic_of_tiles(tensor, atomic, given, &[Dim::from(1)], call)? {
             Some(old) => self.emit_one(Op::Item, &[old], call.span(), &[]).map(Val::Data),
             None => Ok(Val::Unit),

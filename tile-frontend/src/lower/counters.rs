@@ -1,5 +1,6 @@
-//! Which counters of loops have to be known when the macro expands: those that index arrays of values, and those by which
-//! tensors are moved, because views are made before loops.
+//! Where the counter of a loop must be known when the macro expands: where it indexes an array of values, where an axis, a
+//! start or a distance is written, which are part of an op, and where a tensor is moved by it, because views are made before
+//! loops.
 
 use super::Lowering;
 use super::view_movement::method_names;
@@ -7,26 +8,83 @@ use crate::value::Val;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, ExprIndex, ExprMethodCall, Ident};
 
+/// Methods whose arguments, or the one at this position, are parts of an op; those of scalars that have the name of one,
+/// as `n.max(i)`, aren't among them.
+const STATIC: [(&str, Option<usize>); 27] = [
+    ("all", Some(0)),
+    ("any", Some(0)),
+    ("argmax", Some(0)),
+    ("argmin", Some(0)),
+    ("cummax", Some(0)),
+    ("cummin", Some(0)),
+    ("cumprod", Some(0)),
+    ("cumsum", Some(0)),
+    ("extent", Some(0)),
+    ("extract", None),
+    ("flip", None),
+    ("gather", Some(1)),
+    ("insert", Some(0)),
+    ("mean", Some(0)),
+    ("pad", Some(0)),
+    ("permute", None),
+    ("prod", Some(0)),
+    ("roll", None),
+    ("select", Some(0)),
+    ("shift", None),
+    ("sort", Some(0)),
+    ("split_even", Some(0)),
+    ("squeeze", None),
+    ("sum", Some(0)),
+    ("take", Some(1)),
+    ("tiles", Some(0)),
+    ("unsqueeze", None),
+];
+
 /// Where a body indexes by a name.
 pub(super) fn indexed_by<'b>(body: &'b Block, name: &Ident) -> Option<&'b ExprIndex> {
-    let mut search = IndexedBy { name, found: None };
+    let mut search = Search { name, index: None, is_static: false };
     search.visit_block(body);
-    search.found
+    search.index
 }
 
-struct IndexedBy<'n, 'b> {
+/// Whether a body has the name where an axis, a start or a distance is written.
+pub(super) fn says_where(body: &Block, name: &Ident) -> bool {
+    let mut search = Search { name, index: None, is_static: false };
+    search.visit_block(body);
+    search.is_static
+}
+
+struct Search<'n, 'b> {
     name: &'n Ident,
-    found: Option<&'b ExprIndex>,
+    /// The first index that has the name.
+    index: Option<&'b ExprIndex>,
+    is_static: bool,
 }
 
-impl<'b> Visit<'b> for IndexedBy<'_, 'b> {
-    fn visit_expr_index(&mut self, index: &'b ExprIndex) {
+impl Search<'_, '_> {
+    fn is_in(&self, expression: &Expr) -> bool {
         let mut names = Mentions { name: self.name, found: false };
-        names.visit_expr(&index.index);
-        if names.found && self.found.is_none() {
-            self.found = Some(index);
+        names.visit_expr(expression);
+        names.found
+    }
+}
+
+impl<'b> Visit<'b> for Search<'_, 'b> {
+    fn visit_expr_index(&mut self, index: &'b ExprIndex) {
+        if self.index.is_none() && self.is_in(&index.index) {
+            self.index = Some(index);
         }
         visit::visit_expr_index(self, index);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'b ExprMethodCall) {
+        let row = STATIC.iter().find(|(method, _)| call.method == method);
+        if let Some(&(_, position)) = row {
+            let mut arguments =
+                call.args.iter().enumerate().filter(|(at, _)| position.is_none_or(|only| only == *at));
+            self.is_static |= arguments.any(|(_, argument)| self.is_in(argument));
+        }
+        visit::visit_expr_method_call(self, call);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::operators::{common_shape, shape_help};
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
+use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
@@ -16,8 +17,10 @@ pub(super) struct NamedElements {
     pub(super) pad: ValueId,
     /// One for each axis.
     pub(super) indices: Vec<Val>,
-    /// The shape that the indices broadcast to.
+    /// The shape that the indices broadcast to; one element where all are numbers.
     pub(super) shape: Vec<Dim>,
+    /// Whether all are numbers, so that the element is one, too.
+    pub(super) is_one: bool,
     /// Where the indices are written, together and each.
     pub(super) place: Span,
     pub(super) places: Vec<Span>,
@@ -36,8 +39,31 @@ impl Lowering {
         for (index, &place) in named.indices.iter().zip(&named.places) {
             operands.push(self.index_tile(index, &named.shape, place)?);
         }
+        let is_one = named.is_one;
         let places = [vec![call.receiver.span(), named.place], named.places].concat();
-        self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
+        let elements = self.emit_one(Op::GatherLoad, &operands, span, &places)?;
+        self.gathered(elements, is_one, call)
+    }
+
+    /// What a `gather` gives: a tile, or a number where its indices are numbers.
+    pub(super) fn gathered(
+        &mut self,
+        elements: ValueId,
+        is_one: bool,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        if !is_one {
+            return Ok(Val::Data(elements));
+        }
+        self.is_of_one_element(call, true);
+        self.emit_one(Op::Item, &[elements], call.span(), &[]).map(Val::Data)
+    }
+
+    /// Notes that a call's indices are numbers, of which Rust can't tell a rank of tiles.
+    pub(super) fn is_of_one_element(&mut self, call: &ExprMethodCall, has_result: bool) {
+        if self.in_own_text() {
+            self.rewrites.single_elements.insert(place(call.method.span().start()), has_result);
+        }
     }
 
     /// The arguments of a call of `gather` or `gather_or`.
@@ -61,8 +87,10 @@ impl Lowering {
         };
         let written = call.args.last().expect("arguments were counted");
         let places = self.places_of_indices(written, indices)?;
-        let shape = self.index_shape(indices, &places, place)?;
-        Ok(NamedElements { pad, indices: indices.clone(), shape, place, places })
+        let shape = self.index_shape(indices, &places)?;
+        let is_one = shape.is_none();
+        let shape = shape.unwrap_or_else(|| vec![Dim::from(1)]);
+        Ok(NamedElements { pad, indices: indices.clone(), shape, is_one, place, places })
     }
 
     /// Where each of these indices is written.
@@ -93,8 +121,8 @@ impl Lowering {
         )
     }
 
-    /// The shape that all index tiles broadcast to.
-    fn index_shape(&mut self, indices: &[Val], places: &[Span], span: Span) -> Lowered<Vec<Dim>> {
+    /// The shape that all index tiles broadcast to; `None` where there are none.
+    fn index_shape(&mut self, indices: &[Val], places: &[Span]) -> Lowered<Option<Vec<Dim>>> {
         let mut common: Option<(Vec<Dim>, ValueId)> = None;
         for (index, &place) in indices.iter().zip(places) {
             let Val::Data(value) = *index else { continue };
@@ -117,14 +145,7 @@ impl Lowering {
                 },
             });
         }
-        match common {
-            Some((shape, _)) => Ok(shape),
-            None => self.error(
-                span,
-                "`gather` takes at least one tile of indices",
-                "make one with `Tile::iota`, or load it; the other axes may be scalars",
-            ),
-        }
+        Ok(common.map(|(shape, _)| shape))
     }
 
     /// An index as a tile of this shape; scalars are the same for every element.

@@ -341,7 +341,8 @@ impl Lowering {
             (None, Val::Poison) => Err(Reported),
             (None, Val::Data(data)) => {
                 let message = format!("{what} is computed at run time ({})", self.display_type(*data));
-                self.error(span, message, "use literals and const parameters")
+                let help = "use literals and const parameters, or the counter of a loop over an array, which is unrolled";
+                self.error(span, message, help)
             }
             (None, other) => {
                 let message = format!("{what} must be a usize, not {}", super::kind(other));

@@ -79,7 +79,7 @@ impl Lowering {
             None if matches!(value, Val::Poison) => Err(Reported),
             None if is_of_arguments(base) => self.unknown_argument(index.span()),
             None => {
-                let help = "an array of values is not in memory: index it by a literal, or by the counter of a `for` with literal ends";
+                let help = "an array of values is not in memory: index it by a literal, by the counter of a `for` with literal ends, or by what a constant holds there";
                 self.error(index.span(), "the index is known only at run time", help)
             }
         }

@@ -3,7 +3,7 @@
 //! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
 //! is `first + turn · stride` in its own type.
 
-use super::counters::indexed_by;
+use super::counters::{indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
 use super::{Lowered, Lowering};
@@ -56,11 +56,10 @@ struct Known {
 }
 
 impl Known {
-    /// A turn for each. What indexes an array of Rust, and what says where a tensor goes, is `usize`.
-    fn turns(&self) -> Vec<Unrolled> {
-        let of_turn =
-            |turn| Int { value: self.first + turn * self.stride, shared: Some(DType::Index.into()) };
-        (0..self.count).map(|turn| Unrolled::always(Val::Int(of_turn(turn)))).collect()
+    /// A turn for each number, of this format.
+    fn turns(&self, elem: &Elem) -> Vec<Unrolled> {
+        let number = |turn| Int { value: self.first + turn * self.stride, shared: Some(elem.clone()) };
+        (0..self.count).map(|turn| Unrolled::always(Val::Int(number(turn)))).collect()
     }
 }
 
@@ -106,10 +105,11 @@ impl Lowering {
             return self.listed(&range, index).map(Sequence::Unrolled);
         }
         if let Pat::Ident(counter) = &*for_loop.pat
-            && let Some(turns) = range.known().filter(|known| known.count <= MAX_UNROLLED)
-            && self.moves_tensors_by(&for_loop.body, &counter.ident)
+            && let Some(known) = range.known().filter(|known| known.count <= MAX_UNROLLED)
+            && (says_where(&for_loop.body, &counter.ident)
+                || self.moves_tensors_by(&for_loop.body, &counter.ident))
         {
-            return Ok(Sequence::Unrolled(turns.turns()));
+            return Ok(Sequence::Unrolled(known.turns(&self.counter_format(&range)?)));
         }
         self.counting(&range).map(Sequence::Counted)
     }
@@ -209,16 +209,17 @@ impl Lowering {
             return self.report(diagnostic);
         };
         if known.count > MAX_UNROLLED {
+            let count = known.count;
             let message = format!(
-                "this loop of {} iterations would be unrolled, because its counter indexes an array of values",
-                known.count
+                "this loop of {count} iterations would be unrolled, because its counter indexes an array of values"
             );
             let diagnostic = Diagnostic::new(range.span, message)
                 .label(index, "the array is indexed here".to_owned())
                 .help(format!("at most {MAX_UNROLLED} iterations are unrolled; use one tile with another axis instead of an array"));
             return self.report(diagnostic);
         }
-        Ok(known.turns())
+        // What indexes an array of Rust is `usize`.
+        Ok(known.turns(&DType::Index.into()))
     }
 
     /// The turns of a range from a literal to the length of an array of arguments: as many as there may be, of which an

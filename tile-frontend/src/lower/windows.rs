@@ -138,7 +138,7 @@ impl Lowering {
             let extent = &windowed.windows.extents()[axis];
             self.add_positions(&mut places, axis, (index, place), [extent, &steps[axis]], span)?;
         }
-        self.gather_places(windowed, pad, places, span)
+        self.gather_places(windowed, pad, places, span).map(Val::Data)
     }
 
     /// `gather` of windows.
@@ -169,7 +169,9 @@ impl Lowering {
             self.compare(&mut places, position, Predicate::Lt, end, span)?;
             places.positions.push(position);
         }
-        self.gather_places(windowed, named.pad, places, span)
+        let is_one = named.is_one;
+        let elements = self.gather_places(windowed, named.pad, places, span)?;
+        self.gathered(elements, is_one, call)
     }
 
     /// The elements at these places, and the pad value where there are none.
@@ -179,7 +181,7 @@ impl Lowering {
         pad: ValueId,
         mut places: Places,
         span: Span,
-    ) -> Lowered<Val> {
+    ) -> Lowered<ValueId> {
         let Windowed { tensor, windows, selected } = windowed;
         let mut positions = Vec::new();
         for (&index, extent) in selected.iter().zip(windows.selected()) {
@@ -203,9 +205,9 @@ impl Lowering {
             operands.push(self.index_beneath(&layout, &positions, &places.shape, span)?);
         }
         let elements = self.emit_one(Op::GatherLoad, &operands, span, &[])?;
-        let Some(exists) = places.exists else { return Ok(Val::Data(elements)) };
+        let Some(exists) = places.exists else { return Ok(elements) };
         let pad = self.splat(pad, places.shape, span);
-        self.emit_one(Op::Select, &[exists, elements, pad], span, &[]).map(Val::Data)
+        self.emit_one(Op::Select, &[exists, elements, pad], span, &[])
     }
 
     /// Along an axis of a tile, the positions of its elements, and which of them are inside.
