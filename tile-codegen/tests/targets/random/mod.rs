@@ -38,9 +38,10 @@ use tile_ir::view::TensorMovement;
 use tile_ir::{Array, DType, TargetDesc, text};
 use writer::Writer;
 
-/// The formats that tiles have.
+/// The formats that tiles have, and that most ops accept.
 fn formats() -> Vec<DType> {
-    DType::ALL.iter().copied().filter(|dtype| dtype.is_element()).collect()
+    let accepted = |dtype: &DType| dtype.is_element() && (dtype.is_number() || *dtype == DType::Bool);
+    DType::ALL.iter().copied().filter(accepted).collect()
 }
 
 fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
