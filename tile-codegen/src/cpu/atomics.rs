@@ -6,7 +6,7 @@
 //! Manual for A-profile", B2.2.1), so where indices name parts of rows ([`Lines::row_of`]) a row is stored as any other.
 
 use super::buffer::Buffer;
-use super::elements::{count, is_short};
+use super::elements::{each_index, is_short};
 use super::gathered::Gathered;
 use super::region::Emitter;
 use crate::emit::Value;
@@ -80,7 +80,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lines.row_of(operands.indices, last).filter(|_| is_masked_by_rows).map(|row| row.tensor_axis)
     }
 
-    /// Stores row by row: as a whole where all of a row exists, element by element elsewhere.
+    /// Stores row by row: as a whole where all of the row exists, element by element elsewhere.
     fn store_rows(
         &mut self,
         tensor: &Gathered<'c>,
@@ -97,20 +97,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let mask = operands.mask.map(|mask| emitter.element(mask, &[row, &[ir.i64(0)]].concat()));
             let is_stored = mask.map_or(exists, |mask| ir.and(exists, mask.into_int_value()));
             emitter.with_gathered_rows(gathers, row, range, &mut |emitter| {
-                // The two closures run one after the other; the cell lends the emitter to each in turn.
-                let this = std::cell::RefCell::new(emitter);
-                let each = |body: &dyn Fn(&mut Self, IntValue<'c>)| {
-                    count(ir, ir.i64(width), width, |place| body(*this.borrow_mut(), place));
-                    Vec::new()
-                };
-                let whole = |emitter: &mut Self, place: IntValue<'c>| {
-                    let element = emitter.element(operands.values[0], &[row, &[place]].concat());
-                    emitter.store_in_row(tensor, open, place, element);
-                };
-                let part = |emitter: &mut Self, place: IntValue<'c>| {
-                    emitter.atomic_element(tensor, atomic, operands, &[row, &[place]].concat());
-                };
-                ir.if_else(is_stored, || each(&whole), || each(&part));
+                ir.on_each_side(is_stored, |is_whole| {
+                    each_index(ir, ir.i64(width), width, |place| {
+                        let index = [row, &[place]].concat();
+                        if is_whole {
+                            let element = emitter.element(operands.values[0], &index);
+                            emitter.store_in_row(tensor, open, place, element);
+                        } else {
+                            emitter.atomic_element(tensor, atomic, operands, &index);
+                        }
+                    });
+                });
             });
         });
     }

@@ -257,20 +257,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has_all = ir.icmp(IntPredicate::EQ, left.elements, ir.i64(width / lanes * lanes));
         let conditions = [covers, left.lines.streams].into_iter().flatten();
         let is_whole = conditions.fold(has_all, |all, condition| ir.and(all, condition));
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new((self, emit));
-        let emit_for = |is_whole: bool| {
-            let (emitter, emit) = &mut *this.borrow_mut();
+        ir.on_each_side(is_whole, |is_whole| {
             let mut left = left.clone();
             left.is_whole = is_whole;
             left.lines.streams =
                 left.lines.streams.map(|streams| if is_whole { ir.bool(true) } else { streams });
-            emitter.give_left(Some(left));
-            emit(emitter, is_whole);
-            emitter.give_left(None);
-            Vec::new()
-        };
-        ir.if_else(is_whole, || emit_for(true), || emit_for(false));
+            self.give_left(Some(left));
+            emit(self, is_whole);
+            self.give_left(None);
+        });
     }
 
     /// While a loop is emitted again, what the block before left has been stored.

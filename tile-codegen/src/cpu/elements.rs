@@ -20,8 +20,8 @@ pub(super) fn hint_for(extent: i64) -> LoopHint {
 }
 
 /// `for i in 0..end` over an axis that has `extent` elements in the tile.
-pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
-    hinted_count(ir, end, hint_for(extent), body);
+pub(super) fn each_index<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
+    ir.each((ir.i64(0), end, ir.i64(1)), hint_for(extent), body);
 }
 
 /// The axes of two shapes with as many elements, in the smallest groups that have as many: what an index of the one group is
@@ -53,13 +53,6 @@ fn groups_of_axes(source: &[i64], result: &[i64]) -> Vec<(Range<usize>, Range<us
 pub(super) fn splits_axes(source: &[i64], result: &[i64]) -> bool {
     let is_one = |axes: Range<usize>| source[axes].iter().filter(|&&extent| extent > 1).count() <= 1;
     groups_of_axes(source, result).into_iter().all(|(axes, _)| is_one(axes))
-}
-
-fn hinted_count<'c>(ir: &Ir<'c>, end: IntValue<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
-    ir.hinted_loop((ir.i64(0), end, ir.i64(1)), hint, &[], |i, _| {
-        body(i);
-        Vec::new()
-    });
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -102,7 +95,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Some(&extent) => {
                 let is_innermost = index.len() + 1 == depth;
                 let hint = if is_innermost { hint_for(extent) } else { LoopHint::Rolled };
-                hinted_count(ir, ir.i64(extent), hint, |i| {
+                ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint, |i| {
                     index.push(i);
                     self.nest_from(shape, depth, index, body);
                     index.pop();

@@ -6,7 +6,7 @@
 
 use super::ahead::is_function;
 use super::buffer::Buffer;
-use super::elements::{count, hint_for};
+use super::elements::{each_index, hint_for};
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
@@ -156,13 +156,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let is_even = lines.shape[across] % together == 0;
             let count = if is_even { ir.i64(together) } else { ir.lesser(rest, ir.i64(together)) };
             let each = |body: &mut dyn FnMut(IntValue<'c>)| {
-                ir.hinted_loop((ir.i64(0), count, ir.i64(1)), LoopHint::Rolled, &[], |line, _| {
-                    body(line);
-                    Vec::new()
-                });
+                ir.each((ir.i64(0), count, ir.i64(1)), LoopHint::Rolled, body);
             };
             each(&mut |line| put(line, lines.starts));
-            ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), LoopHint::Rolled, &[], |step, _| {
+            ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), LoopHint::Rolled, |step| {
                 index[lines.axis] = lines.place(ir, step);
                 each(&mut |line| {
                     index[across] = ir.add(first, line);
@@ -170,7 +167,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         partial(line).zip(&types).map(|(from, &ty)| ir.load(ty, from)).collect();
                     put(line, &emitter.fold_element(lines, &index, &folded, combine));
                 });
-                Vec::new()
             });
             each(&mut |line| {
                 let mut end = place.to_vec();
@@ -228,7 +224,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (shape, result) = (self.shape(tile), self.stored(data.results[0]));
         let (ir, bins) = (self.ir, self.shape(data.results[0])[0]);
         let (zero, one) = (ir.int_type(32).const_zero(), ir.int_type(32).const_int(1, false));
-        count(ir, ir.i64(bins), bins, |bin| self.buffers.store(&result, bin, zero.into()));
+        each_index(ir, ir.i64(bins), bins, |bin| self.buffers.store(&result, bin, zero.into()));
         self.nest(&shape, &mut |emitter, index| {
             let element = emitter.element(tile, index).into_int_value();
             // A number below zero is far above every bin when read as unsigned.

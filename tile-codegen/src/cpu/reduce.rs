@@ -135,7 +135,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         self.each_row(outer, &mut |emitter, before| {
             let (ir, extent) = (emitter.ir, reduction.shape[axis]);
-            ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), &[], |k, _| {
+            ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), |k| {
                 let range = (ir.i64(0), ir.i64(inner[inner.len() - 1]));
                 emitter.with_gathered_rows(&gathers, &[before, &[k]].concat(), range, &mut |emitter| {
                     emitter.nest(inner, &mut |emitter, after| {
@@ -147,7 +147,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         emitter.buffers.store(result, position, emitter.join(reduction, partial, element));
                     });
                 });
-                Vec::new()
             });
         });
         if reduction.partial != result.dtype {
@@ -243,7 +242,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let of_row = RowOf { data: first.data, shape: &first.shape, index: row, lanes, whole };
         self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
             emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
-                ir.hinted_loop((begin, end, ir.i64(lanes)), LoopHint::Rolled, &[], |first_lane, _| {
+                ir.each((begin, end, ir.i64(lanes)), LoopHint::Rolled, |first_lane| {
                     let behind = emitter.read_behind(first_lane);
                     for fold in &folds {
                         emitter.each_lane(lanes, |emitter, lane| {
@@ -253,7 +252,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     }
                     emitter.store_behind(behind);
                     emitter.prefetch_ahead((&first.shape, row), (first_lane, lanes), None);
-                    Vec::new()
                 });
             });
             for fold in folds.iter().filter(|_| in_vectors < width) {

@@ -3,7 +3,7 @@
 use super::ahead::Ahead;
 use super::behind::Previous;
 use super::buffer::{Buffer, Buffers};
-use super::elements::count;
+use super::elements::each_index;
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::gathered::OpenRow;
 use super::held::Arrays;
@@ -323,15 +323,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn branch(&mut self, data: &'a OpData) {
         let condition = self.index(data.operands[0]);
         let (ir, results) = (self.ir, &data.results);
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new(&mut *self);
-        let run = |region: RegionId| {
-            let mut emitter = this.borrow_mut();
-            let yielded = emitter.ops(region);
-            emitter.copy_tiles(yielded, results);
-            emitter.scalars_of(yielded)
-        };
-        let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
+        let values = ir.either_side(condition, |holds| {
+            let yielded = self.ops(data.regions[if holds { 0 } else { 1 }]);
+            self.copy_tiles(yielded, results);
+            self.scalars_of(yielded)
+        });
         self.set_scalars(results, &values);
     }
 
@@ -379,7 +375,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Copies that form a cycle, element by element: all are read before any is written.
     fn exchange(&mut self, pairs: &[(ValueId, ValueId)]) {
         let (ir, elements) = (self.ir, self.shape(pairs[0].0).iter().product());
-        count(ir, ir.i64(elements), elements, |i| {
+        each_index(ir, ir.i64(elements), elements, |i| {
             let values: Vec<Value<'c>> =
                 pairs.iter().map(|&(from, _)| self.buffers.load(&self.stored(from), i)).collect();
             for (&(_, to), value) in pairs.iter().zip(values) {

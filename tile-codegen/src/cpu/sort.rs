@@ -14,7 +14,7 @@
 //! stand before it.
 
 use super::buffer::Buffer;
-use super::elements::{count, hint_for};
+use super::elements::{each_index, hint_for};
 use super::region::{Emitter, extents};
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
@@ -83,7 +83,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     emitter.sort_keys(keys, padded(extent));
                 }
             }
-            count(ir, ir.i64(kept[axis]), kept[axis], |rank| {
+            each_index(ir, ir.i64(kept[axis]), kept[axis], |rank| {
                 let key = emitter.buffers.load(keys, rank).into_int_value();
                 let place = ir.and(key, ir.i64((1 << PLACE_BITS) - 1));
                 let element = emitter.element(tile, &at(line, axis, place));
@@ -106,7 +106,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.sort_keys(keys, held);
         let (piece, bounds) =
             (self.buffers.further(keys, ir.i64(held)), (ir.i64(first), ir.i64(extent), ir.i64(held)));
-        ir.hinted_loop(bounds, LoopHint::Rolled, &[], |first, _| {
+        ir.each(bounds, LoopHint::Rolled, |first| {
             let last = self.buffers.load(keys, ir.i64(kept - 1)).into_int_value();
             let has_less = self.put_keys(&piece, (first, held, held), Some(last), key);
             ir.if_then(has_less, || {
@@ -117,7 +117,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
                 self.merge_halves(keys, ir.i64(held), ir.i64(held / 2));
             });
-            Vec::new()
         });
     }
 
@@ -148,8 +147,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let mut less = less[0].into_int_value();
         // The vector in which the elements end, if it has some.
-        count_from(ir, (vectors, count), |i| put(self, i));
-        count_from(ir, (count, padded), |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
+        each_index_from(ir, (vectors, count), |i| put(self, i));
+        each_index_from(ir, (count, padded), |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
         if vectors < count {
             less = is_less(self, ir.i64(vectors), less);
         }
@@ -265,15 +264,12 @@ fn at<'c>(index: &[IntValue<'c>], axis: usize, place: IntValue<'c>) -> Vec<IntVa
 
 /// `for i in (0..end).step_by(step)`, of loops that stay loops.
 fn each<'c>(ir: &Ir<'c>, end: IntValue<'c>, step: IntValue<'c>, body: impl FnOnce(IntValue<'c>)) {
-    ir.hinted_loop((ir.i64(0), end, step), LoopHint::Rolled, &[], |i, _| {
-        body(i);
-        Vec::new()
-    });
+    ir.each((ir.i64(0), end, step), LoopHint::Rolled, body);
 }
 
 /// `for i in start..end`.
-fn count_from<'c>(ir: &Ir<'c>, (start, end): (i64, i64), body: impl FnOnce(IntValue<'c>)) {
-    count(ir, ir.i64(end - start), end - start, |i| body(ir.add(ir.i64(start), i)));
+fn each_index_from<'c>(ir: &Ir<'c>, (start, end): (i64, i64), body: impl FnOnce(IntValue<'c>)) {
+    each_index(ir, ir.i64(end - start), end - start, |i| body(ir.add(ir.i64(start), i)));
 }
 
 impl<'c> Ir<'c> {

@@ -188,12 +188,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, lines) = (self.ir, &rows[0].lines);
         let start = leaves.map_or(lines.first, |leaves| ir.select_int(leaves, lines.rest, lines.first));
         let range = (start, lines.rest, ir.i64(lines.elements));
-        ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
+        ir.each(range, LoopHint::Rolled, |first| {
             self.prefetch_ahead((lines.window.shape(), index), (first, lines.elements), lines.streams);
             let at = (ir.i64(0), first);
             let elements = self.line_elements(rows, index, at);
             rows.iter().zip(elements).for_each(|(row, elements)| self.put_line(&row.lines, elements, at));
-            Vec::new()
         });
     }
 
@@ -205,10 +204,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let (begin, end) = lines.range;
         let is_second = |turn| ir.icmp(IntPredicate::NE, turn, ir.i64(0));
-        ir.hinted_loop((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, &[], |turn, _| {
+        ir.each((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, |turn| {
             let from = ir.select_int(is_second(turn), lines.rest, begin);
             let to = ir.select_int(is_second(turn), end, lines.first);
-            ir.hinted_loop((from, to, ir.i64(lines.elements)), LoopHint::Rolled, &[], |at, _| {
+            ir.each((from, to, ir.i64(lines.elements)), LoopHint::Rolled, |at| {
                 let left = ir.lesser(ir.sub(to, at), ir.i64(lines.elements));
                 self.each_lane_below(lines.elements, left, |emitter, lane| {
                     let i = ir.add(at, lane);
@@ -217,9 +216,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         emitter.write(&lines.window, lines.address, i, element);
                     }
                 });
-                Vec::new()
             });
-            Vec::new()
         });
     }
 
@@ -264,24 +261,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, dtype) = (self.ir, line.window.dtype());
         let address = self.row_element(&line.window, line.address, base);
         let address = self.row_element(&line.window, address, further);
-        let store = |alignment| {
+        let store_aligned = |alignment| {
             let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
             store.set_alignment(alignment).expect("a power of two");
             self.buffers.mark_tensor_access(Some(store), line.window.tensor());
             store
         };
-        let plain = || {
-            store(dtype.bytes() as u32);
-            Vec::new()
-        };
-        let streaming = || {
-            let bytes = line.elements as u32 * dtype.bytes() as u32;
-            ir.mark_streaming(store(bytes.min(LINE_BYTES)));
-            Vec::new()
+        let element_bytes = dtype.bytes() as u32;
+        let store = |streaming: bool| {
+            if streaming {
+                let bytes = line.elements as u32 * element_bytes;
+                ir.mark_streaming(store_aligned(bytes.min(LINE_BYTES)));
+            } else {
+                store_aligned(element_bytes);
+            }
         };
         match line.streams {
-            None => drop(plain()),
-            Some(streams) => drop(ir.if_else(streams, streaming, plain)),
+            Some(streams) => ir.on_each_side(streams, store),
+            None => store(false),
         }
     }
 }

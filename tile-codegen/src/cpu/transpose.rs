@@ -11,7 +11,7 @@ use super::region::Emitter;
 use super::scratch::element_bytes;
 use super::vectors::vector_type;
 use super::views::Window;
-use crate::emit::{Ir, LoopHint, Value};
+use crate::emit::{Ir, LoopHint};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tile_ir::kernel::OpData;
@@ -253,10 +253,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let zero = ir.i64(0);
         let strip = ir.i64(STRIP_LINES * line);
-        ir.hinted_loop((zero, whole_columns, strip), LoopHint::Rolled, &[], |first, _| {
+        ir.each((zero, whole_columns, strip), LoopHint::Rolled, |first| {
             let end = ir.lesser(ir.add(first, strip), whole_columns);
-            ir.hinted_loop((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, &[], |row, _| {
-                ir.hinted_loop((first, end, ir.i64(line)), LoopHint::Rolled, &[], |column, _| {
+            ir.each((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, |row| {
+                ir.each((first, end, ir.i64(line)), LoopHint::Rolled, |column| {
                     match &lines.ahead {
                         Some(Ahead::Pieces(pieces)) => {
                             let shape = (side, lines.strides[0]);
@@ -266,11 +266,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         None => {}
                     }
                     self.turn_line(&lines, [row, column], streams);
-                    Vec::new()
                 });
-                Vec::new()
             });
-            Vec::new()
         });
         [whole_rows, whole_columns]
     }
@@ -288,8 +285,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let rows: Vec<_> = rows.map(|pieces| self.joined(pieces)).collect();
         let write = |streaming| self.write_rows(lines, [row, column], &rows, streaming);
         match streams {
-            Some(streams) => drop(ir.if_else(streams, || write(true), || write(false))),
-            None => drop(write(false)),
+            Some(streams) => ir.on_each_side(streams, write),
+            None => write(false),
         }
     }
 
@@ -310,7 +307,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         [row, column]: [IntValue<'c>; 2],
         rows: &[VectorValue<'c>],
         streaming: bool,
-    ) -> Vec<Value<'c>> {
+    ) {
         let ir = self.ir;
         let alignment = if streaming { LINE_BYTES } else { lines.dtype.bytes() as u32 };
         for (i, &elements) in (0..).zip(rows) {
@@ -322,7 +319,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.mark_streaming(store);
             }
         }
-        Vec::new()
     }
 
     /// Vectors one behind the other, a power of two of them.

@@ -19,12 +19,10 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn dots(&self, product: &Product<'_, 'c>, b: &Strided<'c>, needed: Needed<'c>) {
         let (ir, lanes) = (self.ir, product.plan.block.lanes);
         let columns = (ir.i64(0), needed.columns, ir.i64(lanes));
-        ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
-            ir.hinted_loop((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, &[], |row, _| {
+        ir.each(columns, LoopHint::Rolled, |column| {
+            ir.each((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, |row| {
                 self.dots_of_row(product, b, [row, column]);
-                Vec::new()
             });
-            Vec::new()
         });
     }
 

@@ -36,7 +36,7 @@ pub(super) use plan::{Products, RegisterBlock, gain};
 pub(super) use tiles::release_tiles;
 
 use super::buffer::Buffers;
-use super::elements::count;
+use super::elements::each_index;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
@@ -100,9 +100,8 @@ impl<'c> Memories<'c> {
         }
         // Behind all that is on the stack: what isn't made in a function's first block takes a register for itself.
         let (from, end) = (ir.select_int(goes_on, ir.i64(next), ir.i64(0)), ir.i64(next));
-        ir.hinted_loop((from, end, ir.i64(1)), LoopHint::AsItIs, &[], |number, _| {
+        ir.each((from, end, ir.i64(1)), LoopHint::AsItIs, |number| {
             ir.store(all.at(ir, number), ir.i64(0).into());
-            Vec::new()
         });
         memories
     }
@@ -154,20 +153,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (plan, ir, result) = (products.plan(data.results[0]), self.ir, data.results[0]);
         let start = self.start_of_sums(data);
         let [a_before, b_before] = self.are_packed_before(plan.lasting.as_ref());
-        let this = std::cell::RefCell::new(&mut *self);
-        count(ir, ir.i64(plan.batch), plan.batch, |matrix| {
-            let emitter = &mut **this.borrow_mut();
-            let needed = emitter.all_of(plan);
-            let mut a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
-            let in_place = emitter.b_in_place(data, plan, matrix);
-            let mut b = emitter.only_packed_b(result, plan, in_place);
+        each_index(ir, ir.i64(plan.batch), plan.batch, |matrix| {
+            let needed = self.all_of(plan);
+            let mut a = self.packed_a(data, plan, (None, ir.i64(0)), None);
+            let in_place = self.b_in_place(data, plan, matrix);
+            let mut b = self.only_packed_b(result, plan, in_place);
             a.iter_mut().for_each(|a| a.is_there = is_there_by_either(ir, a.is_there, a_before));
             b.is_there = is_there_by_either(ir, b.is_there, b_before);
-            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
-            emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
-            let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
+            let depth = self.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
+            self.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
+            let left = self.left(data.operands[0], plan, matrix, (a.as_ref(), None));
             let around = (start, Meanwhile::default(), None);
-            emitter.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
+            self.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
         });
         self.round_sums(result);
     }
@@ -190,64 +187,54 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let direct = self.direct(accumulation, plan, data.results[0]);
         let next_block = self.next_block();
         let keeping = self.keeping(product, plan, ([begin, end, needed.rows], &next_block));
-        let this = std::cell::RefCell::new(&mut *self);
-        ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
+        ir.each((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, |first| {
             let present = Turns::of_loop(ir, plan, (counter, data.regions[0], [begin, end]), first);
-            let in_tensor = this.borrow_mut().tensor_a(
-                product,
-                plan,
-                (counter, data.regions[0]),
-                ([first, present.last], keeping),
-            );
+            let in_tensor =
+                self.tensor_a(product, plan, (counter, data.regions[0]), ([first, present.last], keeping));
             let number = present.number(ir, plan);
-            let a = this.borrow().packed_a(product, plan, (keeping, number), in_tensor.as_ref());
-            let b = this.borrow_mut().packed_b(product, plan, (present, needed));
+            let a = self.packed_a(product, plan, (keeping, number), in_tensor.as_ref());
+            let b = self.packed_b(product, plan, (present, needed));
             let range = (first, ir.add(present.last, ir.i64(1)), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
-                let emitter = &mut **this.borrow_mut();
-                emitter.bind_scalars(&[counter], &[turn.into()]);
+                self.bind_scalars(&[counter], &[turn.into()]);
                 for &op in &body.ops {
                     let op = instance.op(op);
                     if op.op != Op::Yield && !std::ptr::eq(op, product) {
-                        emitter.op(op);
+                        self.op(op);
                     }
                 }
                 let at = depth[0].into_int_value();
-                vec![
-                    ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), (a.as_ref(), &b, needed))).into(),
-                ]
+                vec![ir.add(at, self.pack(product, plan, (ir.i64(0), at), (a.as_ref(), &b, needed))).into()]
             });
-            let emitter = &mut **this.borrow_mut();
-            let start = match (emitter.start_of_sums(product), initial) {
+            let start = match (self.start_of_sums(product), initial) {
                 (Start::InMemory, Some(number)) => {
                     Start::NumberWhere(number, ir.icmp(IntPredicate::EQ, first, begin))
                 }
                 (start, _) => start,
             };
             let depth = depth[0].into_int_value();
-            emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
-            let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
-            let next_b = emitter.next_b(product, plan, (present, &next), needed);
+            self.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
+            let next = self.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
+            let next_b = self.next_b(product, plan, (present, &next), needed);
             let beside =
-                next_b.as_ref().and_then(|next_b| emitter.beside(product, plan, (&next, next_b), b.place));
+                next_b.as_ref().and_then(|next_b| self.beside(product, plan, (&next, next_b), b.place));
             let is_packed = beside.as_ref().map(|beside| beside.is_packed);
             let kept_b = next_b.as_ref().map(|next_b| (next_b, is_packed));
             let mut near =
-                emitter.nearest(product, plan, (present, &next), (keeping, in_tensor.as_ref()), kept_b);
+                self.nearest(product, plan, (present, &next), (keeping, in_tensor.as_ref()), kept_b);
             // Rows that are read one after the other the processor foresees.
             near[1].is_near = near[1].is_near.or(b.in_place.as_ref().map(|in_place| in_place.is_read));
             // Beside tiles, lines that are asked for take the places of those that tiles wait for.
             let ahead = match plan.contraction {
                 Contraction::Tiles(_) => Vec::new(),
-                _ => emitter.ahead(product, plan, (counter, data.regions[0]), (&next, near)),
+                _ => self.ahead(product, plan, (counter, data.regions[0]), (&next, near)),
             };
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
             let around = (start, meanwhile, direct.as_ref());
-            let left = emitter.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
-            emitter.multiply(product, plan, (ir.i64(0), depth), (left, &b, needed), around);
-            emitter.copy_tiles(&product.results, &[sum]);
-            Vec::new()
+            let left = self.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
+            self.multiply(product, plan, (ir.i64(0), depth), (left, &b, needed), around);
+            self.copy_tiles(&product.results, &[sum]);
         });
         self.copy_tiles(&[sum], &data.results);
         if let Some(direct) = direct {

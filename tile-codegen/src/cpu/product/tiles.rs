@@ -160,20 +160,17 @@ impl<'c> Emitter<'_, 'c> {
             let zeros: Value<'c> = line.const_zero().into();
             if let Some(PackedA { buffer, .. }) = a {
                 let [row, _] = plan.strides_of_a(true);
-                ir.hinted_loop((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, &[], |i, _| {
+                ir.each((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, |i| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), depth);
                     self.buffers.store_as(buffer, position, zeros);
-                    Vec::new()
                 });
             }
             let end = ir.add(ir.sub(depth, beyond), ir.i64(tiles.depth()));
             let columns = (ir.i64(0), needed.columns, ir.i64(TILE_ROWS));
-            ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
-                ir.hinted_loop((depth, end, ir.i64(tiles.group)), LoopHint::Rolled, &[], |p, _| {
+            ir.each(columns, LoopHint::Rolled, |column| {
+                ir.each((depth, end, ir.i64(tiles.group)), LoopHint::Rolled, |p| {
                     self.buffers.store_as(&b.buffer, plan.place_of_b(ir, [p, column]), zeros);
-                    Vec::new()
                 });
-                Vec::new()
             });
         });
     }
@@ -196,7 +193,7 @@ impl<'c> Emitter<'_, 'c> {
             if !changes {
                 self.configure_tiles(if whole_rows > 0 { whole } else { rest });
             }
-            ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
+            ir.each((from, to, ir.i64(width)), LoopHint::Rolled, |j| {
                 let number = ir.udiv(j, ir.i64(width));
                 let panel = self.buffers.further(b, ir.mul(number, ir.i64(plan.panel())));
                 let block = |shape: Shape, i: IntValue<'c>| {
@@ -207,9 +204,8 @@ impl<'c> Emitter<'_, 'c> {
                         self.configure_tiles(whole);
                     }
                     let range = (ir.i64(0), ir.lesser(needed.rows, ir.i64(whole_rows)), ir.i64(rows));
-                    ir.hinted_loop(range, LoopHint::Rolled, &[], |i, _| {
+                    ir.each(range, LoopHint::Rolled, |i| {
                         block(whole, i);
-                        Vec::new()
                     });
                 }
                 if rest.rows > 0 {
@@ -221,7 +217,6 @@ impl<'c> Emitter<'_, 'c> {
                         block(rest, ir.i64(whole_rows));
                     });
                 }
-                Vec::new()
             });
         };
         if whole_columns > 0 {
@@ -264,13 +259,12 @@ impl<'c> Emitter<'_, 'c> {
         let [begin, end] = product.steps;
         let last = ir.add(end, ir.i64(TILE_ROWS - 1));
         let steps = (begin, ir.sub(last, ir.urem(last, ir.i64(TILE_ROWS))), ir.i64(TILE_ROWS));
-        ir.hinted_loop(steps, LoopHint::Rolled, &[], |step, _| {
+        ir.each(steps, LoopHint::Rolled, |step| {
             if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
             self.move_some_rows(product, left, rows_of_step);
             self.multiply_tiles(product, (tiles, shape), (panel, i), step);
-            Vec::new()
         });
         let sums = product.sums;
         let at = ir.add(ir.mul(i, sums.stride), j);
@@ -307,9 +301,8 @@ impl<'c> Emitter<'_, 'c> {
     fn move_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, rows: i64) {
         let ir = self.ir;
         let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
-        ir.hinted_loop((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, &[], |row, _| {
+        ir.each((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, |row| {
             self.move_row(product, left, row);
-            Vec::new()
         });
         ir.store(left.next, ir.i64(rows).into());
     }
