@@ -79,7 +79,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         data: &'a OpData,
         plan: &Plan,
-        (counter, body): (ValueId, RegionId),
+        Turns { counter, body, .. }: Turns<'c>,
         (next, near): (&Next<'c>, [Near<'c>; 2]),
     ) -> Vec<Ahead<'c>> {
         let ir = self.ir;

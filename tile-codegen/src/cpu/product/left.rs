@@ -12,12 +12,13 @@ use super::contraction::Contraction;
 use super::factor::{Factor, InTensor};
 use super::keep::{Keeping, PackedA};
 use super::plan::Plan;
+use super::rows::Turns;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, RegionId, ValueId};
+use tile_ir::{DType, ValueId};
 
 /// Bytes after which addresses meet in the same set of a first cache: 32 KiB of 8 lines a set, 48 KiB of 12.
 const SETS_BYTES: i64 = 4096;
@@ -143,10 +144,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (counter, body): (ValueId, RegionId),
-        ([first, last], keeping): ([IntValue<'c>; 2], Option<Keeping<'c>>),
+        turns: Turns<'c>,
+        keeping: Option<Keeping<'c>>,
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
+        let Turns { counter, body, first, last, .. } = turns;
         let is_packed = plan.contraction.turns_signs() || !self.packs_rows(a, plan);
         if is_packed || !self.is_known_ahead(a, counter, body) {
             return None;

@@ -8,11 +8,10 @@
 use super::super::buffer::Buffer;
 use super::super::elements::each_index;
 use super::super::region::Emitter;
-use super::Needed;
+use super::Factors;
 use super::contraction::TileProduct;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
-use super::places::PackedB;
 use super::plan::Plan;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
@@ -51,7 +50,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, at): (IntValue<'c>, IntValue<'c>),
-        (packed_a, packed_b, needed): (Option<&PackedA<'c>>, &PackedB<'c>, Needed<'c>),
+        Factors { a: packed_a, b: packed_b, needed }: Factors<'_, 'c>,
     ) -> IntValue<'c> {
         let (a, b) =
             (self.factor(data.operands[0], matrix, plan), self.factor(data.operands[1], matrix, plan));

@@ -9,13 +9,12 @@ use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::super::scratch::element_bytes;
-use super::Needed;
 use super::block::Product;
 use super::contraction::{TILE_ROWS, TileProduct};
 use super::keep::PackedA;
-use super::places::PackedB;
 use super::plan::Plan;
 use super::sums::Start;
+use super::{Factors, Needed};
 use crate::emit::{Ir, LoopHint, Value, vector_type};
 use inkwell::module::Linkage;
 use inkwell::values::{IntValue, PointerValue};
@@ -150,7 +149,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn fill_tiles(
         &self,
         plan: &Plan,
-        (a, b, needed): (Option<&PackedA<'c>>, &PackedB<'c>, Needed<'c>),
+        Factors { a, b, needed }: Factors<'_, 'c>,
         depth: IntValue<'c>,
     ) {
         let (ir, Some(tiles)) = (self.ir, plan.contraction.tiles()) else { return };
