@@ -9,17 +9,20 @@
 //! the source, and each block asks for what the next tile's will read. In the result, **strips** of two lines are written from
 //! row to row.
 
+use super::LINE_BYTES;
 use super::processor::{Processor, Turned};
 use super::region::{Emitter, extents};
 use super::transpose::turned_axis;
 use super::views::Window;
-use super::{ALL_ROWS, LINE_BYTES};
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::Instance;
 use tile_ir::kernel::OpData;
 
 /// Bytes of a cache line.
 const LINE: i64 = LINE_BYTES as i64;
+
+/// More rows of tiles than a grid has.
+pub(super) const ALL_ROWS: i64 = 1 << 31;
 
 /// Lines of the result's rows that are written one after the other before the next rows' are.
 pub(super) const STRIP_LINES: i64 = 2;

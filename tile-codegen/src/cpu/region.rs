@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::behind::Previous;
 use super::buffer::{Buffer, Buffers};
 use super::elements::each_index;
+use super::entry::{Entry, Plans};
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::gathered::OpenRow;
 use super::held::Arrays;
@@ -66,39 +67,37 @@ pub(super) struct Emitter<'a, 'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
+    /// The emitter of the block of an index, which has these buffers.
     pub(super) fn new(
-        instance: &'a Instance,
-        (fusion, products): (&'a Fusion<'a>, &'a Products<'a>),
-        (buffers, processor): (&'a Buffers<'a, 'c>, &'a Processor),
-        arguments: &'a HashMap<ValueId, Value<'c>>,
-        sizes: &'a HashMap<String, IntValue<'c>>,
+        entry: &'a Entry<'a, 'c>,
+        buffers: &'a Buffers<'a, 'c>,
         block: Vec<IntValue<'c>>,
     ) -> Self {
-        let (ir, scalars) = (buffers.ir(), arguments.clone());
+        let Plans { instance, fusion, products, processor, .. } = *entry.plans;
         Emitter {
-            ir,
+            ir: buffers.ir(),
             instance,
             fusion,
             products,
             buffers,
             processor,
-            arguments,
-            sizes,
+            arguments: &entry.arguments,
+            sizes: &entry.sizes,
             tile: block.clone(),
             block,
             tile_ahead: Vec::new(),
             row_comes: None,
             ahead: None,
             previous: None,
-            shared: None,
+            shared: entry.shared,
             log: None,
-            streamed: Streamed::new(),
+            streamed: entry.streamed.clone(),
             held: Arrays::new(),
             known: HashMap::new(),
             computed: None,
-            memories: Memories::default(),
+            memories: entry.memories.clone(),
             written: Written::new(),
-            scalars,
+            scalars: entry.arguments.clone(),
             streams: HashMap::new(),
             open_rows: HashMap::new(),
         }
