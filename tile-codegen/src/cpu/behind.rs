@@ -22,6 +22,7 @@ use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};
 use super::parts::{Covering, RowOf};
 use super::processor::{BesideStore, Processor};
+use super::reached::reached;
 use super::reduce::lanes_of;
 use super::region::{Emitter, extents, tile_bytes};
 use super::scratch::{Place, Scratch};
@@ -31,7 +32,6 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
-use tile_ir::view::Source;
 use tile_ir::{Instance, Op, Type};
 
 /// The most scratch memory of a block that has two halves: what the second cache has room for beside the rows.
@@ -143,8 +143,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
     let elem = tile.elem.known().expect("an instance has no dtype parameters");
     let shape = extents(&tile.shape);
     let (&width, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
-    let view = instance.definition(store.operands[0]).expect("verified: a view is made by `partition`");
-    let source = Source::of(instance, view.operands[0]);
+    let source = reached(instance, store).expect("a store reaches a tensor");
     let Type::Tensor(tensor) = instance.ty(source.argument) else { unreachable!("verified: a tensor") };
     let is_dense = tensor.layout.is_none() && source.selections.is_empty();
     is_dense

@@ -27,6 +27,7 @@ mod pieces;
 mod prefetch;
 mod processor;
 mod product;
+mod reached;
 mod reduce;
 mod region;
 mod scratch;

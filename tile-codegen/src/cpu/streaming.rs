@@ -10,6 +10,7 @@
 //! some; and a kernel with atomics, which may tell other blocks in between, has none.
 
 use super::LINE_BYTES;
+use super::reached::reached;
 use super::region::Emitter;
 use super::vectors::vector_type;
 use super::views::Window;
@@ -18,7 +19,6 @@ use inkwell::IntPredicate;
 use inkwell::types::VectorType;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use std::collections::{HashMap, HashSet};
-use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, Type, ValueId};
 
 /// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
@@ -30,20 +30,12 @@ pub(super) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
 /// Tensors that a kernel writes and doesn't read; none of a kernel with atomics.
 pub(super) fn written(instance: &Instance) -> Vec<ValueId> {
     let (mut written, mut read) = (HashSet::new(), HashSet::new());
-    for op in instance.walk() {
-        let data = instance.op(op);
-        let tensor = || {
-            let view =
-                instance.definition(data.operands[0]).expect("verified: a view is made by `partition`");
-            Source::of(instance, view.operands[0]).argument
-        };
-        match &data.op {
-            Op::Atomic(_) => return Vec::new(),
-            op if op.is_store() => drop(written.insert(tensor())),
-            op if op.is_load() => drop(read.insert(tensor())),
-            Op::GatherLoad => drop(read.insert(Source::of(instance, data.operands[0]).argument)),
-            _ => {}
+    for data in instance.walk().into_iter().map(|op| instance.op(op)) {
+        if matches!(data.op, Op::Atomic(_)) {
+            return Vec::new();
         }
+        let tensors = if data.op.is_store() { &mut written } else { &mut read };
+        tensors.extend(reached(instance, data).map(|source| source.argument));
     }
     let mut written: Vec<ValueId> = written.difference(&read).copied().collect();
     written.sort_unstable();

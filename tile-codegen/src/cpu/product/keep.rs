@@ -9,6 +9,7 @@
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
+use super::super::reached::reached;
 use super::super::region::Emitter;
 use super::Words;
 use super::ahead::Next;
@@ -21,7 +22,6 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::cpu::KEPT_LEFT_BYTES;
 use tile_ir::kernel::{LoadOperands, OpData};
-use tile_ir::view::Source;
 use tile_ir::{Instance, RegionId, ValueId};
 
 /// A loop's `a` that is kept.
@@ -88,9 +88,9 @@ struct Given<'f, 'a> {
 impl Given<'_, '_> {
     /// Adds what decides which elements a load gives; of its index at one axis of its matrix alone if that is all that matters.
     fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
+        let selections = reached(instance, load)?.selections;
+        let selected = selections.into_iter().map(|selection| selection.index);
         let load = load.load()?;
-        let tensor = self.fusion.definition(load.view)?.operands[0];
-        let selected = Source::of(instance, tensor).selections.into_iter().map(|selection| selection.index);
         let index = match axis {
             Some(axis) => {
                 let axis = axis + load.index.len().checked_sub(2)?;
