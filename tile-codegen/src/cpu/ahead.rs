@@ -11,7 +11,7 @@
 //! reads a row while it stores the one before ([`super::behind`]) asks for what it reads itself, some KiB ahead.
 //!
 //! A block that goes over its rows once leaves looking ahead to the processor, or asks some KiB ahead of itself where
-//! processors gain by that, if it stores past the caches. One that turns its tile, whose rows are too short for the processor,
+//! processors gain by that, if it stores past the caches. One that transposes its tile, whose rows are too short for the processor,
 //! looks ahead by itself ([`super::pieces`]).
 
 use super::LINE_BYTES;

@@ -135,7 +135,7 @@ impl<'a, 'c> Entry<'a, 'c> {
             memories,
             space,
             order: rows_of_band.map(|rows| TileOrder::Grouped(Dim::from(rows))),
-            // A tile that is turned looks ahead to the next pieces of its band.
+            // A tile that is transposed looks ahead to the next pieces of its band.
             blocks_ahead: ir.i64(piece.unwrap_or_else(|| blocks_ahead(instance) as i64)),
         }
     }

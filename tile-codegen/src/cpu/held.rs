@@ -71,7 +71,7 @@ impl<'a> Fusion<'a> {
         let made = self.definition(next)?;
         let is_row = before.iter().all(|&extent| extent == 1);
         let is_made_here = self.home(next) == Some(data.regions[0]) && self.use_count(next) == 1;
-        let is_computed = is_elementwise(&made.op) && self.turned_axis(made).is_none();
+        let is_computed = is_elementwise(&made.op) && self.transposed_axis(made).is_none();
         (is_row && is_made_here && is_computed).then_some(Held { param, next, dtype, elements })
     }
 

@@ -85,7 +85,7 @@ pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
     let gains_atomics = has("lse") && has_atomics();
     let brings_near = has(processor::BRINGS_NEAR) && ahead::reduces_rows(instance);
     let reads_ahead =
-        has(processor::READS_AHEAD) && (ahead::reduces_rows(instance) || pieces::turns(instance));
+        has(processor::READS_AHEAD) && (ahead::reduces_rows(instance) || pieces::transposes(instance));
     let asks_for_all = has(processor::ASKS_FOR_ALL) && ahead::moves_rows(instance);
     let gains = gains_atomics || product::gain(instance, level);
     level.is_general || gains || brings_near || reads_ahead || asks_for_all

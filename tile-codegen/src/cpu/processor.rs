@@ -35,8 +35,8 @@ pub(super) struct Prefetching {
     pub(super) beside_store: Option<BesideStore>,
     /// How many bytes ahead of itself a loop asks that reads what is read once and stores past the caches, if it does.
     pub(super) once: Option<i64>,
-    /// The order of tiles that are turned, and what their blocks ask for.
-    pub(super) turned: Turned,
+    /// The order of tiles that are transposed, and what their blocks ask for.
+    pub(super) transposed: TransposedOrder,
 }
 
 /// Which loops over a row ask for a later block's row, and to which cache.
@@ -70,9 +70,9 @@ impl BesideStore {
     }
 }
 
-/// The order of tiles that are turned, and what their blocks ask for.
+/// The order of tiles that are transposed, and what their blocks ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turned {
+pub(super) enum TransposedOrder {
     /// Bands that read pieces of so many bytes of each row; the pieces that come next, one after the other.
     InPieces(i64),
     /// Along the source's rows as far as these go; what the same block of the next tile reads.
@@ -86,7 +86,7 @@ impl Prefetching {
         times: 1,
         beside_store: None,
         once: None,
-        turned: Turned::InPieces(1 << 10),
+        transposed: TransposedOrder::InPieces(1 << 10),
     };
 
     /// Where what is asked for is dropped if much is on the way already (Zen 4).
@@ -103,7 +103,7 @@ impl Prefetching {
     const BESIDE_STORES: Prefetching = Prefetching {
         rows: RowsAhead::SharesOfFunctions { of_stores: 7 },
         beside_store: Some(BesideStore { ahead: 4 << 10, ahead_in_long_rows: Some(4 << 10) }),
-        turned: Turned::InPieces(4 << 10),
+        transposed: TransposedOrder::InPieces(4 << 10),
         ..Prefetching::GENERAL
     };
 
@@ -114,7 +114,7 @@ impl Prefetching {
         times: 1,
         beside_store: Some(BesideStore { ahead: 5 << 9, ahead_in_long_rows: None }),
         once: Some(5 << 9),
-        turned: Turned::AlongRows,
+        transposed: TransposedOrder::AlongRows,
     };
 }
 
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Levels that ask for memory otherwise have code of kernels that reduce rows or turn tiles, and of no others.
+    /// Levels that ask for memory otherwise have code of kernels that reduce rows or transpose tiles, and of no others.
     #[test]
     fn levels_have_code_of_kernels_that_ask_otherwise() {
         let levels_of = |body: &str| {
@@ -278,8 +278,8 @@ mod tests {
   %r = sub %t, %b : tile<64 x 64 x f32>
 ";
         assert_eq!(levels_of(reduced), ["x86-64-v4-tiles", "x86-64-v4-rows", "x86-64-v4-pairs"]);
-        let turned = "  %r = permute %t [1, 0] : tile<64 x 64 x f32>\n";
-        assert_eq!(levels_of(turned), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
+        let transposed = "  %r = permute %t [1, 0] : tile<64 x 64 x f32>\n";
+        assert_eq!(levels_of(transposed), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
         assert_eq!(levels_of("  %r = neg %t : tile<64 x 64 x f32>\n"), ["x86-64-v4-tiles"]);
     }
 }

@@ -189,8 +189,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let loads = self.fusion.streams_of(data);
                 self.with_streams(&loads, &[], &mut |emitter, _| emitter.tile_op(data));
             }
-            _ => match self.fusion.turned_axis(data) {
-                Some(axis) => self.turn(data, axis),
+            _ => match self.fusion.transposed_axis(data) {
+                Some(axis) => self.transpose(data, axis),
                 None => self.data_op(data),
             },
         }

@@ -26,8 +26,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let tiles: Vec<(Window<'c>, ValueId)> =
             stores.iter().map(|store| (self.window_of(store), store.operands[1])).collect();
         let Some((window, value)) = tiles.first() else { return };
-        if let Some(load) = self.definition(*value).and_then(|turned| self.fusion.turned_load(turned)) {
-            return self.store_turned(window, *value, load);
+        if let Some(load) = self.definition(*value).and_then(|made| self.fusion.transposed_load(made)) {
+            return self.store_transposed(window, *value, load);
         }
         let (&width, rows) = window.shape().split_last().expect("verified: a tensor has rank 1 or more");
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));

@@ -94,11 +94,11 @@ pub(super) fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (Val
         Some(data) if axes(&data.op) => Some(data.operands[0]),
         _ => None,
     };
-    let turned = behind(factor, |op| matches!(op, Op::Permute(axes) if swaps_last_two(axes)));
-    let tile = turned.unwrap_or(factor);
+    let transposed = behind(factor, |op| matches!(op, Op::Permute(axes) if swaps_last_two(axes)));
+    let tile = transposed.unwrap_or(factor);
     let load = behind(tile, |op| matches!(op, Op::Reshape(_)))
         .filter(|&tile| computed(tile).is_some_and(|data| data.op.is_load()));
-    (load.unwrap_or(tile), turned.is_some())
+    (load.unwrap_or(tile), transposed.is_some())
 }
 
 /// The load whose elements are packed right out of a tensor.

@@ -149,7 +149,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
         let Turns { counter, body, first, last, .. } = turns;
-        let is_packed = plan.contraction.turns_signs() || !self.packs_rows(a, plan);
+        let is_packed = plan.contraction.flips_signs() || !self.packs_rows(a, plan);
         if is_packed || !self.is_known_ahead(a, counter, body) {
             return None;
         }
