@@ -29,7 +29,7 @@ const LINE: i64 = LINE_BYTES as i64;
 pub(super) const CHUNK: i64 = 16;
 
 /// A matrix that is packed soon, in each of several turns.
-pub(super) struct Ahead<'c> {
+pub(super) struct FactorAhead<'c> {
     /// The first byte, in the first turn.
     first: PointerValue<'c>,
     /// Bytes from a turn's matrix to the next turn's.
@@ -81,7 +81,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
         Turns { counter, body, .. }: Turns<'c>,
         (next, near): (&Next<'c>, [Near<'c>; 2]),
-    ) -> Vec<Ahead<'c>> {
+    ) -> Vec<FactorAhead<'c>> {
         let ir = self.ir;
         if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
             return Vec::new();
@@ -105,7 +105,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let turn = ir.sub(ir.address(second.address), ir.address(first.address));
             let stride = ir.mul(first.stride, ir.i64(first.element_bytes));
             let in_tensor =
-                Ahead { first: first.address, turn, stride, lines, pieces, is_near: near.is_near };
+                FactorAhead { first: first.address, turn, stride, lines, pieces, is_near: near.is_near };
             Some(match near.packed {
                 Some(packed) => in_tensor.unless_packed(ir, packed),
                 None => in_tensor,
@@ -176,16 +176,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 }
 
-impl<'c> Ahead<'c> {
+impl<'c> FactorAhead<'c> {
     /// The packed matrix where it is there, as many lines of it.
-    fn unless_packed(self, ir: &Ir<'c>, packed: Packed<'c>) -> Ahead<'c> {
+    fn unless_packed(self, ir: &Ir<'c>, packed: Packed<'c>) -> FactorAhead<'c> {
         let piece = self.pieces * LINE;
         let (turn, stride) = match packed.row {
             Some(row) => (piece, row),
             None => (self.lines * piece, piece),
         };
         let either = |there: i64, elsewhere| ir.select_int(packed.is_there, ir.i64(there), elsewhere);
-        Ahead {
+        FactorAhead {
             first: ir.select(packed.is_there, packed.first.into(), self.first.into()).into_pointer_value(),
             turn: either(turn, self.turn),
             stride: either(stride, self.stride),

@@ -2,7 +2,7 @@
 
 use super::super::region::Emitter;
 use super::Needed;
-use super::ahead::{Ahead, CHUNK, Share};
+use super::ahead::{CHUNK, FactorAhead, Share};
 use super::beside::Beside;
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
@@ -34,7 +34,7 @@ pub(super) struct Product<'p, 'c> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Meanwhile<'p, 'c> {
     /// What is asked for.
-    pub(super) ahead: &'p [Ahead<'c>],
+    pub(super) ahead: &'p [FactorAhead<'c>],
     /// What is packed.
     pub(super) beside: Option<&'p Beside<'c>>,
 }

@@ -59,7 +59,7 @@ impl<'c> Strided<'c> {
 }
 
 /// Where a tensor has a matrix.
-pub(super) struct Memory<'c> {
+pub(super) struct TensorMatrix<'c> {
     pub(super) address: PointerValue<'c>,
     /// Elements from a line of neighbours to the next.
     pub(super) stride: IntValue<'c>,
@@ -180,9 +180,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Where a tensor has a matrix; `None` for a stored tile.
-    pub(super) fn memory_of(&self, matrix: &Strided<'c>) -> Option<Memory<'c>> {
+    pub(super) fn memory_of(&self, matrix: &Strided<'c>) -> Option<TensorMatrix<'c>> {
         let Origin::Tensor(_) = matrix.origin else { return None };
-        Some(Memory {
+        Some(TensorMatrix {
             address: matrix.first,
             stride: matrix.strides[1 - matrix.contiguous],
             contiguous: matrix.contiguous,

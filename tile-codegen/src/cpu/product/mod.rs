@@ -40,7 +40,7 @@ use super::elements::each_index;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
-use ahead::{Ahead, Next};
+use ahead::{FactorAhead, Next};
 use beside::Beside;
 use block::Meanwhile;
 use contraction::Contraction;
@@ -48,7 +48,7 @@ use direct::Direct;
 use inkwell::IntPredicate;
 use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
-use keep::{Keeping, Kept, Memory, PackedA};
+use keep::{Keeping, KeptLeft, KeptRecord, PackedA};
 use lasting::is_there_by_either;
 use left::TensorA;
 use places::{KeptRight, PackedB, Places};
@@ -97,7 +97,7 @@ struct Accumulating<'l, 'a, 'c> {
 /// memory, behind the blocks', so that the launch's next range on the same thread knows it as well.
 #[derive(Clone, Default)]
 pub(super) struct Memories<'c> {
-    kept: HashMap<ValueId, Memory<'c>>,
+    kept: HashMap<ValueId, KeptRecord<'c>>,
     places: HashMap<ValueId, Places<'c>>,
 }
 
@@ -122,7 +122,7 @@ impl<'c> Memories<'c> {
                 words
             };
             if let Some(kept) = left {
-                memories.kept.insert(product, Memory::of(ir, kept, &words(kept.words())));
+                memories.kept.insert(product, KeptRecord::of(ir, kept, &words(kept.words())));
             }
             if let Some(kept) = right {
                 memories.places.insert(product, Places::of(ir, words(kept.words())));
@@ -140,14 +140,14 @@ impl<'c> Memories<'c> {
 /// What is kept of the factors of the product that gives a tile.
 struct Remembered<'p> {
     product: ValueId,
-    left: Option<&'p Kept>,
+    left: Option<&'p KeptLeft>,
     right: Option<&'p KeptRight>,
 }
 
 impl Remembered<'_> {
     /// Words of memory that say so.
     fn words(&self) -> usize {
-        self.left.map_or(0, Kept::words) + self.right.map_or(0, KeptRight::words)
+        self.left.map_or(0, KeptLeft::words) + self.right.map_or(0, KeptRight::words)
     }
 }
 
@@ -309,7 +309,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         around: &Accumulating<'_, 'a, 'c>,
         (present, next): (Turns<'c>, &Next<'c>),
         (in_tensor, b): (Option<&TensorA<'c>>, &PackedB<'c>),
-    ) -> (Option<Beside<'c>>, Vec<Ahead<'c>>) {
+    ) -> (Option<Beside<'c>>, Vec<FactorAhead<'c>>) {
         let (product, plan) = (around.product, around.plan);
         let next_b = self.next_b(product, plan, (present, next), around.needed);
         let beside = next_b.as_ref().and_then(|next_b| self.beside(product, plan, (next, next_b), b.place));

@@ -20,7 +20,7 @@ use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
 /// Lines of a matrix that are copied.
-struct Lines<'c> {
+struct CopiedLines<'c> {
     /// The matrix's.
     extents: [i64; 2],
     /// How many lines.
@@ -102,7 +102,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let [row, _] = plan.strides_of_a(true);
                 let lanes = plan.contraction.tiles().map_or(plan.block.lanes, TileProduct::depth);
                 let extents = [plan.m, plan.k];
-                let lines = Lines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
+                let lines = CopiedLines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, i, p, vector| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store_as(to, position, emitter.as_left(plan, vector.into()));
@@ -119,7 +119,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let [_, column] = plan.strides_of_a(false);
                 let (extents, group_size) = ([plan.m, plan.k], plan.contraction.group());
                 let lanes = plan.block.lanes;
-                let lines = Lines { extents, count: depth, end: rows, group: group_size, strip: None, lanes };
+                let lines =
+                    CopiedLines { extents, count: depth, end: rows, group: group_size, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, p, i, vector| {
                     let line = ir.mul(ir.udiv(ir.add(at, p), group), ir.i64(column));
                     let position = ir.add(line, ir.mul(i, group));
@@ -150,7 +151,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let place = |p: IntValue<'c>, j: IntValue<'c>| plan.place_of_b(ir, [ir.add(at, p), j]);
         match b {
             Factor::Strided(from) if from.contiguous == 1 => {
-                let lines = Lines {
+                let lines = CopiedLines {
                     extents: [plan.k, plan.n],
                     count: depth,
                     end: columns,
@@ -185,10 +186,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         from: &Strided<'c>,
         plan: &Plan,
-        lines: &Lines<'c>,
+        lines: &CopiedLines<'c>,
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
-        let &Lines { extents, count, end: last, group, strip, lanes } = lines;
+        let &CopiedLines { extents, count, end: last, group, strip, lanes } = lines;
         let (ir, width) = (self.ir, extents[from.contiguous]);
         let index = |line, place| if from.contiguous == 1 { [line, place] } else { [place, line] };
         let ends = from.valid.map(|valid| [valid[1 - from.contiguous], valid[from.contiguous]]);

@@ -18,7 +18,7 @@ use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
 use super::contraction::{Contraction, TILE_ROWS, TileProduct};
-use super::keep::Kept;
+use super::keep::KeptLeft;
 use super::lasting::Lasting;
 use super::places::KeptRight;
 use crate::emit::Ir;
@@ -143,11 +143,11 @@ pub(in super::super) struct Plan {
     pub(super) packed: DType,
     pub(super) block: RegisterBlock,
     /// What stays of `a` for the next blocks.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept_a: Option<KeptLeft>,
     /// Whether what comes next of `b` is packed while this multiplies.
     pub(super) beside: bool,
     /// What is packed of `b` and stays for the next blocks.
-    pub(super) keeps_b: Option<KeptRight>,
+    pub(super) kept_b: Option<KeptRight>,
     /// What is packed once for all turns of its loop.
     pub(super) lasting: Option<Lasting>,
 }
@@ -172,14 +172,14 @@ impl Plan {
             _ => tile_ir::cpu::turns_at_once(shape, bytes),
         };
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept, beside, keeps_b, lasting) = (batch.iter().product(), None, false, None, None);
-        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b, lasting }
+        let (batch, kept_a, beside, kept_b, lasting) = (batch.iter().product(), None, false, None, None);
+        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept_a, beside, kept_b, lasting }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
     pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
         let lasts = self.lasting.as_ref().is_some_and(|lasting| lasting.factors[factor]);
-        lasts || if factor == 0 { self.kept.is_some() } else { self.keeps_b.is_some() }
+        lasts || if factor == 0 { self.kept_a.is_some() } else { self.kept_b.is_some() }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -292,8 +292,8 @@ impl Plan {
 
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
-        let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
-        let places = self.keeps_b.as_ref().map_or(1, |kept| kept.places);
+        let slots = self.kept_a.as_ref().map_or(1, KeptLeft::all_slots);
+        let places = self.kept_b.as_ref().map_or(1, |kept| kept.places);
         [slots * self.slot(), places * self.packed_b()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
@@ -361,9 +361,9 @@ impl<'a> Products<'a> {
             if let Some(accumulation) = accumulation(instance, fusion, data) {
                 let mut plan = Plan::of(instance, accumulation.product, machine, true);
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
-                plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
-                plan.keeps_b = KeptRight::of(instance, fusion, (accumulation.product, &plan));
-                plan.beside = plan.keeps_b.is_some() && is_packed_beside(fusion, accumulation.product, &plan);
+                plan.kept_a = KeptLeft::of(instance, fusion, (data, accumulation.product), bytes);
+                plan.kept_b = KeptRight::of(instance, fusion, (accumulation.product, &plan));
+                plan.beside = plan.kept_b.is_some() && is_packed_beside(fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -384,8 +384,8 @@ impl<'a> Products<'a> {
             .iter()
             .map(|(&product, plan)| Remembered {
                 product,
-                left: plan.kept.as_ref(),
-                right: plan.keeps_b.as_ref(),
+                left: plan.kept_a.as_ref(),
+                right: plan.kept_b.as_ref(),
             })
             .collect();
         all.sort_unstable_by_key(|remembered| remembered.product);
@@ -399,7 +399,7 @@ impl<'a> Products<'a> {
 
     /// Whether a range of blocks should go down the columns of the grid: what is packed of `b` stays, and `a` isn't packed.
     pub(in super::super) fn go_down(&self) -> bool {
-        self.plans.values().any(|plan| plan.keeps_b.is_some() && plan.contraction.tiles().is_some())
+        self.plans.values().any(|plan| plan.kept_b.is_some() && plan.contraction.tiles().is_some())
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.
