@@ -14,7 +14,7 @@ use super::factor::Factor;
 use super::keep::Keeping;
 use super::left::TensorA;
 use super::places::NextB;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
@@ -129,11 +129,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let a = keeping.map(|keeping| {
             let is_there = keeping.is_there_next(ir, plan, (next, number));
             let packed = self.packed_a(product, plan, (Some(keeping), number), None);
-            match packed.filter(|_| self.packs_rows(product.operands[0], plan)) {
+            match packed.filter(|_| self.order_of_a(product.operands[0], plan) == OrderOfA::ByRows) {
                 Some(packed) => {
                     let is_there = in_tensor
                         .map_or(is_there, |tensor| ir.select_int(tensor.is_read, ir.bool(false), is_there));
-                    let row = plan.strides_of_a(true)[0] * element_bytes(plan.packed) as i64;
+                    let row = plan.strides_of_a(OrderOfA::ByRows)[0] * element_bytes(plan.packed) as i64;
                     let packed = Packed { is_there, first: packed.buffer.address, row: Some(row) };
                     Near { is_near: None, packed: Some(packed) }
                 }

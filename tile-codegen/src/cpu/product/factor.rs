@@ -4,7 +4,7 @@ use super::super::buffer::Buffer;
 use super::super::fuse::{Fusion, swaps_last_two};
 use super::super::region::Emitter;
 use super::super::views::Matrix;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -161,9 +161,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some(loaded.into_factor(contiguous, is_transposed))
     }
 
-    /// Whether `a` is packed row by row: as it lies, and for tiles in any case.
-    pub(super) fn packs_rows(&self, a: ValueId, plan: &Plan) -> bool {
-        plan.contraction.tiles().is_some() || self.contiguous_axis_of(a, plan) != Some(0)
+    /// In which order `a` is packed: as it lies, and for tiles by rows in any case.
+    pub(super) fn order_of_a(&self, a: ValueId, plan: &Plan) -> OrderOfA {
+        if plan.contraction.tiles().is_some() {
+            return OrderOfA::ByRows;
+        }
+        match self.contiguous_axis_of(a, plan) {
+            Some(0) => OrderOfA::ByColumns,
+            _ => OrderOfA::ByRows,
+        }
     }
 
     /// `a` where it is stored: its buffer, its first element, and the distance to the next along each axis.

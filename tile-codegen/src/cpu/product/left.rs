@@ -11,7 +11,7 @@ use super::super::region::Emitter;
 use super::contraction::Contraction;
 use super::factor::{Factor, InTensor};
 use super::keep::{Keeping, PackedA};
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
 use crate::emit::Value;
 use inkwell::IntPredicate;
@@ -66,7 +66,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Left<'c> {
         let ir = self.ir;
         let Some(PackedA { buffer, .. }) = packed else { return self.left_in_place(a, plan, matrix) };
-        let [row, column] = plan.strides_of_a(self.packs_rows(a, plan));
+        let [row, column] = plan.strides_of_a(self.order_of_a(a, plan));
         let (first, row, dtype) = (buffer.address, ir.i64(row), buffer.dtype);
         match in_tensor {
             None => Left { first, row, column, dtype, buffer: Some(*buffer) },
@@ -149,7 +149,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
         let Turns { counter, body, first, last, .. } = turns;
-        let is_packed = plan.contraction.flips_signs() || !self.packs_rows(a, plan);
+        let is_packed = plan.contraction.flips_signs() || self.order_of_a(a, plan) == OrderOfA::ByColumns;
         if is_packed || !self.is_known_ahead(a, counter, body) {
             return None;
         }

@@ -12,7 +12,7 @@ use super::Factors;
 use super::contraction::TileProduct;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
@@ -99,7 +99,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let group = ir.i64(plan.contraction.group());
         match a {
             Factor::Strided(from) if from.contiguous == 1 => {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 let lanes = plan.contraction.tiles().map_or(plan.block.lanes, TileProduct::depth);
                 let extents = [plan.m, plan.k];
                 let lines = CopiedLines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
@@ -109,14 +109,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }
             Factor::Strided(from) if plan.contraction.tiles().is_some() => {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 self.transpose_lines(from, plan, (rows, depth), &mut |emitter, i, p, line| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store_as(to, position, line.into());
                 });
             }
             Factor::Strided(from) => {
-                let [_, column] = plan.strides_of_a(false);
+                let [_, column] = plan.strides_of_a(OrderOfA::ByColumns);
                 let (extents, group_size) = ([plan.m, plan.k], plan.contraction.group());
                 let lanes = plan.block.lanes;
                 let lines =
@@ -128,7 +128,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }
             Factor::Computed(value) => {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 let shape = (plan.m, plan.k, plan.k);
                 self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [i, _, p], element| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));

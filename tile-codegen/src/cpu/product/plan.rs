@@ -128,6 +128,13 @@ impl BlocksOfRows {
     }
 }
 
+/// In which order `a` is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderOfA {
+    ByRows,
+    ByColumns,
+}
+
 /// One `mma`.
 pub(in super::super) struct Plan {
     /// Matrices.
@@ -253,18 +260,16 @@ impl Plan {
         is_the_same.then_some(place)
     }
 
-    /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next, where that is
-    /// packed row by row, or column by column.
-    pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {
+    /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next.
+    pub(super) fn strides_of_a(&self, order: OrderOfA) -> [i64; 2] {
         let padded = |extent: i64| (extent + self.block.lanes - 1) / self.block.lanes * self.block.lanes;
         let group = self.contraction.group();
         if let Some(tiles) = self.contraction.tiles() {
             return [self.lines_of_a() * tiles.depth(), group];
         }
-        if by_rows {
-            [padded(self.depth()) + self.block.lanes, group]
-        } else {
-            [group, padded(self.m) * group]
+        match order {
+            OrderOfA::ByRows => [padded(self.depth()) + self.block.lanes, group],
+            OrderOfA::ByColumns => [group, padded(self.m) * group],
         }
     }
 
@@ -282,8 +287,8 @@ impl Plan {
             Contraction::Tiles(_) => (self.m + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS,
             _ => self.m,
         };
-        let elements = [true, false].map(|by_rows| {
-            let [row, column] = self.strides_of_a(by_rows);
+        let elements = [OrderOfA::ByRows, OrderOfA::ByColumns].map(|order| {
+            let [row, column] = self.strides_of_a(order);
             row * rows + column * self.depth() / self.contraction.group()
         });
         let line = i64::from(LINE_BYTES) / element_bytes(self.packed) as i64;

@@ -8,7 +8,7 @@
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::factor::{Factor, Strided};
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
@@ -113,7 +113,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has_whole_vectors = plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0;
         let is_read_once = match contiguous {
             1 => plan.blocks_of_rows() == 1,
-            _ => plan.m <= FEW_ROWS && self.packs_rows(product.operands[0], plan),
+            _ => plan.m <= FEW_ROWS && self.order_of_a(product.operands[0], plan) == OrderOfA::ByRows,
         };
         has_whole_vectors && is_read_once
     }

@@ -12,7 +12,7 @@ use super::super::scratch::element_bytes;
 use super::block::Product;
 use super::contraction::{TILE_ROWS, TileProduct};
 use super::keep::PackedA;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::sums::Start;
 use super::{Factors, Needed};
 use crate::emit::{Ir, LoopHint, Value, vector_type};
@@ -158,7 +158,7 @@ impl<'c> Emitter<'_, 'c> {
             let line = vector_type(self.buffers.element_type(plan.packed), tiles.depth() as u32);
             let zeros: Value<'c> = line.const_zero().into();
             if let Some(PackedA { buffer, .. }) = a {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 ir.each((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, |i| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), depth);
                     self.buffers.store_as(buffer, position, zeros);
