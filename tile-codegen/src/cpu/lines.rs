@@ -8,6 +8,7 @@ use super::ahead::is_function;
 use super::buffer::Buffer;
 use super::elements::{each_index, hint_for};
 use super::region::Emitter;
+use super::round_up::div_ceil;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -148,7 +149,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             partial(line).zip(values).for_each(|(to, &value)| ir.store(to, value))
         };
         let mut places = lines.ends();
-        places[across] = (places[across] + together - 1) / together;
+        places[across] = div_ceil(places[across], together);
         self.each_row(&places, &mut |emitter, place| {
             let mut index = place.to_vec();
             let first = ir.mul(place[across], ir.i64(together));

@@ -30,6 +30,7 @@ mod product;
 mod reached;
 mod reduce;
 mod region;
+mod round_up;
 mod scratch;
 mod single_lanes;
 mod sort;

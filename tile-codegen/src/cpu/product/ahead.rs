@@ -9,6 +9,7 @@
 
 use super::super::LINE_BYTES;
 use super::super::region::Emitter;
+use super::super::round_up::{div_ceil, whole_pieces};
 use super::super::scratch::element_bytes;
 use super::factor::Factor;
 use super::keep::Keeping;
@@ -101,7 +102,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ahead = both.filter_map(|((first, second), (extents, near))| {
             let (first, second) = (first?, second?);
             let bytes = extents[first.contiguous] * first.element_bytes;
-            let (lines, pieces) = (extents[1 - first.contiguous], (bytes + LINE - 1) / LINE);
+            let (lines, pieces) = (extents[1 - first.contiguous], div_ceil(bytes, LINE));
             let turn = ir.sub(ir.address(second.address), ir.address(first.address));
             let stride = ir.mul(first.stride, ir.i64(first.element_bytes));
             let in_tensor =
@@ -195,7 +196,7 @@ impl<'c> FactorAhead<'c> {
 
     /// What a register block asks for: some lines of elements of one turn, so many that all blocks together ask for all.
     pub(super) fn share(&self, ir: &Ir<'c>, plan: &Plan, block: IntValue<'c>) -> Share<'c> {
-        let least = (plan.turns * self.lines + plan.blocks() - 1) / plan.blocks();
+        let least = div_ceil(plan.turns * self.lines, plan.blocks());
         let lines = (least..self.lines).find(|lines| self.lines % lines == 0).unwrap_or(self.lines);
         let before = ir.mul(block, ir.i64(lines));
         let (turn, line) = (ir.udiv(before, ir.i64(self.lines)), ir.urem(before, ir.i64(self.lines)));
@@ -222,8 +223,8 @@ pub(super) struct Share<'c> {
 
 /// How many of `all` things, a register block's, a chunk of its steps has to do: neighbours of a line of so many, or lines.
 fn of_chunk(all: i64, plan: &Plan, of_line: i64) -> i64 {
-    let least = (all + plan.chunks() - 1) / plan.chunks();
-    let lines = || (least + of_line - 1) / of_line * of_line;
+    let least = div_ceil(all, plan.chunks());
+    let lines = || whole_pieces(least, of_line);
     (least..of_line).find(|count| of_line % count == 0).unwrap_or_else(lines)
 }
 

@@ -11,6 +11,7 @@
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
+use super::super::round_up::div_ceil;
 use super::ahead::Next;
 use super::cell;
 use super::factor::{Strided, behind_transposition};
@@ -32,7 +33,7 @@ const MOST_BESIDE_TILES: i64 = 8;
 /// would be too many.
 fn vectors_of_chunk(plan: &Plan) -> Option<i64> {
     let (chunks, of_row) = (plan.chunks() * plan.blocks(), plan.n / plan.block.lanes);
-    let least = (plan.depth() / plan.contraction.group() * of_row + chunks - 1) / chunks;
+    let least = div_ceil(plan.depth() / plan.contraction.group() * of_row, chunks);
     let most = if plan.contraction.tiles().is_some() { MOST_BESIDE_TILES } else { MOST_OF_CHUNK };
     (least..=of_row.min(most)).find(|vectors| of_row % vectors == 0)
 }

@@ -1,6 +1,7 @@
 //! Register blocks: sums that stay in registers while a row of `b` after the other is multiplied by a column of `a`.
 
 use super::super::region::Emitter;
+use super::super::round_up::div_ceil;
 use super::Needed;
 use super::ahead::{CHUNK, FactorAhead, Share};
 use super::beside::Beside;
@@ -89,7 +90,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.panels(product, (plan.block.vectors, lanes), range, needed.rows);
         }
         if rest > 0 {
-            let vectors = (rest + lanes - 1) / lanes;
+            let vectors = div_ceil(rest, lanes);
             let last = rest - (vectors - 1) * lanes;
             self.panels(product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
         }

@@ -12,6 +12,7 @@ use super::super::LINE_BYTES;
 use super::super::fuse::Fusion;
 use super::super::processor::Processor;
 use super::super::region::extents;
+use super::super::round_up::{div_ceil, whole_pieces};
 use super::super::scratch::element_bytes;
 use super::Remembered;
 use super::accumulate::{Accumulation, accumulation};
@@ -55,7 +56,7 @@ impl RegisterBlock {
     /// of `b` are read in longer pieces. Where a wider one of fewer rows has all columns, rows of `a` are read once, and
     /// fewer of them at a time, which may meet in the first cache.
     fn of_shape(self, [m, n]: [i64; 2], of_right: i64) -> RegisterBlock {
-        let (sums, columns) = (self.rows * self.vectors, (n + self.lanes - 1) / self.lanes);
+        let (sums, columns) = (self.rows * self.vectors, div_ceil(n, self.lanes));
         if m > self.rows && (self.vectors + 1..=of_right).contains(&columns) {
             return RegisterBlock { rows: sums / columns, vectors: columns, ..self };
         }
@@ -87,7 +88,7 @@ impl RegisterBlock {
 
     /// How rows are shared out to blocks that differ by one row at most.
     pub(super) fn rows_of(&self, m: i64) -> BlocksOfRows {
-        let blocks = (m + self.rows - 1) / self.rows;
+        let blocks = div_ceil(m, self.rows);
         match m % blocks {
             0 => BlocksOfRows { rows: m / blocks, blocks, high: blocks },
             high => BlocksOfRows { rows: m / blocks + 1, blocks, high },
@@ -206,7 +207,7 @@ impl Plan {
 
     /// Register blocks side by side, and panels of `b`.
     pub(super) fn panels(&self) -> i64 {
-        (self.n + self.block.width() - 1) / self.block.width()
+        div_ceil(self.n, self.block.width())
     }
 
     /// Register blocks below each other.
@@ -217,7 +218,7 @@ impl Plan {
     /// Places along K that multiplications have at most, where they are whole tiles.
     fn whole_depth(&self) -> i64 {
         let unit = self.contraction.tiles().map_or(1, TileProduct::depth);
-        (self.depth() + unit - 1) / unit * unit
+        whole_pieces(self.depth(), unit)
     }
 
     /// Places along K of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes
@@ -262,7 +263,7 @@ impl Plan {
 
     /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next.
     pub(super) fn strides_of_a(&self, order: OrderOfA) -> [i64; 2] {
-        let padded = |extent: i64| (extent + self.block.lanes - 1) / self.block.lanes * self.block.lanes;
+        let padded = |extent: i64| whole_pieces(extent, self.block.lanes);
         let group = self.contraction.group();
         if let Some(tiles) = self.contraction.tiles() {
             return [self.lines_of_a() * tiles.depth(), group];
@@ -284,7 +285,7 @@ impl Plan {
     pub(super) fn slot(&self) -> i64 {
         let rows = match self.contraction {
             // What is transposed goes to whole tiles.
-            Contraction::Tiles(_) => (self.m + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS,
+            Contraction::Tiles(_) => whole_pieces(self.m, TILE_ROWS),
             _ => self.m,
         };
         let elements = [OrderOfA::ByRows, OrderOfA::ByColumns].map(|order| {
@@ -292,7 +293,7 @@ impl Plan {
             row * rows + column * self.depth() / self.contraction.group()
         });
         let line = i64::from(LINE_BYTES) / element_bytes(self.packed) as i64;
-        (elements[0].max(elements[1]) + line - 1) / line * line
+        whole_pieces(elements[0].max(elements[1]), line)
     }
 
     /// Bytes of scratch memory for the packed factors of one matrix.

@@ -8,6 +8,7 @@
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
+use super::super::round_up::div_ceil;
 use super::super::scratch::element_bytes;
 use super::block::Product;
 use super::contraction::{TILE_ROWS, TileProduct};
@@ -37,7 +38,7 @@ struct Shape {
 impl Shape {
     /// Tiles below each other.
     fn down(self) -> i64 {
-        (self.rows + TILE_ROWS - 1) / TILE_ROWS
+        div_ceil(self.rows, TILE_ROWS)
     }
 
     /// Rows of the tile of sums in this place from above.
@@ -224,7 +225,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         let rest = plan.n - whole_columns;
         if rest > 0 {
-            let across = (rest + TILE_ROWS - 1) / TILE_ROWS;
+            let across = div_ceil(rest, TILE_ROWS);
             let last = rest - (across - 1) * TILE_ROWS;
             panels((across, last), (ir.i64(whole_columns), needed.columns));
         }
