@@ -17,9 +17,8 @@ use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
 
-/// Lanes that are computed together, the most first: each is some registers, and few loops of lanes are compiled sooner than
-/// many.
-const LANES: [i64; 1] = [16];
+/// Lanes that are computed together: those of several registers, because fewer loops over lanes are compiled sooner.
+const LANES: i64 = 16;
 
 /// A tile that a loop carries in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +32,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    fn lanes(&self) -> Option<i64> {
-        LANES.into_iter().find(|lanes| self.elements % lanes == 0)
+    /// Whether it is a number of whole vectors.
+    fn is_of_vectors(&self) -> bool {
+        self.elements % LANES == 0
     }
 
     fn bytes(&self) -> i64 {
@@ -46,7 +46,7 @@ impl<'a> Fusion<'a> {
     /// The tiles that a loop carries in registers of so many bytes together: all that it carries, or none.
     pub(super) fn held(&self, data: &OpData, bytes: i64) -> Vec<Held> {
         let held = self.carried(data).filter(|held| {
-            let is_same = held.iter().all(|tile| tile.elements == held[0].elements && tile.lanes().is_some());
+            let is_same = held.iter().all(|tile| tile.elements == held[0].elements && tile.is_of_vectors());
             is_same && held.iter().map(Held::bytes).sum::<i64>() <= bytes
         });
         held.filter(|held| self.is_all_in_registers(data, held)).unwrap_or_default()
@@ -190,9 +190,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits what is done with some lanes of a tile, for all of them one after the other.
     fn each_vector(&mut self, tile: &Held, mut body: impl FnMut(&mut Self, IntValue<'c>, u32)) {
-        let lanes = tile.lanes().expect("a tile is held in whole vectors");
-        for first in (0..tile.elements).step_by(lanes as usize) {
-            body(self, self.ir.i64(first), lanes as u32);
+        for first in (0..tile.elements).step_by(LANES as usize) {
+            body(self, self.ir.i64(first), LANES as u32);
         }
     }
 }

@@ -153,10 +153,12 @@ impl Processor {
 /// two steps in a turn leave it room. Stores past the caches are ordered by no other store ("Intel 64 and IA-32 Architectures
 /// Software Developer's Manual", volume 1, 10.4.6.2).
 fn x86_64(machine: &Machine) -> Processor {
-    let (rows, lanes, of_right) = match () {
-        () if machine.has("avx512f") => (12, 16, 4),
-        () if machine.has("fma") => (6, 8, 2),
-        () => (4, 4, 2),
+    let (rows, lanes, of_right) = if machine.has("avx512f") {
+        (12, 16, 4)
+    } else if machine.has("fma") {
+        (6, 8, 2)
+    } else {
+        (4, 4, 2)
     };
     Processor {
         features: Features {
@@ -171,11 +173,14 @@ fn x86_64(machine: &Machine) -> Processor {
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps: 2 },
         of_right,
-        prefetching: match () {
-            () if machine.has(ASKS_FOR_ALL) => Prefetching::FOR_ALL,
-            () if machine.has(BRINGS_NEAR) && machine.has("avx512f") => Prefetching::NEAR,
-            () if machine.has("avx512f") && !machine.has(READS_AHEAD) => Prefetching::BESIDE_STORES,
-            () => Prefetching::AGAIN,
+        prefetching: if machine.has(ASKS_FOR_ALL) {
+            Prefetching::FOR_ALL
+        } else if machine.has(BRINGS_NEAR) && machine.has("avx512f") {
+            Prefetching::NEAR
+        } else if machine.has("avx512f") && !machine.has(READS_AHEAD) {
+            Prefetching::BESIDE_STORES
+        } else {
+            Prefetching::AGAIN
         },
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }

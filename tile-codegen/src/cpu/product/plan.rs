@@ -68,10 +68,12 @@ impl RegisterBlock {
     /// The block of four tiles of sums for products of so many rows and columns: of one tile's rows or columns the four lie
     /// next to each other, so that none waits for another.
     fn of_tiles(m: i64, n: i64) -> RegisterBlock {
-        let (rows, vectors) = match () {
-            () if m <= TILE_ROWS => (TILE_ROWS, 4),
-            () if n <= TILE_ROWS => (4 * TILE_ROWS, 1),
-            () => (2 * TILE_ROWS, 2),
+        let (rows, vectors) = if m <= TILE_ROWS {
+            (TILE_ROWS, 4)
+        } else if n <= TILE_ROWS {
+            (4 * TILE_ROWS, 1)
+        } else {
+            (2 * TILE_ROWS, 2)
         };
         RegisterBlock { rows, vectors, lanes: TILE_ROWS, steps: 1 }
     }

@@ -229,7 +229,7 @@ impl<'c> Emitter<'_, 'c> {
             let last = rest - (across - 1) * TILE_ROWS;
             panels((across, last), (ir.i64(whole_columns), needed.columns));
         }
-        self.move_rows(product, left, plan.block.rows);
+        self.move_all_rows(product, left);
         if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
         }
@@ -271,7 +271,7 @@ impl<'c> Emitter<'_, 'c> {
         let to = ir.element(ir.int_type(32).into(), sums.to, at);
         let is_whole = shape.rows == plan.block.rows && shape.across * shape.last == plan.block.width();
         let (to, stride) = if is_whole {
-            self.move_rows(product, left, plan.block.rows);
+            self.move_all_rows(product, left);
             ir.store(left.to, to.into());
             ir.store(left.next, ir.i64(0).into());
             (left.rows, ir.i64(plan.block.width()))
@@ -297,9 +297,9 @@ impl<'c> Emitter<'_, 'c> {
         left
     }
 
-    /// Moves all rows that are left, so many at once.
-    fn move_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, rows: i64) {
-        let ir = self.ir;
+    /// Moves all rows that are left.
+    fn move_all_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>) {
+        let (ir, rows) = (self.ir, product.plan.block.rows);
         let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
         ir.each((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, |row| {
             self.move_row(product, left, row);
