@@ -222,9 +222,9 @@ impl Query<'_> {
         std::ptr::from_ref(self.kernel) as usize
     }
 
-    /// The device, and how many threads it is, which may change.
+    /// The device, and how many threads run its blocks, which may change.
     fn processor(&self) -> (usize, usize) {
-        (self.device.number(), if matches!(self.device.0, Kind::Cpu) { cpu::threads() } else { 0 })
+        (self.device.number(), self.device.threads())
     }
 
     fn hash(&self) -> u64 {
