@@ -1,22 +1,22 @@
-//! Storing a block's row while the next block computes.
+//! Storing one block's row while the next block computes.
 //!
-//! A row of softmax is gone through three times: for its maximum, for exponentials and their sum, and to divide what is
-//! stored. The second computes while memory rests, the third waits for memory while the processor rests, and neither looks
-//! far enough ahead to run into the other. So a block **leaves** its store to the next one of its range, whose loop of
-//! functions stores a line of that row in each turn.
+//! Softmax goes through a row three times: for the maximum, for the exponentials and their sum, and for the division of
+//! what is stored. During the second pass memory is idle; during the third the processor waits for memory; and out-of-order
+//! execution doesn't reach far enough ahead to overlap the two. So a block **leaves** its store to the range's next block,
+//! whose loop of exponentials stores one line of that row per iteration.
 //!
-//! What a block has in scratch memory has to outlive it: blocks take two halves of it in turn. What is left are the lines of
-//! memory that the row fills, where all that the store reads exists, and by each block but the last of a range, so nothing
-//! is left when a range ends. Nobody sees the difference: the output is one that the kernel doesn't read, in a kernel
-//! without atomics.
+//! The block's scratch memory then has to outlive the block: blocks use two halves of it alternately. Only those lines of
+//! memory are left that the row fills completely and for which all elements exist that the store reads. The last block of a
+//! range leaves nothing, so that the range is complete when it ends. The delay can't be observed: the output is one that
+//! the kernel doesn't read, and the kernel has no atomics.
 //!
-//! A row that the host's loop makes and the store reads has one place for all blocks: a turn reads of it before it writes
-//! there.
+//! A row that the host's loop makes and the store reads has one place for all blocks: an iteration reads from it before it
+//! writes there.
 //!
-//! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
-//! whose sums stored the row before, had three quarters of the rate it has when one comes after the other. Processors with
-//! room in their first caches, or much on its way to them ([`super::processor`]), are an exception, where the loop asks for
-//! what it reads itself and the store reads little.
+//! Loops that compute little wait for memory themselves, so a store beside them only slows both down: a layer normalisation
+//! in C, in which the sums' loop stored the previous row, ran at three quarters of the rate that it has when one comes
+//! after the other. The exception are processors with room in their first caches, or with many outstanding requests
+//! ([`super::processor`]), if the loop prefetches what it reads itself and the store reads little.
 
 use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};

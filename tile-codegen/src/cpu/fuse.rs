@@ -1,20 +1,21 @@
-//! Which tiles are stored in scratch memory, and which are computed in the loop of what consumes them.
+//! Which tiles are stored in scratch memory, and which are computed in the loop of the op that consumes them.
 //!
-//! An elementwise result is computed in its consumer's loop if it has one use, in the same region, by an op
-//! that reads each element once. So is a load from a read-only view, whose elements are then read from the
-//! tensor right where they are needed, unless they would be read across rows; and it may have several such uses, as
-//! may what one instruction makes of it: a copy in scratch memory would take the room in the first cache that the
-//! tensor's rows need, and a store besides. A factor of a product that is gathered by rows is stored as well: rows are
-//! copied faster than products ask for elements. What a reshape joins to rows, or a product packs transposed, would be
-//! computed across its rows, and is stored, too. Splats and counters cost
-//! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
-//! are used. Everything else is stored.
+//! The result of an elementwise op is computed in its consumer's loop if it has a single use, in the same region, by an op
+//! that reads each element once. The same goes for a load from a view that is only read: its elements are then read from
+//! the tensor where they are needed, unless that would be across rows. A load may have several such uses, and so may what a
+//! single instruction computes from it: a copy in scratch memory would cost a store, and room in the first cache that the
+//! tensor's rows need.
 //!
-//! What only a loop of stores reads, or only the loop of an op that joins pieces which take turns in memory, as the rotated
-//! halves of pairs do, is computed there, however many ops need it ([`consumer`]).
+//! Splats and counters cost nothing, and a broadcast of a stored tile is an address computation, so these are computed
+//! wherever they are used. Everything else is stored. In particular, these are: a factor of a product that is gathered by
+//! rows, because copying rows is faster than asking for elements one by one; and what a reshape joins to rows or a product
+//! packs transposed, because it would be computed across its rows.
 //!
-//! A stored tile whose first reader is a reduction of its rows is computed, and stored, in the reduction's loop: its
-//! elements are gone through once less.
+//! Tiles that are needed by several ops are computed in one loop as well if all these uses end in that loop: a loop of
+//! stores, or that of an op whose pieces alternate in memory, such as the rotated halves of pairs ([`consumer`]).
+//!
+//! A stored tile whose first reader is a reduction of its rows is computed and stored in the reduction's loop, which saves
+//! one pass over its elements.
 //!
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.

@@ -1,7 +1,8 @@
-//! A tensor's elements that indices name: gathers of them, and rows that atomic stores write ([`super::atomics`]).
+//! Elements of a tensor that indices name: gathers of them, and rows that atomic stores write ([`super::atomics`]).
 //!
-//! Where the indices say that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row ask once whether
-//! the row's part exists, and if so go along it as along any row. Otherwise, and elsewhere, each element is asked for.
+//! If the indices show that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row test once
+//! whether all of the row's part exists, and if it does, read it as they read any row. In all other cases each element is
+//! tested.
 
 use super::buffer::Buffer;
 use super::elements::{each_index, is_short};

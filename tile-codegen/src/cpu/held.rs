@@ -1,12 +1,12 @@
-//! Tiles that a loop carries in vector registers: a row that registers hold, of which every turn makes the next one element by
-//! element, as a sum of pieces of a longer row.
+//! Tiles that a loop carries in vector registers, if each iteration computes the next value element by element: for example
+//! a row of sums, to which each iteration adds a piece of a longer row.
 //!
-//! From scratch memory every element would be read, joined and written again. Processors find out by the lowest bits of
-//! addresses whether a load needs what a store before it writes, and take the tensor's elements for those of the tile now and
-//! then; so even a tile that the first cache holds slows the loop down.
+//! In scratch memory, every element would be loaded, added to and stored again. Besides, processors compare only the lowest
+//! bits of addresses to find whether a load depends on an earlier store, and now and then mistake the tensor's elements for
+//! those of the tile; so even a tile in the first cache slows the loop down.
 //!
-//! Inside the loop the tile lies in an array on the stack, which is gone through in straight code and of which LLVM makes
-//! registers; before and behind the loop it is in scratch memory as any stored tile.
+//! Inside the loop the tile is an array on the stack that is accessed by unrolled code, so that LLVM promotes it to
+//! registers; before and after the loop it is in scratch memory like any stored tile.
 
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::region::{Emitter, extents};

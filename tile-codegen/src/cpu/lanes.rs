@@ -1,7 +1,7 @@
-//! Loops over the lanes of one vector, which LLVM's vectoriser makes straight code of: so what is computed by element is
-//! computed by vector, with as many lanes as the emitter says, and its lanes can be stored or joined as one.
+//! Loops over the lanes of one vector, which LLVM's vectoriser turns into straight-line vector code. That way elements are
+//! computed by vectors of as many lanes as the emitter chooses, and the vector can be stored or joined as a whole.
 //!
-//! The lanes lie in an array on the stack, of which LLVM makes a register.
+//! The lanes are in an array on the stack, which LLVM promotes to a register.
 
 use super::region::Emitter;
 use crate::emit::LoopHint;

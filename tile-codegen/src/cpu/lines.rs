@@ -1,8 +1,8 @@
-//! Ops along the lines of an axis: folds with a region and scans; and histograms.
+//! Ops along the lines of an axis: folds with a region, scans and histograms.
 //!
 //! A fold or scan goes along each line from one end to the other, so that a result has the same bits as in the evaluator.
-//! Neighbouring lines go side by side, a step of each after the other, as lanes of vectors; where there are none, a line's
-//! partial results are in registers.
+//! Neighbouring lines are processed together as the lanes of vectors, one step of all of them after the other; where a line
+//! has no neighbours, its partial results are in scalar registers.
 
 use super::ahead::is_function;
 use super::buffer::Buffer;

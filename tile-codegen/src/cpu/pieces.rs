@@ -1,13 +1,14 @@
-//! The order in which a kernel that transposes takes its tiles, and what of the next ones is brought near meanwhile.
+//! The order in which a kernel that transposes takes its tiles, and which of the next tiles' memory it prefetches
+//! meanwhile.
 //!
-//! Transposed tile by tile, a matrix is read and written in as many pieces as tiles have rows, each in a page of memory of its
-//! own, and each as short as a tile is wide. So the tiles of a range go in **bands**: those that lie next to each other along
-//! the source's rows come one after the other, until they have read a **piece** of each row; then those below, as far as the
-//! source goes. Rows of a piece are too short for the processor to look ahead along them, so each tile asks for its share of
-//! the pieces that the band reads next, and for one piece after the other: memory gives 1 KiB that lies together in less than
-//! half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), a band is as wide as
-//! the source, and each block asks for what the next tile's will read. In the result, **strips** of two lines are written from
-//! row to row.
+//! If a matrix is transposed tile by tile, each row of a tile is a separate access, to a page of its own, and as short as
+//! the tile is wide. So the tiles of a range are taken in **bands**: tiles that are neighbours along the source's rows come
+//! one after the other until they have read a **piece** of each row; then come those below, down to the source's last row.
+//! The rows of a piece are too short for the processor's prefetchers, so each tile prefetches its share of the pieces that
+//! the band reads next, one piece after the other: memory delivers 1 KiB that is contiguous in less than half the time of
+//! the same amount in 16 places. On processors with more outstanding requests ([`super::processor`]) a band is as wide as
+//! the source, and each block prefetches what the next tile's block reads. The result is written in **strips** of two
+//! lines, row by row.
 
 use super::LINE_BYTES;
 use super::processor::{Processor, TransposedOrder};

@@ -1,7 +1,7 @@
-//! What a processor's instructions are to the emitters of CPU code, by its architecture and features.
+//! What the emitters of CPU code need to know of a processor, by its architecture and features: instructions, and how it
+//! prefetches.
 //!
-//! With the table of [`super::product`]'s dot products this is all that the CPU target knows of architectures: emitters ask
-//! for what is here.
+//! With the tables of [`super::product`]'s dot and tile products, this is all that the CPU target knows of architectures.
 
 use super::product::RegisterBlock;
 use crate::emit::Features;

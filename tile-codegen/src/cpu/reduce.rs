@@ -1,12 +1,12 @@
-//! Reductions. Along the last axis in [partial results](lanes_of), so that the loop vectorises without
-//! reordering a single sum and gives the same bits on every instruction set; along others row by row.
+//! Reductions. Along the last axis they have several [partial results](lanes_of), so that the loop vectorises without
+//! reordering any sum and gives the same bits with every instruction set; along other axes they go row by row.
 //!
-//! The largest of a row's floats is found by the processor's own comparison, which takes one instruction, wherever all
-//! elements exist. Where NaN and the sign of zero would decide, which that comparison doesn't know, it is found again among
-//! keys ([`NanKey`]).
+//! If all elements of a row exist, its largest float is found by the processor's own comparison, which is one instruction.
+//! That comparison doesn't order NaN and the signs of zero; where the result depends on them, the row is gone through again
+//! with integer keys ([`NanKey`]).
 //!
-//! Partial results start as the identity of the reduction, so what is reduced is emitted once. Sums and products
-//! of f16 and bf16 are kept in f32 and rounded at the end.
+//! Partial results begin with the reduction's identity, so that the code of a step is emitted once. Sums and products of
+//! f16 and bf16 are kept in f32 and rounded at the end.
 
 use super::ahead::is_function;
 use super::buffer::Buffer;

@@ -1,17 +1,18 @@
-//! Op [`tile_ir::Op::Sort`]: the lines of an axis in order.
+//! Op [`tile_ir::Op::Sort`]: sorting the lines of an axis.
 //!
-//! An element has a **key**, an integer of 64 bits: its order above, and below it its place on the line. So no two keys are
-//! equal, equal elements stay in their order, and a sorted key says whose it is. A line's keys are sorted by a bitonic network
-//! (Batcher 1968, "Sorting networks and their applications"), n·log²n comparisons without a branch, as many at once as a
-//! vector has lanes. Every merge begins by comparing the one half with the other one backwards, so that all comparisons put
-//! the lesser key first. Behind the end of a line that isn't a power of two there are keys beyond all.
+//! Each element gets a **key**, a 64-bit integer with the element's order in the upper bits and its place on the line in
+//! the lower ones. So no two keys are equal, equal elements keep their order, and a sorted key says which element it
+//! belongs to. A line's keys are sorted by a bitonic network (Batcher 1968, "Sorting networks and their applications"):
+//! n·log²n comparisons without a branch, as many at once as a vector has lanes. Every merge begins by comparing one half
+//! with the other one reversed, so that all comparisons put the lesser key first. A line whose length isn't a power of two
+//! is padded with keys greater than all others.
 //!
-//! Where less than half of a line is kept, only the least keys so far are held in order: the line comes in pieces of as many
-//! keys, and one in which no key is less than the last that is kept, as most are, is passed over. Any other is sorted and
-//! merged with them, which is n·log²k comparisons for k keys at the worst.
+//! If less than half of a line is kept, only the least keys so far are kept sorted. The line is read in pieces of as many
+//! keys, and a piece is skipped if none of its keys is less than the greatest that is kept, which holds for most. Any other
+//! piece is sorted and merged with them: n·log²k comparisons in the worst case.
 //!
-//! Elements of 64 bits leave no room for a place: each is compared with all others of its line, and counted is how many
-//! stand before it.
+//! Elements of 64 bits leave no room for a place: each one is compared with all others of its line, and its rank is the
+//! number of those that come before it.
 
 use super::buffer::Buffer;
 use super::elements::{each_index, hint_for};

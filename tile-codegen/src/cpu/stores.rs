@@ -1,4 +1,4 @@
-//! Stores of tiles through partition views: the elements of each row that exist.
+//! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
 use super::elements::each_index;
 use super::parts::RowOf;

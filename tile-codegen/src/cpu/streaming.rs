@@ -1,13 +1,13 @@
-//! Stores of rows to tensors, a cache line at a time; of large outputs past the caches.
+//! Stores of rows to tensors, a cache line at a time, and of large outputs past the caches.
 //!
-//! A store to a line that no cache holds reads it from memory first, and then pushes another line out. Where a line is
-//! written whole neither is needed: a **streaming** store goes to memory directly. It pays where the output is larger than
-//! the caches, so that nobody finds it there anyway: [`STREAMED_BYTES`] decides, when the kernel is entered. Tensors that
-//! the kernel reads as well are not streamed: their lines have been read. Lines that lie in a row only in part are stored
-//! as ever.
+//! A store to a line that no cache holds first reads the line from memory, and then evicts another one. If all of a line is
+//! written neither is needed: a **streaming** store goes to memory directly. It pays off for outputs that are larger than
+//! the caches, in which nobody would find them later anyway; [`STREAMED_BYTES`] is the limit, applied when the kernel is
+//! entered. Tensors that the kernel also reads aren't streamed, because their lines have been read into the caches. Lines
+//! of which a row has only a part are stored as usual.
 //!
-//! Where others see a thread's streaming stores in no order ([`super::processor`]), a fence ends a range of blocks that has
-//! some; and a kernel with atomics, which may tell other blocks in between, has none.
+//! If other threads may see streaming stores in any order ([`super::processor`]), a range of blocks ends with a fence. A
+//! kernel with atomics has no streaming stores, because it may signal to other blocks before that fence.
 
 use super::LINE_BYTES;
 use super::reached::reached;

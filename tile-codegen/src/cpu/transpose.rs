@@ -1,8 +1,8 @@
-//! Transposition: permutations that make columns of rows, in square blocks of as many elements a side as a vector has: of tiles in
-//! scratch memory, and from tensor to tensor where that is all that a kernel does with a tile.
+//! Transposition by permutations that turn columns into rows, in square blocks with as many elements a side as a vector
+//! has: of tiles in scratch memory, and directly from tensor to tensor if a kernel does nothing else with a tile.
 //!
-//! Element by element either the reads or the writes would go across rows, one element of a line each. A block is read by
-//! rows, transposed in registers and written by rows.
+//! Element by element, either the reads or the writes would go across rows and use one element of each line. A block is
+//! read by rows, transposed in registers, and written by rows.
 
 use super::LINE_BYTES;
 use super::buffer::Buffer;

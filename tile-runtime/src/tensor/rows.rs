@@ -1,8 +1,8 @@
-//! Elements that lie apart, as rows of bytes at equal distances: what drivers copy and fill in one call.
+//! Elements that aren't contiguous, as rows of bytes at equal distances: what drivers copy and fill in one call.
 //!
-//! Several memories are looked at together, whose elements have the same indices: in a row the elements of each lie next
-//! to each other, and from one row to the next each memory has a distance of its own. An axis along which that is so makes
-//! the rows, another one how many there are, and what other axes are left takes a call for each of their indices.
+//! The memories of a copy are looked at together, because their elements have the same indices. An axis along which the
+//! elements are contiguous in all memories becomes the bytes of a row. Another axis, with one distance per memory, becomes
+//! the rows of a call. Each index of the axes that are left takes a call of its own.
 
 use super::descriptor::{Descriptor, Place};
 use crate::gpu::MOST_PITCH;

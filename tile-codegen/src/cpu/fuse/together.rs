@@ -1,9 +1,10 @@
-//! Stores of tiles that lie at the same place of their tensors share a loop, where the last of them stands. What only such a
-//! loop reads is computed in it ([`super::consumer`]), so that a kernel of element-wise ops goes over its tiles once: an
-//! optimizer's step reads gradient, parameter and moments from their tensors and writes three of them back.
+//! Stores of tiles to the same place of their tensors share one loop, which stands where the last of the stores does. What
+//! only this loop reads is computed in it ([`super::consumer`]), so that a kernel of elementwise ops makes one pass over
+//! its tiles: an optimizer's step reads gradient, parameter and moments from their tensors and writes three of them back.
 //!
-//! Between stores that share a loop are only ops on elements, and loads of tensors that none of them writes. A load of a tile
-//! that its block writes ([`Fusion::is_replaced`]) is read in the loop where nothing but the loop writes there.
+//! Between the stores that share a loop there are only ops on elements and loads of tensors that none of the stores writes.
+//! A load of a tile that its block also writes ([`Fusion::is_replaced`]) is read in the loop if nothing but the loop writes
+//! there.
 
 use super::super::reached::reached;
 use super::Fusion;

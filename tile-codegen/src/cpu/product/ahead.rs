@@ -1,11 +1,12 @@
-//! Factors of the turns to come, brought to the second cache while those before are multiplied.
+//! Prefetching the factors of later iterations to the second cache while the present ones are multiplied.
 //!
-//! Packing reads short pieces of rows far from each other, which the processor's own prefetchers don't foresee: at the
-//! latency of memory that costs a fifth of a product's time. So every step of a register block along K asks for a line of
-//! what is packed next: the tiles of the loop's next turns, or of the first turns of the next block of the grid.
+//! Packing reads short pieces of rows that are far from each other, which the processor's own prefetchers don't foresee;
+//! the latency of memory then costs a fifth of a product's time. So every step of a register block along K prefetches one
+//! line of what is packed next: the tiles of the loop's next iterations, or of the first iterations of the grid's next
+//! block.
 //!
-//! Addresses are guesses that are right where a load's index is the loop's counter and the block's index: nothing but a
-//! prefetch comes of them.
+//! The addresses are guesses, which are right if a load's index is the loop's counter and the block's index. A wrong guess
+//! costs a useless prefetch and nothing else.
 
 use super::super::LINE_BYTES;
 use super::super::region::Emitter;

@@ -1,4 +1,5 @@
-//! Register blocks: sums that stay in registers while a row of `b` after the other is multiplied by a column of `a`.
+//! Register blocks: sums that stay in registers while, for one step along K after the other, a column of `a` is multiplied
+//! by a row of `b`.
 
 use super::super::region::Emitter;
 use super::super::round_up::div_ceil;

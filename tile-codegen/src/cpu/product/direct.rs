@@ -1,8 +1,8 @@
-//! Sums that go from registers to the tensor.
+//! Sums that are stored from registers to the tensor.
 //!
-//! Where all that becomes of a product's sums is that they are stored, the last multiplication stores them itself, instead
-//! of to scratch memory and from there to the tensor. It does so for tiles that lie inside their tensor, which needn't be
-//! masked; and of outputs that are streamed past the caches for those of which register blocks have whole lines.
+//! If a product's sums are only stored, the last multiplication stores them itself, without the way through scratch memory.
+//! It does so for tiles that lie inside their tensor, which need no masks; and for outputs that are streamed past the
+//! caches only where register blocks have whole lines of them.
 
 use super::super::LINE_BYTES;
 use super::super::reached::reached;

@@ -1,4 +1,4 @@
-//! Where the factors of a product come from: memory that is read as vectors, or elements that are computed.
+//! Where the elements of a product's factors come from: from memory, as vectors, or computed one by one.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::{Fusion, swaps_last_two};

@@ -1,11 +1,11 @@
-//! What is packed of `a` stays for the blocks that come next.
+//! Packed `a` is kept for the blocks that come next.
 //!
-//! Blocks of one row of the grid multiply the same rows of `a` by different columns of `b`, one block after the other. So
-//! what a loop packs of `a` lies in scratch memory side by side, as far as there is room, and an entry remembers what the
-//! loads were given. Where the next block's loads are given the same, it packs `b` alone.
+//! Blocks of one row of the grid come one after the other and multiply the same rows of `a` by different columns of `b`. So
+//! everything that a loop packs of `a` is kept side by side in scratch memory, as far as there is room, and the entry
+//! records the scalars that the loads depended on. If they are the same for the next block, it packs `b` alone.
 //!
-//! A multiplication's factors are in one **slot**; the last slot is that of all multiplications for which there is no room,
-//! and of those that the next block doesn't share: it stays in the second cache.
+//! Each multiplication has its factor in a **slot**. The last slot is shared by all multiplications for which there is no
+//! room or whose factor the next block doesn't use; it stays in the second cache.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;

@@ -1,9 +1,9 @@
-//! `a` as register blocks read it: packed, in the scratch memory where it is stored, or in its tensor.
+//! `a` as register blocks read it: packed, or in the scratch memory where it is stored, or in its tensor.
 //!
-//! Of `a` one element at a time is repeated in every lane, so what packing does for it is to keep rows apart that would
-//! meet in the same sets of the first cache, to convert elements, and to make up those that don't exist. Where a tensor's
-//! rows lie apart by themselves, in the packed format, and the tile is inside of it, the tensor is read where it is; and so
-//! are rows that meet where so few columns are multiplied by them that packing would take longer.
+//! Register blocks broadcast single elements of `a`, so packing serves only to move rows apart that would compete for the
+//! same sets of the first cache, to convert elements, and to make up elements that don't exist. If a tensor's elements have
+//! the packed format, its rows don't compete, and the tile is inside of it, the tensor is read in place. So are rows that
+//! do compete if they are multiplied by so few columns that packing would take longer.
 
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;

@@ -1,9 +1,8 @@
-//! Packing: the factors of a product as register blocks read them.
+//! Packing: writing a product's factors as register blocks read them.
 //!
-//! `b` goes to panels, row by row. `a` goes to a matrix, row by row or column by column, as its elements are neighbours
-//! in memory. Where `b` has its neighbours along the columns, squares of it are transposed in registers. Elements that
-//! the tensor doesn't have are the load's padding; where that is zero for both factors, places along K without any
-//! element are left out.
+//! `b` is packed in panels, row by row. `a` is packed as a matrix, by rows or by columns, depending on which of them are
+//! contiguous in memory. If the columns of `b` are, squares of it are transposed in registers. Elements outside the tensor
+//! are the load's padding; if that is zero for both factors, indices along K at which no element exists are left out.
 
 use super::super::buffer::Buffer;
 use super::super::elements::each_index;

@@ -1,12 +1,12 @@
-//! What is packed of the right factor stays for the blocks of the next rows.
+//! Packed `b` is kept for the blocks of the next rows of the grid.
 //!
 //! Blocks below each other in the grid multiply by the same columns of `b`. An entry, which runs a range of blocks, has a
-//! number of **places** for what it packs of `b`, and remembers which matrix each of them has. Where a block's matrix goes is
-//! decided by its columns and the multiplication's number in the loop, while there is another row of blocks in the range to
-//! use it; what has no such place, or no use later, takes turns at the last two, which stay in the second cache.
+//! number of **places** for packed matrices and records which matrix each of them has. As long as the range has another row
+//! of blocks to use it, a matrix's place follows from its columns and the multiplication's number in the loop. A matrix
+//! without such a place, or without a later use, goes to one of the last two, alternately; these stay in the second cache.
 //!
-//! Whether a place has a block's matrix is told by the matrix's name alone, so that which place it is decides about time
-//! alone. A tensor that the kernel writes isn't kept, as it may be another one for the next block.
+//! Whether a place has a matrix is decided by the matrix's name alone, so the choice of the place affects only the time.
+//! Matrices of a tensor that the kernel writes aren't kept, because they may have changed before the next block.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;

@@ -1,9 +1,9 @@
-//! Bytes of the same sign, multiplied by an instruction that takes one with a sign and one without.
+//! Products of bytes of the same signedness, by an instruction that multiplies signed by unsigned bytes.
 //!
-//! Flipping the first bit of a byte makes it one of the other signedness: `a` + 128 of a signed `a`, `a` − 128 of an unsigned
-//! one. Sums of such products are too large by the products of flipped zeros with `b`. These are the same for all rows, so they
-//! are added up once for each panel of `b`, and register blocks begin with sums that lack them. Sums wrap around, and so does
-//! what is subtracted.
+//! Flipping a byte's highest bit converts between the two: it gives `a` + 128 for a signed `a`, and `a` − 128 for an
+//! unsigned one. The sums of such products are too large by the sums of `b` times a flipped zero. These are the same for
+//! all rows, so they are computed once for each panel of `b`, and register blocks begin with sums from which they are
+//! subtracted. All of this wraps around, as the sums themselves do.
 
 use super::super::region::Emitter;
 use super::block::Product;

@@ -1,9 +1,10 @@
-//! Blocks of sums in registers that are tiles: 16 rows of 64 bytes each.
+//! Blocks of sums in tile registers of 16 rows of 64 bytes each.
 //!
-//! Four tiles hold sums, next to each other or below each other. A step along K reads as many tiles of `a`, row by row, and
-//! of packed `b`, whose rows have neighbours along K side by side, and each pair of them is an instruction. What tiles have at
-//! the edges of a product they have by their **configuration**, so that no sum outside is read or written; along K both
-//! factors are filled up with zeros. Numbers of tiles are fixed here: LLVM assigns none.
+//! Four tile registers hold sums, side by side or below each other. A step along K reads the tiles of `a`, row by row, and
+//! of packed `b` that these are sums of, and multiplies each pair of them by one instruction. The rows of packed `b` have
+//! neighbours along K side by side. At the edges of a product tiles are smaller by their **configuration**, so that no sum
+//! outside is read or written; along K both factors are padded with zeros. The registers' numbers are assigned here,
+//! because LLVM assigns none.
 
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
