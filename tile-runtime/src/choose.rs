@@ -222,9 +222,9 @@ impl Query<'_> {
         std::ptr::from_ref(self.kernel) as usize
     }
 
-    /// The device, and how many threads it is, which may change.
+    /// The device, and how many threads run its blocks, which may change.
     fn processor(&self) -> (usize, usize) {
-        (self.device.number(), if matches!(self.device.0, Kind::Cpu) { cpu::threads() } else { 0 })
+        (self.device.number(), self.device.threads())
     }
 
     fn hash(&self) -> u64 {
@@ -247,23 +247,27 @@ impl Query<'_> {
             one.outcome.as_ref().err().map(|refusal| format!("  {}: {refusal}", one.instance))
         };
         let reasons: Vec<String> = assessed.iter().filter_map(line).collect();
-        let mut errors = assessed.into_iter().filter_map(|one| match one.outcome {
-            Err(Refusal::Arguments(error)) => Some(Some(error)),
-            Err(Refusal::Given(_)) => None,
-            _ => Some(None),
-        });
-        let first = errors.next().flatten();
-        let text = first.as_ref().map(ToString::to_string);
-        let is_same = errors.all(|other| other.map(|error| error.to_string()) == text);
-        match first {
-            Some(error) if is_same => error,
-            _ => Error::NoInstance {
-                kernel: self.kernel.name().to_owned(),
-                device: self.device.name(),
-                reasons: reasons.join("\n"),
-            },
+        common_error(assessed).unwrap_or_else(|| Error::NoInstance {
+            kernel: self.kernel.name().to_owned(),
+            device: self.device.name(),
+            reasons: reasons.join("\n"),
+        })
+    }
+}
+
+/// What is wrong with the arguments, if that is the same for all instances. Those of other element types or `bool`s than the
+/// launch has don't count.
+fn common_error(assessed: Vec<Assessed>) -> Option<Error> {
+    let mut common: Option<Error> = None;
+    for one in assessed {
+        match (one.outcome, &common) {
+            (Err(Refusal::Given(_)), _) => {}
+            (Err(Refusal::Arguments(error)), None) => common = Some(error),
+            (Err(Refusal::Arguments(error)), Some(first)) if error.to_string() == first.to_string() => {}
+            _ => return None,
         }
     }
+    common
 }
 
 /// The instance with the least time, that was measured if any was; of equal ones the first.

@@ -207,6 +207,11 @@ impl Device {
         }
     }
 
+    /// How many threads run its blocks, if it is the processor; 0 for other devices.
+    pub(crate) fn threads(&self) -> usize {
+        if let Kind::Cpu = self.0 { cpu::threads() } else { 0 }
+    }
+
     /// The name that [`Device::named`] takes.
     pub fn name(&self) -> String {
         match &self.0 {

@@ -1,11 +1,11 @@
-//! Host memory of tensors: bytes aligned to a cache line, which is what vector code likes best. Large ones are mapped from
-//! the system: their pages are zero when they are first touched, so that making them costs nothing, by the thread that
-//! touches them, and are huge where the system has such. A pass over rows that are far apart needs a page for each, and
-//! the processor remembers the places of some thousand pages.
+//! Host memory of tensors: bytes aligned to a cache line, as vector code needs it to be fast. Large tensors are mapped from
+//! the system. Their pages are zero when they are first touched, which costs nothing when the tensor is made and is done by
+//! the thread that touches them; and they are huge pages if the system has such: a pass over rows that are far apart needs
+//! a page for each row, and the processor caches the translations of a few thousand pages only.
 //!
-//! Mappings of one size lie next to each other, and so at powers of two from each other where the size is one. Loops that
-//! go over several such tensors at once would then have lines in all of them that the processor's caches and their
-//! prediction take for each other. So tensors begin some way into their mappings, each another than those before.
+//! Mappings of one size are adjacent, and so a power of two apart if the size is one. A loop over several such tensors
+//! would then use the same cache sets, and mislead the processor's prediction of which addresses overlap. So each tensor
+//! begins at another distance from the start of its mapping.
 
 use crate::error::{Error, Result};
 use crate::gpu::MemoryUse;

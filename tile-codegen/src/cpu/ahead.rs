@@ -1,18 +1,21 @@
-//! Bringing near what the next block reads, or of short rows a later one, while this one computes.
+//! Prefetching, while a block computes, of the rows that the next block reads; of short rows, those that a later block
+//! reads.
 //!
-//! A block that goes over its rows several times waits for memory the first time and computes afterwards, while memory has
-//! nothing to do: the processor looks ahead along a row, not from block to block. So the loops over such rows also ask
-//! for the rows that the next block of the range will read, each for its share. Where some compute functions (exponentials
-//! and their like), these alone ask: they take longer than the lines do, and loops that wait for the second cache or for
-//! memory have no time to spare. The rows go to the second cache: the first one has this block's.
+//! A block that goes over its rows several times waits for memory on the first pass and computes on the later ones, when
+//! memory is idle: the processor's own prefetchers look ahead along a row, but not from block to block. So the loops over
+//! such rows also prefetch the rows that the range's next block will read, each loop a share of them. If some of these
+//! loops compute functions (exponentials and the like), only those prefetch: their computations take longer than the lines
+//! take to arrive, whereas loops that wait for the second cache or for memory have no time to spare. The rows go to the
+//! second cache, because this block's rows are in the first.
 //!
-//! Which loops ask, and where the rows go, differs among processors ([`super::processor`]): where the first cache has room for
-//! rows to come, they go there, and the last loop over a row alone asks for them, as it waits for its stores. A loop that
-//! reads a row while it stores the one before ([`super::behind`]) asks for what it reads itself, some KiB ahead.
+//! Which loops prefetch, and into which cache, depends on the processor ([`super::processor`]). Where the first cache has
+//! room for further rows, they go there, and only the last loop over a row prefetches, because it waits for its stores. A
+//! loop that reads one row while it stores the previous block's ([`super::behind`]) prefetches what it reads itself, some
+//! KiB ahead.
 //!
-//! A block that goes over its rows once leaves looking ahead to the processor, or asks some KiB ahead of itself where
-//! processors gain by that, if it stores past the caches. One that turns its tile, whose rows are too short for the processor,
-//! looks ahead by itself ([`super::pieces`]).
+//! A block that goes over its rows once leaves prefetching to the processor, or, if it streams its stores past the caches
+//! and the processor gains by it, prefetches some KiB ahead of itself. One that transposes its tile, whose rows are too
+//! short for the processor's prefetchers, has prefetches of its own ([`super::pieces`]).
 
 use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows, is_tile};

@@ -9,7 +9,7 @@
 //! elements of such a row at once as an instruction takes: it costs about what one element does.
 
 use super::buffer::Buffer;
-use super::elements::{count, is_short};
+use super::elements::{each_index, is_short};
 use super::gathered::{Gathered, OpenRow};
 use super::region::Emitter;
 use crate::emit::Value;
@@ -121,7 +121,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lines.row_of(operands.indices, last).filter(|_| is_masked_by_rows).map(|row| row.tensor_axis)
     }
 
-    /// Goes from row to row: along those that exist in this way, element by element elsewhere.
+    /// Goes from row to row: along those that exist as a whole in this way, element by element elsewhere.
     fn each_whole_row(
         &mut self,
         tensor: &Gathered<'c>,
@@ -143,36 +143,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let mask = mask.map(|mask| mask.into_int_value());
             let is_whole = ir.all([exists].into_iter().chain(mask).chain(is_aligned));
             emitter.with_gathered_rows(gathers, row, range, &mut |emitter| {
-                // The two closures run one after the other; the cell lends the emitter to each in turn.
-                let this = std::cell::RefCell::new(emitter);
-                let each = |step: i64, body: &dyn Fn(&mut Self, IntValue<'c>)| {
-                    let steps = width / step;
-                    count(ir, ir.i64(steps), steps, |i| body(*this.borrow_mut(), ir.mul(i, ir.i64(step))));
-                    Vec::new()
-                };
-                let value = |emitter: &mut Self, place: IntValue<'c>| {
-                    emitter.element(operands.values[0], &[row, &[place]].concat())
-                };
-                let stored = |emitter: &mut Self, place: IntValue<'c>| {
-                    let element = value(emitter, place);
-                    emitter.store_in_row(tensor, open, place, element);
-                };
-                let exchanged = |emitter: &mut Self, place: IntValue<'c>, together: i64| {
-                    let values: Vec<Value<'c>> =
-                        (0..together).map(|i| value(emitter, ir.add(place, ir.i64(i)))).collect();
-                    let address = emitter.address_in_row(tensor, open, place);
-                    ir.exchange_together(site_of(atomic), tensor.dtype, address, &values);
-                };
-                let part = |emitter: &mut Self, place: IntValue<'c>| {
-                    emitter.atomic_element(tensor, atomic, operands, &[row, &[place]].concat());
-                };
-                let whole = || match way {
-                    Along::Stored => each(1, &stored),
-                    Along::Exchanged(together) => {
-                        each(together, &|emitter, place| exchanged(emitter, place, together))
+                ir.on_each_side(is_whole, |is_whole| match way {
+                    Along::Exchanged(together) if is_whole => {
+                        let words = width / together;
+                        each_index(ir, ir.i64(words), words, |word| {
+                            let first = ir.mul(word, ir.i64(together));
+                            let place = |i| ir.add(first, ir.i64(i));
+                            let value = |i| emitter.element(operands.values[0], &[row, &[place(i)]].concat());
+                            let values: Vec<Value<'c>> = (0..together).map(value).collect();
+                            let address = emitter.address_in_row(tensor, open, first);
+                            ir.exchange_together(site_of(atomic), tensor.dtype, address, &values);
+                        });
                     }
-                };
-                ir.if_else(is_whole, whole, || each(1, &part));
+                    Along::Stored | Along::Exchanged(_) => {
+                        each_index(ir, ir.i64(width), width, |place| {
+                            let index = [row, &[place]].concat();
+                            if is_whole {
+                                let element = emitter.element(operands.values[0], &index);
+                                emitter.store_in_row(tensor, open, place, element);
+                            } else {
+                                emitter.atomic_element(tensor, atomic, operands, &index);
+                            }
+                        });
+                    }
+                });
             });
         });
     }

@@ -1,27 +1,28 @@
-//! Storing a block's row while the next block computes.
+//! Storing one block's row while the next block computes.
 //!
-//! A row of softmax is gone through three times: for its maximum, for exponentials and their sum, and to divide what is
-//! stored. The second computes while memory rests, the third waits for memory while the processor rests, and neither looks
-//! far enough ahead to run into the other. So a block **leaves** its store to the next one of its range, whose loop of
-//! functions stores a line of that row in each turn.
+//! Softmax goes through a row three times: for the maximum, for the exponentials and their sum, and for the division of
+//! what is stored. During the second pass memory is idle; during the third the processor waits for memory; and out-of-order
+//! execution doesn't reach far enough ahead to overlap the two. So a block **leaves** its store to the range's next block,
+//! whose loop of exponentials stores one line of that row per iteration.
 //!
-//! What a block has in scratch memory has to outlive it: blocks take two halves of it in turn. What is left are the lines of
-//! memory that the row fills, where all that the store reads exists, and by each block but the last of a range, so nothing
-//! is left when a range ends. Nobody sees the difference: the output is one that the kernel doesn't read, in a kernel
-//! without atomics.
+//! The block's scratch memory then has to outlive the block: blocks use two halves of it alternately. Only those lines of
+//! memory are left that the row fills completely and for which all elements exist that the store reads. The last block of a
+//! range leaves nothing, so that the range is complete when it ends. The delay can't be observed: the output is one that
+//! the kernel doesn't read, and the kernel has no atomics.
 //!
-//! A row that the host's loop makes and the store reads has one place for all blocks: a turn reads of it before it writes
-//! there.
+//! A row that the host's loop makes and the store reads has one place for all blocks: an iteration reads from it before it
+//! writes there.
 //!
-//! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
-//! whose sums stored the row before, had three quarters of the rate it has when one comes after the other. Processors with
-//! room in their first caches, or much on its way to them ([`super::processor`]), are an exception, where the loop asks for
-//! what it reads itself and the store reads little.
+//! Loops that compute little wait for memory themselves, so a store beside them only slows both down: a layer normalisation
+//! in C, in which the sums' loop stored the previous row, ran at three quarters of the rate that it has when one comes
+//! after the other. The exception are processors with room in their first caches, or with many outstanding requests
+//! ([`super::processor`]), if the loop prefetches what it reads itself and the store reads little.
 
 use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};
 use super::parts::{Covering, RowOf};
 use super::processor::{BesideStore, Processor};
+use super::reached::reached;
 use super::reduce::lanes_of;
 use super::region::{Emitter, extents, tile_bytes};
 use super::scratch::{Place, Scratch};
@@ -31,7 +32,6 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
-use tile_ir::view::Source;
 use tile_ir::{Instance, Op, Type};
 
 /// The most scratch memory of a block that has two halves: what the second cache has room for beside the rows.
@@ -143,8 +143,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
     let elem = tile.elem.known().expect("an instance has no dtype parameters");
     let shape = extents(&tile.shape);
     let (&width, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
-    let view = instance.definition(store.operands[0]).expect("verified: a view is made by `partition`");
-    let source = Source::of(instance, view.operands[0]);
+    let source = reached(instance, store).expect("a store reaches a tensor");
     let Type::Tensor(tensor) = instance.ty(source.argument) else { unreachable!("verified: a tensor") };
     let is_dense = tensor.layout.is_none() && source.selections.is_empty();
     is_dense
@@ -257,20 +256,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has_all = ir.icmp(IntPredicate::EQ, left.elements, ir.i64(width / lanes * lanes));
         let conditions = [covers, left.lines.streams].into_iter().flatten();
         let is_whole = conditions.fold(has_all, |all, condition| ir.and(all, condition));
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new((self, emit));
-        let emit_for = |is_whole: bool| {
-            let (emitter, emit) = &mut *this.borrow_mut();
+        ir.on_each_side(is_whole, |is_whole| {
             let mut left = left.clone();
             left.is_whole = is_whole;
             left.lines.streams =
                 left.lines.streams.map(|streams| if is_whole { ir.bool(true) } else { streams });
-            emitter.give_left(Some(left));
-            emit(emitter, is_whole);
-            emitter.give_left(None);
-            Vec::new()
-        };
-        ir.if_else(is_whole, || emit_for(true), || emit_for(false));
+            self.give_left(Some(left));
+            emit(self, is_whole);
+            self.give_left(None);
+        });
     }
 
     /// While a loop is emitted again, what the block before left has been stored.

@@ -34,7 +34,7 @@ pub(super) struct Buffer<'c> {
 }
 
 impl<'c> Buffer<'c> {
-    /// Its elements from this address on.
+    /// The same buffer from another address on.
     pub(super) fn from(&self, address: PointerValue<'c>) -> Buffer<'c> {
         Buffer { address, ..*self }
     }
@@ -107,13 +107,9 @@ impl<'a, 'c> Buffers<'a, 'c> {
         Buffer { address, dtype, place }
     }
 
-    fn mark(&self, instruction: Option<InstructionValue<'c>>, place: Place) {
-        self.mark_with(instruction, &self.scopes[&place.id]);
-    }
-
     /// Tells which tile an instruction accesses.
     pub(super) fn mark_access(&self, instruction: Option<InstructionValue<'c>>, buffer: &Buffer<'c>) {
-        self.mark(instruction, buffer.place);
+        self.mark_with(instruction, &self.scopes[&buffer.place.id]);
     }
 
     /// Tells which tensor argument an instruction accesses.
@@ -151,7 +147,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         }
     }
 
-    /// The element type in scratch memory, of `lanes` elements if more than one.
+    /// The type of an element in scratch memory.
     pub(super) fn element_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
         match dtype {
             DType::Bool => self.ir.context.i8_type().into(),
@@ -169,7 +165,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     pub(super) fn load(&self, buffer: &Buffer<'c>, index: IntValue<'c>) -> Value<'c> {
         let ty = self.element_type(buffer.dtype);
         let value = self.ir.load(ty, self.ir.element(ty, buffer.address, index));
-        self.mark(value.as_instruction_value(), buffer.place);
+        self.mark_access(value.as_instruction_value(), buffer);
         if buffer.dtype == DType::Bool {
             let byte = value.into_int_value();
             return self.ir.icmp(IntPredicate::NE, byte, byte.get_type().const_zero()).into();
@@ -186,7 +182,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         };
         let address = self.ir.element(ty, buffer.address, index);
         let store = self.ir.builder.build_store(address, value).expect("the builder is positioned");
-        self.mark(Some(store), buffer.place);
+        self.mark_access(Some(store), buffer);
     }
 
     /// Reads `ty`, a vector or scalar of the buffer's element type, at element `index`.
@@ -203,7 +199,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
             load.set_alignment(element_alignment(buffer.dtype))
                 .expect("an element's alignment is a power of two");
         }
-        self.mark(load, buffer.place);
+        self.mark_access(load, buffer);
         value
     }
 
@@ -214,7 +210,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         store
             .set_alignment(element_alignment(buffer.dtype))
             .expect("an element's alignment is a power of two");
-        self.mark(Some(store), buffer.place);
+        self.mark_access(Some(store), buffer);
     }
 
     /// Reads a vector from element `index` on: the lanes that a mask has, zeros elsewhere; all without one.
@@ -231,7 +227,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         let address = self.ir.element(element, buffer.address, index);
         let (vector, load) =
             self.ir.load_lanes(address, mask, ty.const_zero(), element_alignment(buffer.dtype));
-        self.mark(Some(load), buffer.place);
+        self.mark_access(Some(load), buffer);
         vector
     }
 
@@ -246,7 +242,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         let Some(mask) = mask else { return self.store_as(buffer, index, vector.into()) };
         let address = self.ir.element(self.element_type(buffer.dtype), buffer.address, index);
         let store = self.ir.store_lanes(address, mask, vector, element_alignment(buffer.dtype));
-        self.mark(Some(store), buffer.place);
+        self.mark_access(Some(store), buffer);
     }
 
     /// Whether two tiles share a place.

@@ -36,9 +36,9 @@ fn hint_around(width: i64) -> LoopHint {
 }
 
 /// `for i in 0..end` along a row that has `extent` elements in the tile.
-pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
+pub(super) fn each_index<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
     let hint = if end.is_const() { hint_for_row(extent) } else { hint_for(extent) };
-    hinted_count(ir, end, hint, body);
+    ir.each((ir.i64(0), end, ir.i64(1)), hint, body);
 }
 
 /// The axes of two shapes with as many elements, in the smallest groups that have as many: what an index of the one group is
@@ -70,13 +70,6 @@ fn groups_of_axes(source: &[i64], result: &[i64]) -> Vec<(Range<usize>, Range<us
 pub(super) fn splits_axes(source: &[i64], result: &[i64]) -> bool {
     let is_one = |axes: Range<usize>| source[axes].iter().filter(|&&extent| extent > 1).count() <= 1;
     groups_of_axes(source, result).into_iter().all(|(axes, _)| is_one(axes))
-}
-
-fn hinted_count<'c>(ir: &Ir<'c>, end: IntValue<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
-    ir.hinted_loop((ir.i64(0), end, ir.i64(1)), hint, &[], |i, _| {
-        body(i);
-        Vec::new()
-    });
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -135,7 +128,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 index.pop();
             }
             Some(&extent) => {
-                hinted_count(ir, ir.i64(extent), hints[index.len()], |i| {
+                ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hints[index.len()], |i| {
                     index.push(i);
                     self.nest_from(shape, hints, index, body);
                     index.pop();

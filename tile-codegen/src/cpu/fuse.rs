@@ -1,20 +1,21 @@
-//! Which tiles are stored in scratch memory, and which are computed in the loop of what consumes them.
+//! Which tiles are stored in scratch memory, and which are computed in the loop of the op that consumes them.
 //!
-//! An elementwise result is computed in its consumer's loop if it has one use, in the same region, by an op
-//! that reads each element once. So is a load from a read-only view, whose elements are then read from the
-//! tensor right where they are needed, unless they would be read across rows; and it may have several such uses, as
-//! may what one instruction makes of it: a copy in scratch memory would take the room in the first cache that the
-//! tensor's rows need, and a store besides. A factor of a product that is gathered by rows is stored as well: rows are
-//! copied faster than products ask for elements. What a reshape joins to rows, or a product packs transposed, would be
-//! computed across its rows, and is stored, too. Splats and counters cost
-//! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
-//! are used. Everything else is stored.
+//! The result of an elementwise op is computed in its consumer's loop if it has a single use, in the same region, by an op
+//! that reads each element once. The same goes for a load from a view that is only read: its elements are then read from
+//! the tensor where they are needed, unless that would be across rows. A load may have several such uses, and so may what a
+//! single instruction computes from it: a copy in scratch memory would cost a store, and room in the first cache that the
+//! tensor's rows need.
 //!
-//! What only a loop of stores reads, or only the loop of an op that joins pieces which take turns in memory, as the turned
-//! halves of pairs do, is computed there, however many ops need it ([`consumer`]).
+//! Splats and counters cost nothing, and a broadcast of a stored tile is an address computation, so these are computed
+//! wherever they are used. Everything else is stored. In particular, these are: a factor of a product that is gathered by
+//! rows, because copying rows is faster than asking for elements one by one; and what a reshape joins to rows or a product
+//! packs transposed, because it would be computed across its rows.
 //!
-//! A stored tile whose first reader is a reduction of its rows is computed, and stored, in the reduction's loop: its
-//! elements are gone through once less.
+//! Tiles that are needed by several ops are computed in one loop as well if all these uses end in that loop: a loop of
+//! stores, or that of an op whose pieces alternate in memory, such as the rotated halves of pairs ([`consumer`]).
+//!
+//! A stored tile whose first reader is a reduction of its rows is computed and stored in the reduction's loop, which saves
+//! one pass over its elements.
 //!
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
@@ -28,7 +29,7 @@ use super::gathered::gathered_rows;
 use super::hosted::{self, Hosted};
 use super::reduce::SHORTEST;
 use super::region::extents;
-use super::transpose::turned_axis;
+use super::transpose::transposed_axis;
 use consumer::Consumer;
 use std::collections::{HashMap, HashSet};
 use tile_ir::analysis::GatheredRow;
@@ -199,7 +200,7 @@ impl<'a> Fusion<'a> {
         let has_one_consumer = data.results.first().is_some_and(|&tile| self.has_one_consumer(tile));
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
-            Op::Permute(_) if self.turned_load(data).is_some() => true,
+            Op::Permute(_) if self.transposed_load(data).is_some() => true,
             Op::Reshape(_) => {
                 let is_read_in_place = self.is_matrix_of_load(data) || has_one_consumer;
                 is_read_in_place && !self.is_stored(data.operands[0])
@@ -217,7 +218,7 @@ impl<'a> Fusion<'a> {
                 let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
                 match view.tensor.mutable {
                     true => is_stream && self.is_replaced(data),
-                    false => is_stream || is_matrix || self.is_turned_into_store(tile),
+                    false => is_stream || is_matrix || self.is_transposed_into_store(tile),
                 }
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
@@ -225,8 +226,8 @@ impl<'a> Fusion<'a> {
             op if is_elementwise(op) => {
                 let (tile, loops) = (data.results[0], if self.costs_little(data) { MOST_LOOPS } else { 1 });
                 let is_across =
-                    self.is_turned_factor(tile) || (self.is_joined_to_rows(tile) && !self.is_flat(data));
-                self.turned_axis(data).is_none() && self.feeds_loops(tile, loops) && !is_across
+                    self.is_transposed_factor(tile) || (self.is_joined_to_rows(tile) && !self.is_flat(data));
+                self.transposed_axis(data).is_none() && self.feeds_loops(tile, loops) && !is_across
             }
             _ => false,
         }
@@ -245,12 +246,12 @@ impl<'a> Fusion<'a> {
     }
 
     /// Whether a tile's one use is to be transposed for a product, which would compute it across its rows.
-    fn is_turned_factor(&self, tile: ValueId) -> bool {
-        let is_turned = |data: &OpData| match &data.op {
+    fn is_transposed_factor(&self, tile: ValueId) -> bool {
+        let is_transposed = |data: &OpData| match &data.op {
             Op::Permute(axes) => swaps_last_two(axes) && self.is_factor_alone(data.results[0]),
             _ => false,
         };
-        self.use_count(tile) == 1 && self.users(tile).any(|(_, user)| is_turned(user))
+        self.use_count(tile) == 1 && self.users(tile).any(|(_, user)| is_transposed(user))
     }
 
     /// Whether an op leaves of a loaded tile's axes those of its one matrix, which is all that a product is given of it: that
@@ -262,7 +263,7 @@ impl<'a> Fusion<'a> {
         let is_load = self.definition(*from).is_some_and(|load| load.op.is_load());
         let [axes, left] = [from, to].map(|&tile| self.shape_of(tile).map(extents).unwrap_or_default());
         let is_matrix =
-            is_only_matrix(&axes, &left) && (self.is_factor_alone(*to) || self.is_turned_factor(*to));
+            is_only_matrix(&axes, &left) && (self.is_factor_alone(*to) || self.is_transposed_factor(*to));
         is_load && is_matrix && self.only_use(*from).is_some()
     }
 
@@ -288,19 +289,19 @@ impl<'a> Fusion<'a> {
         is_factor && self.gathered_row(tile).is_some()
     }
 
-    /// Whether the one use of a tile is to be turned, and that of the turned tile to be stored.
-    fn is_turned_into_store(&self, tile: ValueId) -> bool {
-        let turned = self.only_use(tile).filter(|data| self.turns(data).is_some());
-        turned.and_then(|data| self.only_use(data.results[0])).is_some_and(|data| data.op.is_store())
+    /// Whether the one use of a tile is to be transposed, and that of the transposed tile to be stored.
+    fn is_transposed_into_store(&self, tile: ValueId) -> bool {
+        let transposed = self.only_use(tile).filter(|data| self.transposes(data).is_some());
+        transposed.and_then(|data| self.only_use(data.results[0])).is_some_and(|data| data.op.is_store())
     }
 
-    /// The load whose rows a permutation turns on their way to the permutation's one use, a store, where neither tile is
+    /// The load whose rows a permutation transposes on their way to the permutation's one use, a store, where neither tile is
     /// stored in scratch memory.
-    pub(super) fn turned_load(&self, data: &OpData) -> Option<&'a OpData> {
-        self.turns(data)?;
+    pub(super) fn transposed_load(&self, data: &OpData) -> Option<&'a OpData> {
+        self.transposes(data)?;
         let load = self.definition(data.operands[0]).filter(|load| load.op.is_load())?;
         let tile = load.results[0];
-        (!self.is_stored(tile) && self.is_turned_into_store(tile)).then_some(load)
+        (!self.is_stored(tile) && self.is_transposed_into_store(tile)).then_some(load)
     }
 
     /// Whether an element is computed again as cheaply as it is read back: by one instruction, from tiles that aren't
@@ -325,9 +326,9 @@ impl<'a> Fusion<'a> {
     }
 
     /// The axis of a permutation's result that the rows of its operand lie along, where both are stored and blocks of
-    /// them are turned.
-    pub(super) fn turned_axis(&self, data: &OpData) -> Option<usize> {
-        self.turns(data).filter(|_| self.is_stored(data.operands[0]))
+    /// them are transposed.
+    pub(super) fn transposed_axis(&self, data: &OpData) -> Option<usize> {
+        self.transposes(data).filter(|_| self.is_stored(data.operands[0]))
     }
 
     fn is_permuted(&self, tile: ValueId) -> bool {
@@ -364,14 +365,14 @@ impl<'a> Fusion<'a> {
                 self.home.get(&tile) == Some(&u.region)
                     && reads_once(&consumer.op, u.operand)
                     && (is_only || consumer.op != Op::Mma)
-                    && self.turns(consumer).is_none()
+                    && self.transposes(consumer).is_none()
             })
     }
 
-    /// The axis of a permutation's result that the rows of its operand lie along, where blocks are turned: products turn
-    /// their factors themselves.
-    fn turns(&self, data: &OpData) -> Option<usize> {
-        turned_axis(self.instance, data).filter(|_| match &data.op {
+    /// The axis of a permutation's result that the rows of its operand lie along, where blocks are transposed: products
+    /// transpose their factors themselves.
+    fn transposes(&self, data: &OpData) -> Option<usize> {
+        transposed_axis(self.instance, data).filter(|_| match &data.op {
             Op::Permute(axes) => !(self.is_factor_alone(data.results[0]) && swaps_last_two(axes)),
             _ => false,
         })

@@ -1,10 +1,11 @@
-//! A tensor's elements that indices name: gathers of them, and rows that atomic stores write ([`super::atomics`]).
+//! Elements of a tensor that indices name: gathers of them, and rows that atomic stores write ([`super::atomics`]).
 //!
-//! Where the indices say that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row ask once whether
-//! the row's part exists, and if so go along it as along any row. Otherwise, and elsewhere, each element is asked for.
+//! If the indices show that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row test once
+//! whether all of the row's part exists, and if it does, read it as they read any row. In all other cases each element is
+//! tested.
 
 use super::buffer::Buffer;
-use super::elements::{count, is_short};
+use super::elements::{each_index, is_short};
 use super::fuse::Fusion;
 use super::region::{Emitter, extents};
 use crate::emit::{Place, Value};
@@ -130,20 +131,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let Some(exist) = rows.iter().map(|&(_, _, exists)| exists).reduce(|a, b| ir.and(a, b)) else {
             return emit(self);
         };
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new((&mut *self, emit));
-        let emit_for = |exist: bool| {
-            let (emitter, emit) = &mut *this.borrow_mut();
+        ir.on_each_side(exist, |exist| {
             if exist {
-                emitter.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
+                self.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
             }
-            emit(emitter);
+            emit(self);
             for (tile, ..) in &rows {
-                emitter.open_rows.remove(tile);
+                self.open_rows.remove(tile);
             }
-            Vec::new()
-        };
-        ir.if_else(exist, || emit_for(true), || emit_for(false));
+        });
     }
 
     /// The part of a row that a gather reads for the places of a row of its tile from one to another.
@@ -232,7 +228,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.each_row(rows, &mut |emitter, row| {
             emitter.with_gathered_rows(gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
                 let first = ir.mul(emitter.position(row, rows), ir.i64(width));
-                count(ir, ir.i64(width), width, |i| {
+                each_index(ir, ir.i64(width), width, |i| {
                     let value = emitter.compute(data, &[row, &[i]].concat());
                     emitter.buffers.store(buffer, ir.add(first, i), value);
                 });

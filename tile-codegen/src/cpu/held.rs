@@ -1,12 +1,12 @@
-//! Tiles that a loop carries in vector registers: a row that registers hold, of which every turn makes the next one element by
-//! element, as a sum of pieces of a longer row.
+//! Tiles that a loop carries in vector registers, if each iteration computes the next value element by element: for example
+//! a row of sums, to which each iteration adds a piece of a longer row.
 //!
-//! From scratch memory every element would be read, joined and written again. Processors find out by the lowest bits of
-//! addresses whether a load needs what a store before it writes, and take the tensor's elements for those of the tile now and
-//! then; so even a tile that the first cache holds slows the loop down.
+//! In scratch memory, every element would be loaded, added to and stored again. Besides, processors compare only the lowest
+//! bits of addresses to find whether a load depends on an earlier store, and now and then mistake the tensor's elements for
+//! those of the tile; so even a tile in the first cache slows the loop down.
 //!
-//! Inside the loop the tile lies in an array on the stack, which is gone through in straight code and of which LLVM makes
-//! registers; before and behind the loop it is in scratch memory as any stored tile.
+//! Inside the loop the tile is an array on the stack that is accessed by unrolled code, so that LLVM promotes it to
+//! registers; before and after the loop it is in scratch memory like any stored tile.
 
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::region::{Emitter, extents};
@@ -17,9 +17,8 @@ use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
 
-/// Lanes that are computed together, the most first: each is some registers, and few loops of lanes are compiled sooner than
-/// many.
-const LANES: [i64; 1] = [16];
+/// Lanes that are computed together: those of several registers, because fewer loops over lanes are compiled sooner.
+const LANES: i64 = 16;
 
 /// A tile that a loop carries in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +32,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    fn lanes(&self) -> Option<i64> {
-        LANES.into_iter().find(|lanes| self.elements % lanes == 0)
+    /// Whether it is a number of whole vectors.
+    fn is_of_vectors(&self) -> bool {
+        self.elements % LANES == 0
     }
 
     fn bytes(&self) -> i64 {
@@ -46,7 +46,7 @@ impl<'a> Fusion<'a> {
     /// The tiles that a loop carries in registers of so many bytes together: all that it carries, or none.
     pub(super) fn held(&self, data: &OpData, bytes: i64) -> Vec<Held> {
         let held = self.carried(data).filter(|held| {
-            let is_same = held.iter().all(|tile| tile.elements == held[0].elements && tile.lanes().is_some());
+            let is_same = held.iter().all(|tile| tile.elements == held[0].elements && tile.is_of_vectors());
             is_same && held.iter().map(Held::bytes).sum::<i64>() <= bytes
         });
         held.filter(|held| self.is_all_in_registers(data, held)).unwrap_or_default()
@@ -71,7 +71,7 @@ impl<'a> Fusion<'a> {
         let made = self.definition(next)?;
         let is_row = before.iter().all(|&extent| extent == 1);
         let is_made_here = self.home(next) == Some(data.regions[0]) && self.use_count(next) == 1;
-        let is_computed = is_elementwise(&made.op) && self.turned_axis(made).is_none();
+        let is_computed = is_elementwise(&made.op) && self.transposed_axis(made).is_none();
         (is_row && is_made_here && is_computed).then_some(Held { param, next, dtype, elements })
     }
 
@@ -190,9 +190,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits what is done with some lanes of a tile, for all of them one after the other.
     fn each_vector(&mut self, tile: &Held, mut body: impl FnMut(&mut Self, IntValue<'c>, u32)) {
-        let lanes = tile.lanes().expect("a tile is held in whole vectors");
-        for first in (0..tile.elements).step_by(lanes as usize) {
-            body(self, self.ir.i64(first), lanes as u32);
+        for first in (0..tile.elements).step_by(LANES as usize) {
+            body(self, self.ir.i64(first), LANES as u32);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Reductions of the same rows, found in one loop: the sum of a row and that of its squares, say.
+//! Reductions of the same rows that share a loop: the sum of a row and the sum of its squares, say.
 //!
-//! A reduction is **hosted** by an earlier one of its region where its loop would read from tensors what that one's reads, and
-//! nothing that is known only in between. A row is then gone through once less, from whichever cache it comes.
+//! A reduction is **hosted** by an earlier one of its region if its own loop would read from tensors what the earlier one's
+//! loop reads, and needs nothing that is computed only in between. That saves one pass over the row, from whichever cache
+//! it comes.
 
 use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
-//! Loops over the lanes of one vector, which LLVM's vectoriser makes straight code of: so what is computed by element is
-//! computed by vector, with as many lanes as the emitter says, and its lanes can be stored or joined as one.
+//! Loops over the lanes of one vector, which LLVM's vectoriser turns into straight-line vector code. That way elements are
+//! computed by vectors of as many lanes as the emitter chooses, and the vector can be stored or joined as a whole.
 //!
-//! The lanes lie in an array on the stack, of which LLVM makes a register.
+//! The lanes are in an array on the stack, which LLVM promotes to a register.
 
 use super::region::Emitter;
 use crate::emit::LoopHint;
@@ -17,10 +17,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn each_lane(&mut self, lanes: i64, body: impl FnOnce(&mut Self, IntValue<'c>)) {
         let ir = self.ir;
         let range = (ir.i64(0), ir.i64(lanes), ir.i64(1));
-        ir.hinted_loop(range, LoopHint::Lanes(lanes as u32), &[], |lane, _| {
-            body(self, lane);
-            Vec::new()
-        });
+        ir.each(range, LoopHint::Lanes(lanes as u32), |lane| body(self, lane));
     }
 
     /// Emits what is done in the lanes below `end`, by instructions with masks where the processor has them.
@@ -37,10 +34,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.if_then(ir.icmp(IntPredicate::ULT, lane, end), || body(emitter, lane));
             });
         }
-        ir.hinted_loop((ir.i64(0), end, ir.i64(1)), LoopHint::Rolled, &[], |lane, _| {
-            body(self, lane);
-            Vec::new()
-        });
+        ir.each((ir.i64(0), end, ir.i64(1)), LoopHint::Rolled, |lane| body(self, lane));
     }
 
     /// Stack space for lanes, in the entry block, so that it is allocated once.

@@ -1,13 +1,14 @@
-//! Ops along the lines of an axis: folds with a region and scans; and histograms.
+//! Ops along the lines of an axis: folds with a region, scans and histograms.
 //!
 //! A fold or scan goes along each line from one end to the other, so that a result has the same bits as in the evaluator.
-//! Neighbouring lines go side by side, a step of each after the other, as lanes of vectors; where there are none, a line's
-//! partial results are in registers.
+//! Neighbouring lines are processed together as the lanes of vectors, one step of all of them after the other; where a line
+//! has no neighbours, its partial results are in scalar registers.
 
 use super::ahead::is_function;
 use super::buffer::Buffer;
-use super::elements::{count, hint_for};
+use super::elements::{each_index, hint_for};
 use super::region::Emitter;
+use super::round_up::div_ceil;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -150,7 +151,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             partial(line).zip(values).for_each(|(to, &value)| ir.store(to, value))
         };
         let mut places = lines.ends();
-        places[across] = (places[across] + together - 1) / together;
+        places[across] = div_ceil(places[across], together);
         self.each_row(&places, &mut |emitter, place| {
             let mut index = place.to_vec();
             let first = ir.mul(place[across], ir.i64(together));
@@ -158,13 +159,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let is_even = lines.shape[across] % together == 0;
             let count = if is_even { ir.i64(together) } else { ir.lesser(rest, ir.i64(together)) };
             let each = |body: &mut dyn FnMut(IntValue<'c>)| {
-                ir.hinted_loop((ir.i64(0), count, ir.i64(1)), LoopHint::Rolled, &[], |line, _| {
-                    body(line);
-                    Vec::new()
-                });
+                ir.each((ir.i64(0), count, ir.i64(1)), LoopHint::Rolled, body);
             };
             each(&mut |line| put(line, lines.starts));
-            ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), LoopHint::Rolled, &[], |step, _| {
+            ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), LoopHint::Rolled, |step| {
                 index[lines.axis] = lines.place(ir, step);
                 each(&mut |line| {
                     index[across] = ir.add(first, line);
@@ -172,7 +170,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         partial(line).zip(&types).map(|(from, &ty)| ir.load(ty, from)).collect();
                     put(line, &emitter.fold_element(lines, &index, &folded, combine));
                 });
-                Vec::new()
             });
             each(&mut |line| {
                 let mut end = place.to_vec();
@@ -230,7 +227,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (shape, result) = (self.shape(tile), self.stored(data.results[0]));
         let (ir, bins) = (self.ir, self.shape(data.results[0])[0]);
         let (zero, one) = (ir.int_type(32).const_zero(), ir.int_type(32).const_int(1, false));
-        count(ir, ir.i64(bins), bins, |bin| self.buffers.store(&result, bin, zero.into()));
+        each_index(ir, ir.i64(bins), bins, |bin| self.buffers.store(&result, bin, zero.into()));
         self.nest(&shape, &mut |emitter, index| {
             let element = emitter.element(tile, index).into_int_value();
             // A number below zero is far above every bin when read as unsigned.

@@ -1,7 +1,7 @@
-//! Ops that move elements. One that is a single piece is computed by element, in its consumer's loop where
-//! [`super::fuse`] says so; another is written to its buffer piece by piece, in one loop nest each, or, where pieces come in
-//! turns along short runs of memory, in one for all, which reads once what they are made of. Gather is computed by element,
-//! scatter writes its buffer in the order of the indices.
+//! Ops that move elements. An op whose result is a single piece is computed by element, in its consumer's loop if
+//! [`super::fuse`] says so. Any other is written to its buffer, by one loop nest for each piece; or by a single nest for
+//! all pieces if these alternate in short runs of memory, so that what they are made of is read once. A gather is computed
+//! by element; a scatter writes its buffer in the order of the indices.
 
 use super::buffer::Buffers;
 use super::elements::is_short;

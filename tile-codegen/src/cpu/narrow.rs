@@ -1,8 +1,8 @@
-//! Kernels of narrow tiles, rows of which are shorter than a vector or two.
+//! Which kernels have narrow tiles, whose rows are no longer than a vector or two.
 //!
-//! Their loops along rows become straight code, which LLVM's straight-line vectoriser makes vectors of again, and what is
-//! around these loops takes as long as they do: all of `-O3` pays there. Elsewhere loops go along rows by vectors, and that
-//! vectoriser finds nothing but pairs of sizes and addresses, which it makes slower.
+//! Their loops along rows become straight-line code, which LLVM's SLP vectoriser combines to vectors again, and the code
+//! around these loops takes as long as they do, so all of `-O3` pays off. In other kernels loops along rows are vectorised
+//! as loops, and all that the SLP vectoriser finds are pairs of sizes and addresses, which it makes slower.
 
 use super::elements::is_short;
 use super::region::extents;

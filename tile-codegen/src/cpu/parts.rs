@@ -1,7 +1,7 @@
-//! Loops over rows of tiles that are read from their tensors: first the vectors whose elements all exist, without masks,
-//! then those that a tensor ends in or before, with them.
+//! Loops over rows of tiles that are read from their tensors, in two parts: first the vectors whose elements all exist,
+//! without masks, and then, with masks, the vectors in or beyond which the tensor ends.
 //!
-//! So a row of 1000 elements in a tile of 1024 is read as fast as one of 1024, but for its last two vectors.
+//! So a row of 1000 elements in a tile of 1024 is read as fast as one of 1024, except for its last two vectors.
 
 use super::region::Emitter;
 use super::views::Window;

@@ -1,19 +1,20 @@
-//! In which order tiles that are turned are taken, and what of the next ones is brought near meanwhile.
+//! The order in which a kernel that transposes takes its tiles, and which of the next tiles' memory it prefetches
+//! meanwhile.
 //!
-//! Turned tile by tile, a matrix is read and written in as many pieces as tiles have rows, each in a page of memory of its
-//! own, and each as short as a tile is wide. So the tiles of a range go in **bands**: those that lie next to each other along
-//! the source's rows come one after the other, until they have read a **piece** of each row; then those below, as far as the
-//! source goes. Rows of a piece are too short for the processor to look ahead along them, so each tile asks for its share of
-//! the pieces that the band reads next, and for one piece after the other: memory gives 1 KiB that lies together in less than
-//! half the time of as much in 16 places. Where a processor has more on the way ([`super::processor`]), a band is as wide as
-//! the source, and each block asks for what the next tile's will read. In the result, **strips** of two lines are written from
-//! row to row.
+//! If a matrix is transposed tile by tile, each row of a tile is a separate access, to a page of its own, and as short as
+//! the tile is wide. So the tiles of a range are taken in **bands**: tiles that are neighbours along the source's rows come
+//! one after the other until they have read a **piece** of each row; then come those below, down to the source's last row.
+//! The rows of a piece are too short for the processor's prefetchers, so each tile prefetches its share of the pieces that
+//! the band reads next, one piece after the other: memory delivers 1 KiB that is contiguous in less than half the time of
+//! the same amount in 16 places. On processors with more outstanding requests ([`super::processor`]) a band is as wide as
+//! the source, and each block prefetches what the next tile's block reads. The result is written in **strips** of two
+//! lines, row by row.
 
-use super::processor::{Processor, Turned};
+use super::LINE_BYTES;
+use super::processor::{Processor, TransposedOrder};
 use super::region::{Emitter, extents};
-use super::transpose::turned_axis;
+use super::transpose::transposed_axis;
 use super::views::Window;
-use super::{ALL_ROWS, LINE_BYTES};
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::Instance;
 use tile_ir::kernel::OpData;
@@ -21,20 +22,23 @@ use tile_ir::kernel::OpData;
 /// Bytes of a cache line.
 const LINE: i64 = LINE_BYTES as i64;
 
+/// More rows of tiles than a grid has.
+pub(super) const ALL_ROWS: i64 = 1 << 31;
+
 /// Lines of the result's rows that are written one after the other before the next rows' are.
 pub(super) const STRIP_LINES: i64 = 2;
 
-/// Whether a kernel turns tiles.
-pub(super) fn turns(instance: &Instance) -> bool {
+/// Whether a kernel transposes tiles.
+pub(super) fn transposes(instance: &Instance) -> bool {
     let ops = &instance.region(instance.body()).ops;
-    ops.iter().any(|&op| turned_axis(instance, instance.op(op)).is_some())
+    ops.iter().any(|&op| transposed_axis(instance, instance.op(op)).is_some())
 }
 
 /// Tiles of a piece, where that isn't one after the other in row order: a range of blocks goes through the grid in bands of
-/// so many rows of tiles, column by column. A block that turns its tile reads across the rows that its neighbour reads from,
+/// so many rows of tiles, column by column. A block that transposes its tile reads across the rows that its neighbour reads from,
 /// so those of a band read pieces of the same rows.
 pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Option<i64> {
-    if !turns(instance) {
+    if !transposes(instance) {
         return None;
     }
     let ops = &instance.region(instance.body()).ops;
@@ -42,14 +46,14 @@ pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Opti
     let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
     let rows = *extents(&view.tile).iter().rev().nth(1)?;
     let bytes = view.tensor.elem.known()?.bytes() as i64;
-    Some(match processor.prefetching.turned {
-        Turned::InPieces(piece) => (piece / (rows * bytes).max(1)).max(1),
-        Turned::AlongRows => ALL_ROWS,
+    Some(match processor.prefetching.transposed {
+        TransposedOrder::InPieces(piece) => (piece / (rows * bytes).max(1)).max(1),
+        TransposedOrder::AlongRows => ALL_ROWS,
     })
 }
 
 /// What the blocks of a tile ask for.
-pub(super) enum Ahead<'c> {
+pub(super) enum TransposedAhead<'c> {
     /// As many lines as it reads, one after the other along the pieces that the band's tiles read next.
     Pieces(PiecesAhead<'c>),
     /// What the same block of the next tile along the source's rows reads.
@@ -73,15 +77,15 @@ pub(super) struct PiecesAhead<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// What the blocks of this tile ask for, where that is known.
-    pub(super) fn ahead_of_turned(
+    pub(super) fn ahead_of_transposed(
         &self,
         load: &'a OpData,
         to: &Window<'c>,
         axis: usize,
-    ) -> Option<Ahead<'c>> {
-        match self.processor.prefetching.turned {
-            Turned::InPieces(_) => self.pieces_ahead(load, to, axis).map(Ahead::Pieces),
-            Turned::AlongRows => Some(Ahead::Beside),
+    ) -> Option<TransposedAhead<'c>> {
+        match self.processor.prefetching.transposed {
+            TransposedOrder::InPieces(_) => self.pieces_ahead(load, to, axis).map(TransposedAhead::Pieces),
+            TransposedOrder::AlongRows => Some(TransposedAhead::Beside),
         }
     }
 
@@ -152,13 +156,13 @@ mod tests {
 
     #[test]
     fn a_piece_is_a_kibibyte_of_tiles() {
-        let turned = "permute %t [1, 0]";
-        assert_eq!(tiles(64, "f32", turned), Some(4));
-        assert_eq!(tiles(64, "bf16", turned), Some(8));
-        assert_eq!(tiles(512, "f32", turned), Some(1));
-        assert_eq!(tiles(64, "f32", "neg %t"), None, "nothing is turned");
-        assert_eq!(tiles_at("x86-64-v4", 64, "f32", turned), Some(16), "a page, on processors before");
-        assert_eq!(tiles_at("x86-64-v4-pairs", 64, "f32", turned), Some(4));
-        assert_eq!(tiles_at("x86-64-v4-tiles", 64, "f32", turned), Some(ALL_ROWS), "as far as rows go");
+        let transposed = "permute %t [1, 0]";
+        assert_eq!(tiles(64, "f32", transposed), Some(4));
+        assert_eq!(tiles(64, "bf16", transposed), Some(8));
+        assert_eq!(tiles(512, "f32", transposed), Some(1));
+        assert_eq!(tiles(64, "f32", "neg %t"), None, "nothing is transposed");
+        assert_eq!(tiles_at("x86-64-v4", 64, "f32", transposed), Some(16), "a page, on processors before");
+        assert_eq!(tiles_at("x86-64-v4-pairs", 64, "f32", transposed), Some(4));
+        assert_eq!(tiles_at("x86-64-v4-tiles", 64, "f32", transposed), Some(ALL_ROWS), "as far as rows go");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::LINE_BYTES;
 use super::region::Emitter;
+use crate::emit::LoopHint;
 use crate::emit::prefetch::Rows;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -21,9 +22,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let any = ir.icmp(IntPredicate::NE, bytes, ir.i64(0));
         let end = ir.select_int(any, ir.add(bytes, skipped), ir.i64(0));
         let first = ir.bytes_further(start, ir.sub(ir.i64(0), skipped));
-        ir.for_loop((ir.i64(0), end, ir.i64(LINE_BYTES.into())), &[], |at, _| {
+        ir.each((ir.i64(0), end, ir.i64(LINE_BYTES.into())), LoopHint::Free, |at| {
             ir.prefetch(ir.bytes_further(first, at));
-            Vec::new()
         });
     }
 }

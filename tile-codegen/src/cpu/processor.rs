@@ -1,7 +1,7 @@
-//! What a processor's instructions are to the emitters of CPU code, by its architecture and features.
+//! What the emitters of CPU code need to know of a processor, by its architecture and features: instructions, and how it
+//! prefetches.
 //!
-//! With the table of [`super::product`]'s dot products this is all that the CPU target knows of architectures: emitters ask
-//! for what is here.
+//! With the tables of [`super::product`]'s dot and tile products, this is all that the CPU target knows of architectures.
 
 use super::product::RegisterBlock;
 use crate::emit::Features;
@@ -35,8 +35,8 @@ pub(super) struct Prefetching {
     pub(super) beside_store: Option<BesideStore>,
     /// How many bytes ahead of itself a loop asks that reads what is read once and stores past the caches, if it does.
     pub(super) once: Option<i64>,
-    /// The order of tiles that are turned, and what their blocks ask for.
-    pub(super) turned: Turned,
+    /// The order of tiles that are transposed, and what their blocks ask for.
+    pub(super) transposed: TransposedOrder,
 }
 
 /// Which loops over a row ask for a later block's row, and to which cache.
@@ -70,9 +70,9 @@ impl BesideStore {
     }
 }
 
-/// The order of tiles that are turned, and what their blocks ask for.
+/// The order of tiles that are transposed, and what their blocks ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turned {
+pub(super) enum TransposedOrder {
     /// Bands that read pieces of so many bytes of each row; the pieces that come next, one after the other.
     InPieces(i64),
     /// Along the source's rows as far as these go; what the same block of the next tile reads.
@@ -86,7 +86,7 @@ impl Prefetching {
         times: 1,
         beside_store: None,
         once: None,
-        turned: Turned::InPieces(1 << 10),
+        transposed: TransposedOrder::InPieces(1 << 10),
     };
 
     /// Where what is asked for is dropped if much is on the way already (Zen 4).
@@ -103,7 +103,7 @@ impl Prefetching {
     const BESIDE_STORES: Prefetching = Prefetching {
         rows: RowsAhead::SharesOfFunctions { of_stores: 7 },
         beside_store: Some(BesideStore { ahead: 4 << 10, ahead_in_long_rows: Some(4 << 10) }),
-        turned: Turned::InPieces(4 << 10),
+        transposed: TransposedOrder::InPieces(4 << 10),
         ..Prefetching::GENERAL
     };
 
@@ -114,7 +114,7 @@ impl Prefetching {
         times: 1,
         beside_store: Some(BesideStore { ahead: 5 << 9, ahead_in_long_rows: None }),
         once: Some(5 << 9),
-        turned: Turned::AlongRows,
+        transposed: TransposedOrder::AlongRows,
     };
 }
 
@@ -155,10 +155,12 @@ impl Processor {
 /// two steps in a turn leave it room. Stores past the caches are ordered by no other store ("Intel 64 and IA-32 Architectures
 /// Software Developer's Manual", volume 1, 10.4.6.2). Every level exchanges 16 bytes (`CMPXCHG16B`).
 fn x86_64(machine: &Machine) -> Processor {
-    let (rows, lanes, of_right) = match () {
-        () if machine.has("avx512f") => (12, 16, 4),
-        () if machine.has("fma") => (6, 8, 2),
-        () => (4, 4, 2),
+    let (rows, lanes, of_right) = if machine.has("avx512f") {
+        (12, 16, 4)
+    } else if machine.has("fma") {
+        (6, 8, 2)
+    } else {
+        (4, 4, 2)
     };
     Processor {
         features: Features {
@@ -173,11 +175,14 @@ fn x86_64(machine: &Machine) -> Processor {
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps: 2 },
         of_right,
-        prefetching: match () {
-            () if machine.has(ASKS_FOR_ALL) => Prefetching::FOR_ALL,
-            () if machine.has(BRINGS_NEAR) && machine.has("avx512f") => Prefetching::NEAR,
-            () if machine.has("avx512f") && !machine.has(READS_AHEAD) => Prefetching::BESIDE_STORES,
-            () => Prefetching::AGAIN,
+        prefetching: if machine.has(ASKS_FOR_ALL) {
+            Prefetching::FOR_ALL
+        } else if machine.has(BRINGS_NEAR) && machine.has("avx512f") {
+            Prefetching::NEAR
+        } else if machine.has("avx512f") && !machine.has(READS_AHEAD) {
+            Prefetching::BESIDE_STORES
+        } else {
+            Prefetching::AGAIN
         },
         exchanged_bytes: 16,
         streaming_fence: Some("llvm.x86.sse.sfence"),
@@ -266,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Levels that ask for memory otherwise have code of kernels that reduce rows or turn tiles, and of no others.
+    /// Levels that ask for memory otherwise have code of kernels that reduce rows or transpose tiles, and of no others.
     #[test]
     fn levels_have_code_of_kernels_that_ask_otherwise() {
         let levels_of = |body: &str| {
@@ -290,8 +295,8 @@ mod tests {
   %r = sub %t, %b : tile<64 x 64 x f32>
 ";
         assert_eq!(levels_of(reduced), ["x86-64-v4-tiles", "x86-64-v4-rows", "x86-64-v4-pairs"]);
-        let turned = "  %r = permute %t [1, 0] : tile<64 x 64 x f32>\n";
-        assert_eq!(levels_of(turned), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
+        let transposed = "  %r = permute %t [1, 0] : tile<64 x 64 x f32>\n";
+        assert_eq!(levels_of(transposed), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
         assert_eq!(levels_of("  %r = neg %t : tile<64 x 64 x f32>\n"), ["x86-64-v4-tiles"]);
     }
 }

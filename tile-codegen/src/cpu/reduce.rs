@@ -1,12 +1,12 @@
-//! Reductions. Along the last axis in [partial results](lanes_of), so that the loop vectorises without
-//! reordering a single sum and gives the same bits on every instruction set; along others row by row.
+//! Reductions. Along the last axis they have several [partial results](lanes_of), so that the loop vectorises without
+//! reordering any sum and gives the same bits with every instruction set; along other axes they go row by row.
 //!
-//! The largest of a row's floats is found by the processor's own comparison, which takes one instruction, wherever all
-//! elements exist. Where NaN and the sign of zero would decide, which that comparison doesn't know, it is found again among
-//! keys ([`NanKey`]).
+//! If all elements of a row exist, its largest float is found by the processor's own comparison, which is one instruction.
+//! That comparison doesn't order NaN and the signs of zero; where the result depends on them, the row is gone through again
+//! with integer keys ([`NanKey`]).
 //!
-//! Partial results start as the identity of the reduction, so what is reduced is emitted once. Sums and products
-//! of f16 and bf16 are kept in f32 and rounded at the end.
+//! Partial results begin with the reduction's identity, so that the code of a step is emitted once. Sums and products of
+//! f16 and bf16 are kept in f32 and rounded at the end.
 
 use super::ahead::is_function;
 use super::buffer::Buffer;
@@ -135,7 +135,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         self.each_row(outer, &mut |emitter, before| {
             let (ir, extent) = (emitter.ir, reduction.shape[axis]);
-            ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), &[], |k, _| {
+            ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), |k| {
                 let range = (ir.i64(0), ir.i64(inner[inner.len() - 1]));
                 emitter.with_gathered_rows(&gathers, &[before, &[k]].concat(), range, &mut |emitter| {
                     emitter.nest(inner, &mut |emitter, after| {
@@ -147,7 +147,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         emitter.buffers.store(result, position, emitter.join(reduction, partial, element));
                     });
                 });
-                Vec::new()
             });
         });
         if reduction.partial != result.dtype {
@@ -243,7 +242,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let of_row = RowOf { data: first.data, shape: &first.shape, index: row, lanes, whole };
         self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
             emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
-                ir.hinted_loop((begin, end, ir.i64(lanes)), LoopHint::Rolled, &[], |first_lane, _| {
+                ir.each((begin, end, ir.i64(lanes)), LoopHint::Rolled, |first_lane| {
                     let behind = emitter.read_behind(first_lane);
                     for fold in &folds {
                         emitter.each_lane(lanes, |emitter, lane| {
@@ -253,7 +252,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     }
                     emitter.store_behind(behind);
                     emitter.prefetch_ahead((&first.shape, row), (first_lane, lanes), None);
-                    Vec::new()
                 });
             });
             for fold in folds.iter().filter(|_| in_vectors < width) {

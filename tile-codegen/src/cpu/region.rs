@@ -3,7 +3,8 @@
 use super::ahead::Ahead;
 use super::behind::Previous;
 use super::buffer::{Buffer, Buffers};
-use super::elements::count;
+use super::elements::each_index;
+use super::entry::{Entry, Plans};
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::gathered::OpenRow;
 use super::held::Arrays;
@@ -66,39 +67,37 @@ pub(super) struct Emitter<'a, 'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
+    /// The emitter of the block of an index, which has these buffers.
     pub(super) fn new(
-        instance: &'a Instance,
-        (fusion, products): (&'a Fusion<'a>, &'a Products<'a>),
-        (buffers, processor): (&'a Buffers<'a, 'c>, &'a Processor),
-        arguments: &'a HashMap<ValueId, Value<'c>>,
-        sizes: &'a HashMap<String, IntValue<'c>>,
+        entry: &'a Entry<'a, 'c>,
+        buffers: &'a Buffers<'a, 'c>,
         block: Vec<IntValue<'c>>,
     ) -> Self {
-        let (ir, scalars) = (buffers.ir(), arguments.clone());
+        let Plans { instance, fusion, products, processor, .. } = *entry.plans;
         Emitter {
-            ir,
+            ir: buffers.ir(),
             instance,
             fusion,
             products,
             buffers,
             processor,
-            arguments,
-            sizes,
+            arguments: &entry.arguments,
+            sizes: &entry.sizes,
             tile: block.clone(),
             block,
             tile_ahead: Vec::new(),
             row_comes: None,
             ahead: None,
             previous: None,
-            shared: None,
+            shared: entry.shared,
             log: None,
-            streamed: Streamed::new(),
+            streamed: entry.streamed.clone(),
             held: Arrays::new(),
             known: HashMap::new(),
             computed: None,
-            memories: Memories::default(),
+            memories: entry.memories.clone(),
             written: Written::new(),
-            scalars,
+            scalars: entry.arguments.clone(),
             streams: HashMap::new(),
             open_rows: HashMap::new(),
         }
@@ -190,8 +189,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let loads = self.fusion.streams_of(data);
                 self.with_streams(&loads, &[], &mut |emitter, _| emitter.tile_op(data));
             }
-            _ => match self.fusion.turned_axis(data) {
-                Some(axis) => self.turn(data, axis),
+            _ => match self.fusion.transposed_axis(data) {
+                Some(axis) => self.transpose(data, axis),
                 None => self.data_op(data),
             },
         }
@@ -323,15 +322,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn branch(&mut self, data: &'a OpData) {
         let condition = self.index(data.operands[0]);
         let (ir, results) = (self.ir, &data.results);
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new(&mut *self);
-        let run = |region: RegionId| {
-            let mut emitter = this.borrow_mut();
-            let yielded = emitter.ops(region);
-            emitter.copy_tiles(yielded, results);
-            emitter.scalars_of(yielded)
-        };
-        let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
+        let values = ir.either_side(condition, |holds| {
+            let yielded = self.ops(data.regions[if holds { 0 } else { 1 }]);
+            self.copy_tiles(yielded, results);
+            self.scalars_of(yielded)
+        });
         self.set_scalars(results, &values);
     }
 
@@ -379,7 +374,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Copies that form a cycle, element by element: all are read before any is written.
     fn exchange(&mut self, pairs: &[(ValueId, ValueId)]) {
         let (ir, elements) = (self.ir, self.shape(pairs[0].0).iter().product());
-        count(ir, ir.i64(elements), elements, |i| {
+        each_index(ir, ir.i64(elements), elements, |i| {
             let values: Vec<Value<'c>> =
                 pairs.iter().map(|&(from, _)| self.buffers.load(&self.stored(from), i)).collect();
             for (&(_, to), value) in pairs.iter().zip(values) {

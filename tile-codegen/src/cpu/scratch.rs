@@ -49,11 +49,13 @@ impl Place {
     }
 }
 
-/// The places of an instance's stored tiles.
+/// The places of an instance: of its stored tiles, and of what ops need besides.
 pub(super) struct Scratch {
-    places: HashMap<ValueId, Place>,
-    /// Of the factors that an `mma` packs, or of the keys that a sort has, by the tile that it gives.
-    packed: HashMap<ValueId, [Option<Place>; 2]>,
+    tiles: HashMap<ValueId, Place>,
+    /// Of the factors that an `mma` packs, by the tile that it gives.
+    factors: HashMap<ValueId, [Option<Place>; 2]>,
+    /// Of the keys of a line, by the tile that the sort gives.
+    keys: HashMap<ValueId, Place>,
     bytes: u64,
 }
 
@@ -66,32 +68,35 @@ impl Scratch {
 
     /// The place of a tile; `None` for one that is computed where it is used.
     pub(super) fn place(&self, tile: ValueId) -> Option<Place> {
-        self.places.get(&tile).copied()
+        self.tiles.get(&tile).copied()
     }
 
     /// The place of a tile that it shares with nothing at any time.
     pub(super) fn own_place(&self, tile: ValueId) -> Option<Place> {
         let place = self.place(tile)?;
-        let others = self.places.iter().filter(|(other, _)| **other != tile).map(|(_, place)| place);
-        let packed = self.packed.values().flatten().flatten();
-        let is_alone = !others.chain(packed).any(|other| other.overlaps(&place));
+        let others = self.tiles.iter().filter(|(other, _)| **other != tile).map(|(_, place)| place);
+        let is_alone = !others.chain(self.beside_tiles()).any(|other| other.overlaps(&place));
         is_alone.then_some(place)
     }
 
     /// The places of the factors that an `mma` packs; `None` for one that it reads where it is.
     pub(super) fn packed(&self, product: ValueId) -> [Option<Place>; 2] {
-        self.packed.get(&product).copied().unwrap_or_default()
+        self.factors.get(&product).copied().unwrap_or_default()
     }
 
     /// The place of the keys of a line; `None` for an op that doesn't sort by keys.
     pub(super) fn keys(&self, sorted: ValueId) -> Option<Place> {
-        self.packed(sorted)[0]
+        self.keys.get(&sorted).copied()
+    }
+
+    /// The places that no tile has.
+    fn beside_tiles(&self) -> impl Iterator<Item = &Place> {
+        self.factors.values().flatten().flatten().chain(self.keys.values())
     }
 
     /// Every place, once.
     pub(super) fn places(&self) -> Vec<Place> {
-        let packed = self.packed.values().flatten().flatten();
-        let distinct: HashSet<Place> = self.places.values().chain(packed).copied().collect();
+        let distinct: HashSet<Place> = self.tiles.values().chain(self.beside_tiles()).copied().collect();
         let mut places: Vec<Place> = distinct.into_iter().collect();
         places.sort_unstable();
         places
@@ -118,17 +123,50 @@ struct Handover {
     from: ValueId,
     to: ValueId,
     at: usize,
-    /// The earlier ones are tried first: those that save a copy in a loop.
-    priority: u8,
+    reason: Reason,
+}
+
+/// Why a tile may take over the place of another, in the order in which handovers are tried, as one may rule out another:
+/// the first ones save copies of loops.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    /// It is the result of a loop, and the other the loop's parameter.
+    LoopResult,
+    /// It is a copy of the other: a parameter's of an initial value, or of what a `yield` gives.
+    Copy,
+    /// The op that gives it reads the other in place.
+    InPlace,
 }
 
 /// What has one place.
 struct Group {
-    tiles: Vec<ValueId>,
-    /// The `mma` and the number of its factor, of a packed one; the sort and 0, of keys.
-    packed: Option<(ValueId, usize)>,
+    owner: Owner,
     spans: Vec<Span>,
     bytes: u64,
+}
+
+/// Whose place it is.
+enum Owner {
+    /// Tiles, which take it over from each other.
+    Tiles(Vec<ValueId>),
+    /// A packed factor: the product, and which of its factors.
+    Factor(ValueId, usize),
+    /// The keys of this sort.
+    Keys(ValueId),
+}
+
+impl Owner {
+    fn has(&self, tile: ValueId) -> bool {
+        matches!(self, Owner::Tiles(tiles) if tiles.contains(&tile))
+    }
+}
+
+/// A stored tile that an op reads.
+struct ReadAt {
+    tile: ValueId,
+    at: usize,
+    /// The loops around the op.
+    around: Vec<OpId>,
 }
 
 struct Lives<'a> {
@@ -143,7 +181,7 @@ struct Lives<'a> {
     definitions: HashMap<ValueId, Vec<usize>>,
     /// The loops around a tile's definition.
     loops_of: HashMap<ValueId, Vec<OpId>>,
-    reads: Vec<(ValueId, usize, Vec<OpId>)>,
+    reads: Vec<ReadAt>,
     handovers: Vec<Handover>,
     groups: Vec<Group>,
 }
@@ -167,8 +205,7 @@ impl<'a> Lives<'a> {
         let mut tiles: Vec<ValueId> = lives.definitions.keys().copied().collect();
         tiles.sort_unstable();
         let groups = tiles.into_iter().map(|tile| Group {
-            tiles: vec![tile],
-            packed: None,
+            owner: Owner::Tiles(vec![tile]),
             spans: lives.spans(tile),
             bytes: bytes_of(instance, tile),
         });
@@ -186,14 +223,14 @@ impl<'a> Lives<'a> {
     }
 
     fn read(&mut self, tile: ValueId) {
-        self.reads.push((tile, self.now, self.around.clone()));
+        self.reads.push(ReadAt { tile, at: self.now, around: self.around.clone() });
     }
 
     /// Notes that `to`, defined now, may take over `from`, read now.
-    fn hand_over(&mut self, from: ValueId, to: ValueId, priority: u8) {
+    fn hand_over(&mut self, from: ValueId, to: ValueId, reason: Reason) {
         let (stored, bytes) = (|v| self.fusion.is_stored(v), |v| bytes_of(self.instance, v));
         if stored(from) && stored(to) && bytes(from) == bytes(to) {
-            self.handovers.push(Handover { from, to, at: self.now, priority });
+            self.handovers.push(Handover { from, to, at: self.now, reason });
         }
     }
 
@@ -204,8 +241,7 @@ impl<'a> Lives<'a> {
             let is_kept = self.products.plan(product.results[0]).is_kept(factor);
             let (start, end) = if is_kept { (0, usize::MAX) } else { (2 * from, 2 * to + 2) };
             let spans = vec![Span { tile: None, start, end }];
-            let packed = Some((product.results[0], factor));
-            self.groups.push(Group { tiles: Vec::new(), packed, spans, bytes });
+            self.groups.push(Group { owner: Owner::Factor(product.results[0], factor), spans, bytes });
         }
     }
 
@@ -222,7 +258,7 @@ impl<'a> Lives<'a> {
                 }
                 Op::Yield => {
                     // A `while` yields its condition before what it carries.
-                    self.copies(data, last(&data.operands, yields.len()), yields, 1);
+                    self.copies(data, last(&data.operands, yields.len()), yields);
                     self.now += 1;
                 }
                 _ => self.op(data),
@@ -254,7 +290,10 @@ impl<'a> Lives<'a> {
                 self.define(result);
                 let in_place =
                     |read: &&Read| read.in_place && !reads.iter().any(|r| r.tile == read.tile && !r.in_place);
-                reads.iter().filter(in_place).for_each(|read| self.hand_over(read.tile, result, 2));
+                reads
+                    .iter()
+                    .filter(in_place)
+                    .for_each(|read| self.hand_over(read.tile, result, Reason::InPlace));
             }
         }
         if data.op == Op::Mma && !self.products.is_accumulated(data.results[0]) {
@@ -263,18 +302,18 @@ impl<'a> Lives<'a> {
         let bytes = super::sort::key_bytes(self.instance, data);
         if bytes > 0 {
             let spans = vec![Span { tile: None, start: 2 * self.now, end: 2 * self.now + 2 }];
-            self.groups.push(Group { tiles: Vec::new(), packed: Some((data.results[0], 0)), spans, bytes });
+            self.groups.push(Group { owner: Owner::Keys(data.results[0]), spans, bytes });
         }
     }
 
     /// Tiles copied from `sources` to `targets` now, as if all at once.
-    fn copies(&mut self, data: &OpData, sources: &[ValueId], targets: &[ValueId], priority: u8) {
+    fn copies(&mut self, data: &OpData, sources: &[ValueId], targets: &[ValueId]) {
         let reads = self.fusion.reads(data);
         reads.iter().for_each(|read| self.read(read.tile));
         for (&from, &to) in sources.iter().zip(targets) {
             self.define(to);
             if reads.iter().all(|read| read.tile != from || read.in_place) {
-                self.hand_over(from, to, priority);
+                self.hand_over(from, to, Reason::Copy);
             }
         }
     }
@@ -285,7 +324,7 @@ impl<'a> Lives<'a> {
         self.around.push(op);
         params.iter().for_each(|&param| drop(self.loops_of.insert(param, self.around.clone())));
         self.around.pop();
-        self.copies(data, last(&data.operands, count), params, 1);
+        self.copies(data, last(&data.operands, count), params);
         let begin = self.now;
         self.now += 1;
         self.around.push(op);
@@ -297,7 +336,7 @@ impl<'a> Lives<'a> {
                 self.read(param);
             }
             self.define(result);
-            self.hand_over(param, result, 0);
+            self.hand_over(param, result, Reason::LoopResult);
         }
         if let Some(accumulation) = data.results.first().and_then(|&sum| self.products.accumulation(sum)) {
             self.pack(accumulation.product, begin, self.now);
@@ -308,9 +347,10 @@ impl<'a> Lives<'a> {
     /// One span per definition, to the last read before the next.
     fn spans(&self, tile: ValueId) -> Vec<Span> {
         let definitions = &self.definitions[&tile];
-        let ends = self.reads.iter().filter(|(read, ..)| *read == tile).map(|(_, at, around)| {
+        let reads = self.reads.iter().filter(|read| read.tile == tile);
+        let ends = reads.map(|&ReadAt { at, ref around, .. }| {
             let left = around.iter().find(|op| !self.loops_of[&tile].contains(op));
-            (*at, left.map_or(*at, |op| self.loop_ends[op]))
+            (at, left.map_or(at, |op| self.loop_ends[op]))
         });
         let ends: Vec<(usize, usize)> = ends.collect();
         let spans = definitions.iter().enumerate().map(|(i, &defined)| {
@@ -326,18 +366,20 @@ impl<'a> Lives<'a> {
     /// Joins groups along handovers, where no two tiles are alive at once.
     fn share(&mut self) {
         let mut handovers = std::mem::take(&mut self.handovers);
-        handovers.sort_by_key(|handover| handover.priority);
+        handovers.sort_by_key(|handover| handover.reason);
         let allowed: HashSet<(ValueId, ValueId, usize)> =
             handovers.iter().map(|h| (h.from, h.to, h.at)).collect();
         for handover in &handovers {
-            let group_of = |tile| self.groups.iter().position(|group| group.tiles.contains(&tile));
+            let group_of = |tile| self.groups.iter().position(|group| group.owner.has(tile));
             let (Some(a), Some(b)) = (group_of(handover.from), group_of(handover.to)) else { continue };
             if a == b || !compatible(&self.groups[a].spans, &self.groups[b].spans, &allowed) {
                 continue;
             }
             let other = self.groups.swap_remove(a.max(b));
             let joined = &mut self.groups[a.min(b)];
-            joined.tiles.extend(other.tiles);
+            if let (Owner::Tiles(tiles), Owner::Tiles(others)) = (&mut joined.owner, other.owner) {
+                tiles.extend(others);
+            }
             joined.spans.extend(other.spans);
         }
     }
@@ -346,7 +388,8 @@ impl<'a> Lives<'a> {
         let bytes = |group: &Group| group.bytes.next_multiple_of(ALIGNMENT);
         self.groups.sort_by_key(|group| (std::cmp::Reverse(bytes(group)), group.spans[0].start));
         let mut placed: Vec<(Place, &[Span])> = Vec::new();
-        let mut scratch = Scratch { places: HashMap::new(), packed: HashMap::new(), bytes: 0 };
+        let mut scratch =
+            Scratch { tiles: HashMap::new(), factors: HashMap::new(), keys: HashMap::new(), bytes: 0 };
         for (id, group) in self.groups.iter().enumerate() {
             let mut taken: Vec<Place> = placed
                 .iter()
@@ -361,9 +404,12 @@ impl<'a> Lives<'a> {
                 }
             }
             scratch.bytes = scratch.bytes.max(place.offset + place.bytes);
-            scratch.places.extend(group.tiles.iter().map(|&tile| (tile, place)));
-            if let Some((product, factor)) = group.packed {
-                scratch.packed.entry(product).or_default()[factor] = Some(place);
+            match &group.owner {
+                Owner::Tiles(tiles) => scratch.tiles.extend(tiles.iter().map(|&tile| (tile, place))),
+                &Owner::Factor(product, factor) => {
+                    scratch.factors.entry(product).or_default()[factor] = Some(place);
+                }
+                &Owner::Keys(sorted) => drop(scratch.keys.insert(sorted, place)),
             }
             placed.push((place, &group.spans));
         }

@@ -1,20 +1,21 @@
-//! Op [`tile_ir::Op::Sort`]: the lines of an axis in order.
+//! Op [`tile_ir::Op::Sort`]: sorting the lines of an axis.
 //!
-//! An element has a **key**, an integer of 64 bits: its order above, and below it its place on the line. So no two keys are
-//! equal, equal elements stay in their order, and a sorted key says whose it is. A line's keys are sorted by a bitonic network
-//! (Batcher 1968, "Sorting networks and their applications"), n·log²n comparisons without a branch, as many at once as a
-//! vector has lanes. Every merge begins by comparing the one half with the other one backwards, so that all comparisons put
-//! the lesser key first. Behind the end of a line that isn't a power of two there are keys beyond all.
+//! Each element gets a **key**, a 64-bit integer with the element's order in the upper bits and its place on the line in
+//! the lower ones. So no two keys are equal, equal elements keep their order, and a sorted key says which element it
+//! belongs to. A line's keys are sorted by a bitonic network (Batcher 1968, "Sorting networks and their applications"):
+//! n·log²n comparisons without a branch, as many at once as a vector has lanes. Every merge begins by comparing one half
+//! with the other one reversed, so that all comparisons put the lesser key first. A line whose length isn't a power of two
+//! is padded with keys greater than all others.
 //!
-//! Where less than half of a line is kept, only the least keys so far are held in order: the line comes in pieces of as many
-//! keys, and one in which no key is less than the last that is kept, as most are, is passed over. Any other is sorted and
-//! merged with them, which is n·log²k comparisons for k keys at the worst.
+//! If less than half of a line is kept, only the least keys so far are kept sorted. The line is read in pieces of as many
+//! keys, and a piece is skipped if none of its keys is less than the greatest that is kept, which holds for most. Any other
+//! piece is sorted and merged with them: n·log²k comparisons in the worst case.
 //!
-//! Elements of 64 bits leave no room for a place: each is compared with all others of its line, and counted is how many
-//! stand before it.
+//! Elements of 64 bits leave no room for a place: each one is compared with all others of its line, and its rank is the
+//! number of those that come before it.
 
 use super::buffer::Buffer;
-use super::elements::{count, hint_for};
+use super::elements::{each_index, hint_for};
 use super::region::{Emitter, extents};
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
@@ -83,7 +84,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     emitter.sort_keys(keys, padded(extent));
                 }
             }
-            count(ir, ir.i64(kept[axis]), kept[axis], |rank| {
+            each_index(ir, ir.i64(kept[axis]), kept[axis], |rank| {
                 let key = emitter.buffers.load(keys, rank).into_int_value();
                 let place = ir.and(key, ir.i64((1 << PLACE_BITS) - 1));
                 let element = emitter.element(tile, &at(line, axis, place));
@@ -106,7 +107,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.sort_keys(keys, held);
         let (piece, bounds) =
             (self.buffers.further(keys, ir.i64(held)), (ir.i64(first), ir.i64(extent), ir.i64(held)));
-        ir.hinted_loop(bounds, LoopHint::Rolled, &[], |first, _| {
+        ir.each(bounds, LoopHint::Rolled, |first| {
             let last = self.buffers.load(keys, ir.i64(kept - 1)).into_int_value();
             let has_less = self.put_keys(&piece, (first, held, held), Some(last), key);
             ir.if_then(has_less, || {
@@ -117,7 +118,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
                 self.merge_halves(keys, ir.i64(held), ir.i64(held / 2));
             });
-            Vec::new()
         });
     }
 
@@ -148,8 +148,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let mut less = less[0].into_int_value();
         // The vector in which the elements end, if it has some.
-        count_from(ir, (vectors, count), |i| put(self, i));
-        count_from(ir, (count, padded), |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
+        each_index_from(ir, (vectors, count), |i| put(self, i));
+        each_index_from(ir, (count, padded), |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
         if vectors < count {
             less = is_less(self, ir.i64(vectors), less);
         }
@@ -265,15 +265,12 @@ fn at<'c>(index: &[IntValue<'c>], axis: usize, place: IntValue<'c>) -> Vec<IntVa
 
 /// `for i in (0..end).step_by(step)`, of loops that stay loops.
 fn each<'c>(ir: &Ir<'c>, end: IntValue<'c>, step: IntValue<'c>, body: impl FnOnce(IntValue<'c>)) {
-    ir.hinted_loop((ir.i64(0), end, step), LoopHint::Rolled, &[], |i, _| {
-        body(i);
-        Vec::new()
-    });
+    ir.each((ir.i64(0), end, step), LoopHint::Rolled, body);
 }
 
 /// `for i in start..end`.
-fn count_from<'c>(ir: &Ir<'c>, (start, end): (i64, i64), body: impl FnOnce(IntValue<'c>)) {
-    count(ir, ir.i64(end - start), end - start, |i| body(ir.add(ir.i64(start), i)));
+fn each_index_from<'c>(ir: &Ir<'c>, (start, end): (i64, i64), body: impl FnOnce(IntValue<'c>)) {
+    each_index(ir, ir.i64(end - start), end - start, |i| body(ir.add(ir.i64(start), i)));
 }
 
 impl<'c> Ir<'c> {

@@ -1,6 +1,6 @@
-//! Stores of tiles through partition views: the elements of each row that exist.
+//! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
-use super::elements::count;
+use super::elements::each_index;
 use super::parts::RowOf;
 use super::reduce::lanes_of;
 use super::region::Emitter;
@@ -17,12 +17,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// A store, unless what made the tile has stored it.
     pub(super) fn store_unless_written(&mut self, data: &'a OpData) {
         let Some(&is_written) = self.written.get(&data.operands[1]) else { return self.store(data) };
-        let ir = self.ir;
-        let store = || {
-            self.store(data);
-            Vec::new()
-        };
-        ir.if_else(is_written, Vec::new, store);
+        self.ir.unless(is_written, || self.store(data));
     }
 
     /// A store, with those that share its loop.
@@ -31,8 +26,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let tiles: Vec<(Window<'c>, ValueId)> =
             stores.iter().map(|store| (self.window_of(store), store.operands[1])).collect();
         let Some((window, value)) = tiles.first() else { return };
-        if let Some(load) = self.definition(*value).and_then(|turned| self.fusion.turned_load(turned)) {
-            return self.store_turned(window, *value, load);
+        if let Some(load) = self.definition(*value).and_then(|made| self.fusion.transposed_load(made)) {
+            return self.store_transposed(window, *value, load);
         }
         let (&width, rows) = window.shape().split_last().expect("verified: a tensor has rank 1 or more");
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
@@ -80,17 +75,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let within = |row: &RowLines<'c>| RowLines { lines: row.lines.within(ir, inside), value: row.value };
         let inner: Vec<RowLines<'c>> = lines.iter().map(within).collect();
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new(&mut *self);
-        let emit_for = |lines: &[RowLines<'c>], exists: bool| {
-            let mut emitter = this.borrow_mut();
-            emitter.open_covering(&covering, exists);
-            emitter.store_lines(lines, row.index, leaves);
-            emitter.open_covering(&covering, false);
-            emitter.store_ends(lines, row.index);
-            Vec::new()
-        };
-        ir.if_else(inner[0].lines.has_lines(ir), || emit_for(&inner, true), || emit_for(&lines, false));
+        ir.on_each_side(inner[0].lines.has_lines(ir), |exists| {
+            let lines = if exists { &inner } else { &lines };
+            self.open_covering(&covering, exists);
+            self.store_lines(lines, row.index, leaves);
+            self.open_covering(&covering, false);
+            self.store_ends(lines, row.index);
+        });
     }
 
     /// How a row of each tile is stored, so many elements at a time.
@@ -120,7 +111,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let addresses: Vec<_> = tiles.iter().map(|(window, _)| self.row_address(window, row)).collect();
         let values: Vec<ValueId> = tiles.iter().map(|(_, value)| *value).collect();
         let length = begin.map_or(end, |begin| ir.sub(end, begin));
-        count(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
+        each_index(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
             let i = begin.map_or(i, |begin| ir.add(begin, i));
             let elements = self.elements(&values, &[row, &[i]].concat());
             for (((window, _), &address), element) in tiles.iter().zip(&addresses).zip(elements) {

@@ -1,15 +1,16 @@
-//! Stores of rows to tensors, a cache line at a time; of large outputs past the caches.
+//! Stores of rows to tensors, a cache line at a time, and of large outputs past the caches.
 //!
-//! A store to a line that no cache holds reads it from memory first, and then pushes another line out. Where a line is
-//! written whole neither is needed: a **streaming** store goes to memory directly. It pays where the output is larger than
-//! the caches, so that nobody finds it there anyway: [`STREAMED_BYTES`] decides, when the kernel is entered. Tensors that
-//! the kernel reads as well are not streamed: their lines have been read. Lines that lie in a row only in part are stored
-//! as ever.
+//! A store to a line that no cache holds first reads the line from memory, and then evicts another one. If all of a line is
+//! written neither is needed: a **streaming** store goes to memory directly. It pays off for outputs that are larger than
+//! the caches, in which nobody would find them later anyway; [`STREAMED_BYTES`] is the limit, applied when the kernel is
+//! entered. Tensors that the kernel also reads aren't streamed, because their lines have been read into the caches. Lines
+//! of which a row has only a part are stored as usual.
 //!
-//! Where others see a thread's streaming stores in no order ([`super::processor`]), a fence ends a range of blocks that has
-//! some; and a kernel with atomics, which may tell other blocks in between, has none.
+//! If other threads may see streaming stores in any order ([`super::processor`]), a range of blocks ends with a fence. A
+//! kernel with atomics has no streaming stores, because it may signal to other blocks before that fence.
 
 use super::LINE_BYTES;
+use super::reached::reached;
 use super::region::Emitter;
 use super::vectors::vector_type;
 use super::views::Window;
@@ -18,7 +19,6 @@ use inkwell::IntPredicate;
 use inkwell::types::VectorType;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use std::collections::{HashMap, HashSet};
-use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, Type, ValueId};
 
 /// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
@@ -30,20 +30,12 @@ pub(super) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
 /// Tensors that a kernel writes and doesn't read; none of a kernel with atomics.
 pub(super) fn written(instance: &Instance) -> Vec<ValueId> {
     let (mut written, mut read) = (HashSet::new(), HashSet::new());
-    for op in instance.walk() {
-        let data = instance.op(op);
-        let tensor = || {
-            let view =
-                instance.definition(data.operands[0]).expect("verified: a view is made by `partition`");
-            Source::of(instance, view.operands[0]).argument
-        };
-        match &data.op {
-            Op::Atomic(_) => return Vec::new(),
-            op if op.is_store() => drop(written.insert(tensor())),
-            op if op.is_load() => drop(read.insert(tensor())),
-            Op::GatherLoad => drop(read.insert(Source::of(instance, data.operands[0]).argument)),
-            _ => {}
+    for data in instance.walk().into_iter().map(|op| instance.op(op)) {
+        if matches!(data.op, Op::Atomic(_)) {
+            return Vec::new();
         }
+        let tensors = if data.op.is_store() { &mut written } else { &mut read };
+        tensors.extend(reached(instance, data).map(|source| source.argument));
     }
     let mut written: Vec<ValueId> = written.difference(&read).copied().collect();
     written.sort_unstable();
@@ -188,12 +180,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, lines) = (self.ir, &rows[0].lines);
         let start = leaves.map_or(lines.first, |leaves| ir.select_int(leaves, lines.rest, lines.first));
         let range = (start, lines.rest, ir.i64(lines.elements));
-        ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
+        ir.each(range, LoopHint::Rolled, |first| {
             self.prefetch_ahead((lines.window.shape(), index), (first, lines.elements), lines.streams);
             let at = (ir.i64(0), first);
             let elements = self.line_elements(rows, index, at);
             rows.iter().zip(elements).for_each(|(row, elements)| self.put_line(&row.lines, elements, at));
-            Vec::new()
         });
     }
 
@@ -205,10 +196,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let (begin, end) = lines.range;
         let is_second = |turn| ir.icmp(IntPredicate::NE, turn, ir.i64(0));
-        ir.hinted_loop((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, &[], |turn, _| {
+        ir.each((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, |turn| {
             let from = ir.select_int(is_second(turn), lines.rest, begin);
             let to = ir.select_int(is_second(turn), end, lines.first);
-            ir.hinted_loop((from, to, ir.i64(lines.elements)), LoopHint::Rolled, &[], |at, _| {
+            ir.each((from, to, ir.i64(lines.elements)), LoopHint::Rolled, |at| {
                 let left = ir.lesser(ir.sub(to, at), ir.i64(lines.elements));
                 self.each_lane_below(lines.elements, left, |emitter, lane| {
                     let i = ir.add(at, lane);
@@ -217,9 +208,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         emitter.write(&lines.window, lines.address, i, element);
                     }
                 });
-                Vec::new()
             });
-            Vec::new()
         });
     }
 
@@ -264,24 +253,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, dtype) = (self.ir, line.window.dtype());
         let address = self.row_element(&line.window, line.address, base);
         let address = self.row_element(&line.window, address, further);
-        let store = |alignment| {
+        let store_aligned = |alignment| {
             let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
             store.set_alignment(alignment).expect("a power of two");
             self.buffers.mark_tensor_access(Some(store), line.window.tensor());
             store
         };
-        let plain = || {
-            store(dtype.bytes() as u32);
-            Vec::new()
-        };
-        let streaming = || {
-            let bytes = line.elements as u32 * dtype.bytes() as u32;
-            ir.mark_streaming(store(bytes.min(LINE_BYTES)));
-            Vec::new()
+        let element_bytes = dtype.bytes() as u32;
+        let store = |streaming: bool| {
+            if streaming {
+                let bytes = line.elements as u32 * element_bytes;
+                ir.mark_streaming(store_aligned(bytes.min(LINE_BYTES)));
+            } else {
+                store_aligned(element_bytes);
+            }
         };
         match line.streams {
-            None => drop(plain()),
-            Some(streams) => drop(ir.if_else(streams, streaming, plain)),
+            Some(streams) => ir.on_each_side(streams, store),
+            None => store(false),
         }
     }
 }

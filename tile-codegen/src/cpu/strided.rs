@@ -1,7 +1,8 @@
-//! Rows of tensors whose elements lie a few places apart, as one colour of an image's pixels does, or the real parts of
-//! complex numbers: what a line of a store needs of one is **picked** out of vectors that are loaded whole.
+//! Rows of tensors whose elements are a few places apart, such as one colour of an image's pixels or the real parts of
+//! complex numbers: what a line of a store needs is **picked** out of vectors that are loaded whole.
 //!
-//! LLVM's vectoriser does so for loops that may end with scalars; of the lanes of one vector it makes a load each.
+//! LLVM's vectoriser does the same for loops that may end with scalar iterations, but makes one load per lane of a single
+//! vector.
 
 use super::region::Emitter;
 use super::vectors::vector_type;

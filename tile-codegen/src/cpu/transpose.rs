@@ -1,17 +1,17 @@
-//! Permutations that turn rows into columns, in square blocks of as many elements a side as a vector has: of tiles in
-//! scratch memory, and from tensor to tensor where that is all that a kernel does with a tile.
+//! Transposition by permutations that turn columns into rows, in square blocks with as many elements a side as a vector
+//! has: of tiles in scratch memory, and directly from tensor to tensor if a kernel does nothing else with a tile.
 //!
-//! Element by element either the reads or the writes would go across rows, one element of a line each. A block is read by
-//! rows, turned in registers and written by rows.
+//! Element by element, either the reads or the writes would go across rows and use one element of each line. A block is
+//! read by rows, transposed in registers, and written by rows.
 
 use super::LINE_BYTES;
 use super::buffer::Buffer;
-use super::pieces::{Ahead, STRIP_LINES};
+use super::pieces::{STRIP_LINES, TransposedAhead};
 use super::region::Emitter;
 use super::scratch::element_bytes;
 use super::vectors::vector_type;
 use super::views::Window;
-use crate::emit::{Ir, LoopHint, Value};
+use crate::emit::{Ir, LoopHint};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tile_ir::kernel::OpData;
@@ -25,7 +25,7 @@ fn largest_side(dtype: DType) -> i64 {
 
 /// The axis of a permutation's result that the operand's rows lie along, where that isn't the result's own last axis and
 /// there are blocks.
-pub(super) fn turned_axis(instance: &Instance, data: &OpData) -> Option<usize> {
+pub(super) fn transposed_axis(instance: &Instance, data: &OpData) -> Option<usize> {
     let Op::Permute(permutation) = &data.op else { return None };
     let ty = instance.ty(data.results[0]).as_tile().expect("verified: a tile");
     let shape = super::region::extents(&ty.shape);
@@ -40,7 +40,7 @@ fn strides(shape: &[i64]) -> Vec<i64> {
 }
 
 /// One permutation: positions are in elements of the tiles.
-struct Turn<'c> {
+struct Transposition<'c> {
     source: Buffer<'c>,
     result: Buffer<'c>,
     /// Elements of the source from one to the next along the result's rows.
@@ -54,20 +54,20 @@ type RowBody<'b, 'a, 'c> =
     dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>], (Option<IntValue<'c>>, IntValue<'c>)) + 'b;
 
 /// Rows of a source that are columns of a result, both in tensors.
-struct Lines<'c> {
+struct InTensors<'c> {
     /// The first elements.
     from: [PointerValue<'c>; 2],
     /// Elements of the source from one to the next along the result's rows, and the other way round.
     strides: [IntValue<'c>; 2],
     tensors: [ValueId; 2],
     /// What is brought near meanwhile, where that is known.
-    ahead: Option<Ahead<'c>>,
+    ahead: Option<TransposedAhead<'c>>,
     dtype: DType,
-    /// Rows of the result that are turned together, each a cache line.
+    /// Rows of the result that are transposed together, each a cache line.
     side: i64,
 }
 
-impl<'c> Lines<'c> {
+impl<'c> InTensors<'c> {
     /// The address of an element of the source (0) or the result (1): of which row there, and where in it.
     fn address(&self, ir: &Ir<'c>, which: usize, [row, place]: [IntValue<'c>; 2]) -> PointerValue<'c> {
         let position = ir.add(ir.mul(row, self.strides[which]), place);
@@ -97,12 +97,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Writes the buffer of a permutation's result, along whose `axis` the rows of the stored operand lie.
-    pub(super) fn turn(&mut self, data: &'a OpData, axis: usize) {
-        let Op::Permute(permutation) = &data.op else { unreachable!("only permutations turn rows") };
+    pub(super) fn transpose(&mut self, data: &'a OpData, axis: usize) {
+        let Op::Permute(permutation) = &data.op else { unreachable!("only permutations transpose") };
         let (from, to) = (self.shape(data.operands[0]), self.shape(data.results[0]));
         let last = to.len() - 1;
         let (source_strides, result_strides) = (strides(&from), strides(&to));
-        let turn = Turn {
+        let transposition = Transposition {
             source: self.stored(data.operands[0]),
             result: self.stored(data.results[0]),
             source_stride: source_strides[permutation[last]],
@@ -119,30 +119,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 .zip(strides)
                 .fold(ir.i64(0), |sum, (&i, stride)| ir.add(sum, ir.mul(i, ir.i64(stride))));
             let to = emitter.position(index, &to);
-            emitter.turn_matrix(&turn, extents, [from, to]);
+            emitter.transpose_matrix(&transposition, extents, [from, to]);
         });
     }
 
-    /// Turns one matrix of `rows` rows of the result, whose first elements are at `from` and `to`: blocks, and element by
+    /// Transposes one matrix of `rows` rows of the result, whose first elements are at `from` and `to`: blocks, and element by
     /// element what is left at two edges.
-    fn turn_matrix(&mut self, turn: &Turn<'c>, [rows, columns]: [i64; 2], [from, to]: [IntValue<'c>; 2]) {
-        let (ir, side) = (self.ir, self.side_in_scratch(turn.source.dtype));
+    fn transpose_matrix(
+        &mut self,
+        transposition: &Transposition<'c>,
+        [rows, columns]: [i64; 2],
+        [from, to]: [IntValue<'c>; 2],
+    ) {
+        let (ir, side) = (self.ir, self.side_in_scratch(transposition.source.dtype));
         let places = |row: IntValue<'c>, column: IntValue<'c>| {
-            let source = ir.add(row, ir.mul(column, ir.i64(turn.source_stride)));
-            let result = ir.add(column, ir.mul(row, ir.i64(turn.result_stride)));
+            let source = ir.add(row, ir.mul(column, ir.i64(transposition.source_stride)));
+            let result = ir.add(column, ir.mul(row, ir.i64(transposition.result_stride)));
             [ir.add(from, source), ir.add(to, result)]
         };
         let [whole_rows, whole_columns] = [rows, columns].map(|extent| extent / side * side);
         self.each_row(&[whole_rows / side, whole_columns / side], &mut |emitter, block| {
             let corner = |i: usize| ir.mul(block[i], ir.i64(side));
-            emitter.turn_block(turn, places(corner(0), corner(1)));
+            emitter.transpose_block(transposition, places(corner(0), corner(1)));
         });
         let mut edge = |[first_row, first_column]: [i64; 2], extents: [i64; 2]| {
             self.nest(&extents, &mut |emitter, index| {
                 let row = ir.add(index[0], ir.i64(first_row));
                 let [source, result] = places(row, ir.add(index[1], ir.i64(first_column)));
-                let element = emitter.buffers.load(&turn.source, source);
-                emitter.buffers.store(&turn.result, result, element);
+                let element = emitter.buffers.load(&transposition.source, source);
+                emitter.buffers.store(&transposition.result, result, element);
             });
         };
         if whole_columns < columns {
@@ -153,26 +158,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn turn_block(&self, turn: &Turn<'c>, [from, to]: [IntValue<'c>; 2]) {
-        let (ir, side) = (self.ir, self.side_in_scratch(turn.source.dtype));
-        let ty = vector_type(self.buffers.element_type(turn.source.dtype), side as u32).into();
+    fn transpose_block(&self, transposition: &Transposition<'c>, [from, to]: [IntValue<'c>; 2]) {
+        let (ir, side) = (self.ir, self.side_in_scratch(transposition.source.dtype));
+        let ty = vector_type(self.buffers.element_type(transposition.source.dtype), side as u32).into();
         let row = |first, stride, i| ir.add(first, ir.i64(i * stride));
         let rows = (0..side).map(|i| {
-            let place = row(from, turn.source_stride, i);
-            self.buffers.load_as(&turn.source, ty, place).into_vector_value()
+            let place = row(from, transposition.source_stride, i);
+            self.buffers.load_as(&transposition.source, ty, place).into_vector_value()
         });
         for (i, column) in (0..).zip(ir.transposed(rows.collect())) {
-            self.buffers.store_as(&turn.result, row(to, turn.result_stride, i), column.into());
+            self.buffers.store_as(
+                &transposition.result,
+                row(to, transposition.result_stride, i),
+                column.into(),
+            );
         }
     }
 
-    /// Stores a tile whose rows are those of a loaded one turned, from tensor to tensor: blocks of whole cache lines of the
+    /// Stores a tile whose rows are the columns of a loaded one, from tensor to tensor: blocks of whole cache lines of the
     /// result, and element by element what is left at the edges.
-    pub(super) fn store_turned(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
+    pub(super) fn store_transposed(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
         let from = self.window_of(load);
         self.open_stream(load, &from, false);
-        let data = self.definition(value).expect("a turned tile is a permutation's result");
-        let axis = turned_axis(self.instance, data).expect("asked before");
+        let data = self.definition(value).expect("a transposed tile is a permutation's result");
+        let axis = transposed_axis(self.instance, data).expect("asked before");
         let ir = self.ir;
         let (last, zero) = (to.shape().len() - 1, ir.i64(0));
         let is_matrix = (0..last).all(|other| other == axis || to.shape()[other] == 1);
@@ -190,12 +199,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let rows = ir.lesser(there[last], wanted[axis]);
                 let columns = ir.lesser(there[across], wanted[last]);
                 let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
-                let ahead = self.ahead_of_turned(load, to, axis);
-                self.turn_lines((&from, across), (to, axis), [rows, columns], ahead)
+                let ahead = self.ahead_of_transposed(load, to, axis);
+                self.transpose_in_lines((&from, across), (to, axis), [rows, columns], ahead)
             }
             _ => [zero; 2],
         };
-        let is_left = |turned, extent| ir.icmp(IntPredicate::ULT, turned, ir.i64(extent));
+        let is_left = |transposed, extent| ir.icmp(IntPredicate::ULT, transposed, ir.i64(extent));
         let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
         ir.if_then(edges, || {
             self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
@@ -214,31 +223,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         body: &mut RowBody<'_, 'a, 'c>,
     ) {
         let ir = self.ir;
-        let (_, outer) = to.shape().split_last().expect("a turned tile has two axes");
+        let (_, outer) = to.shape().split_last().expect("a transposed tile has two axes");
         self.each_row(outer, &mut |emitter, row| {
             let (begin, end) = emitter.row_range(to, row);
-            let is_turned = ir.icmp(IntPredicate::ULT, row[axis], rows);
-            let turned = ir.select_int(is_turned, columns, ir.i64(0));
-            let begin = begin.map_or(turned, |begin| ir.greater(begin, turned));
+            let is_transposed = ir.icmp(IntPredicate::ULT, row[axis], rows);
+            let transposed = ir.select_int(is_transposed, columns, ir.i64(0));
+            let begin = begin.map_or(transposed, |begin| ir.greater(begin, transposed));
             let some = ir.icmp(IntPredicate::ULT, begin, end);
             body(emitter, row, (Some(begin), ir.select_int(some, end, begin)));
         });
     }
 
-    /// Turns the blocks of a matrix that lie whole in this many rows and columns of the result; gives how many rows and
+    /// Transposes the blocks of a matrix that lie whole in this many rows and columns of the result; gives how many rows and
     /// columns those are.
-    fn turn_lines(
+    fn transpose_in_lines(
         &mut self,
         (from, across): (&Window<'c>, usize),
         (to, axis): (&Window<'c>, usize),
         [rows, columns]: [IntValue<'c>; 2],
-        ahead: Option<Ahead<'c>>,
+        ahead: Option<TransposedAhead<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
         let (side, line) = (self.side(to.dtype(), bytes), i64::from(LINE_BYTES) / bytes);
         let whole = |extent, by| ir.sub(extent, ir.urem(extent, ir.i64(by)));
         let [whole_rows, whole_columns] = [whole(rows, side), whole(columns, line)];
-        let lines = Lines {
+        let lines = InTensors {
             from: [self.first_address(from), self.first_address(to)],
             strides: [self.dense_stride(from, across), self.dense_stride(to, axis)],
             tensors: [from.tensor(), to.tensor()],
@@ -253,31 +262,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let zero = ir.i64(0);
         let strip = ir.i64(STRIP_LINES * line);
-        ir.hinted_loop((zero, whole_columns, strip), LoopHint::Rolled, &[], |first, _| {
+        ir.each((zero, whole_columns, strip), LoopHint::Rolled, |first| {
             let end = ir.lesser(ir.add(first, strip), whole_columns);
-            ir.hinted_loop((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, &[], |row, _| {
-                ir.hinted_loop((first, end, ir.i64(line)), LoopHint::Rolled, &[], |column, _| {
+            ir.each((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, |row| {
+                ir.each((first, end, ir.i64(line)), LoopHint::Rolled, |column| {
                     match &lines.ahead {
-                        Some(Ahead::Pieces(pieces)) => {
+                        Some(TransposedAhead::Pieces(pieces)) => {
                             let shape = (side, lines.strides[0]);
                             self.ask_for_pieces(pieces, shape, (first, end), [row, column]);
                         }
-                        Some(Ahead::Beside) => lines.ask_beside(ir, to.shape()[axis], [row, column], line),
+                        Some(TransposedAhead::Beside) => {
+                            lines.ask_beside(ir, to.shape()[axis], [row, column], line)
+                        }
                         None => {}
                     }
-                    self.turn_line(&lines, [row, column], streams);
-                    Vec::new()
+                    self.transpose_line(&lines, [row, column], streams);
                 });
-                Vec::new()
             });
-            Vec::new()
         });
         [whole_rows, whole_columns]
     }
 
-    /// Turns a block whose rows are cache lines of the result. All of a line is written at once, so that one that goes past
+    /// Transposes a block whose rows are cache lines of the result. All of a line is written at once, so that one that goes past
     /// the caches leaves whole.
-    fn turn_line(&self, lines: &Lines<'c>, [row, column]: [IntValue<'c>; 2], streams: Option<IntValue<'c>>) {
+    fn transpose_line(
+        &self,
+        lines: &InTensors<'c>,
+        [row, column]: [IntValue<'c>; 2],
+        streams: Option<IntValue<'c>>,
+    ) {
         let (ir, line) = (self.ir, i64::from(LINE_BYTES) / lines.dtype.bytes() as i64);
         let square = |first: i64| {
             let columns = first..first + lines.side;
@@ -288,13 +301,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let rows: Vec<_> = rows.map(|pieces| self.joined(pieces)).collect();
         let write = |streaming| self.write_rows(lines, [row, column], &rows, streaming);
         match streams {
-            Some(streams) => drop(ir.if_else(streams, || write(true), || write(false))),
-            None => drop(write(false)),
+            Some(streams) => ir.on_each_side(streams, write),
+            None => write(false),
         }
     }
 
     /// Reads of a column of the result, so many behind this one, the elements of a block from this row on.
-    fn read_across(&self, lines: &Lines<'c>, [row, column]: [IntValue<'c>; 2], i: i64) -> VectorValue<'c> {
+    fn read_across(
+        &self,
+        lines: &InTensors<'c>,
+        [row, column]: [IntValue<'c>; 2],
+        i: i64,
+    ) -> VectorValue<'c> {
         let (ir, storage) = (self.ir, self.ir.storage_type(lines.dtype));
         let address = lines.address(ir, 0, [ir.add(column, ir.i64(i)), row]);
         let ty = vector_type(storage, lines.side as u32).into();
@@ -306,11 +324,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Writes lines of the result: past the caches, if they begin where the memory's do, or through them.
     fn write_rows(
         &self,
-        lines: &Lines<'c>,
+        lines: &InTensors<'c>,
         [row, column]: [IntValue<'c>; 2],
         rows: &[VectorValue<'c>],
         streaming: bool,
-    ) -> Vec<Value<'c>> {
+    ) {
         let ir = self.ir;
         let alignment = if streaming { LINE_BYTES } else { lines.dtype.bytes() as u32 };
         for (i, &elements) in (0..).zip(rows) {
@@ -322,7 +340,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.mark_streaming(store);
             }
         }
-        Vec::new()
     }
 
     /// Vectors one behind the other, a power of two of them.

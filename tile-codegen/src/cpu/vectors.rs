@@ -1,6 +1,6 @@
-//! Native vectors: one number in every lane, loads and stores of the lanes that exist, transposition.
+//! Operations on vectors: broadcasts, loads and stores of the lanes that exist, and transposition.
 //!
-//! What is asked for is emitted as it is: nothing here is left to LLVM's vectoriser.
+//! They are emitted as vector instructions; nothing here relies on LLVM's vectoriser.
 
 pub(super) use crate::emit::vector_type;
 use crate::emit::{Ir, Value};

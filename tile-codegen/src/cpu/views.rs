@@ -4,7 +4,7 @@
 //! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
-use super::elements::count;
+use super::elements::each_index;
 use super::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
 use crate::emit::{LoopHint, Names, Place, Value};
@@ -404,19 +404,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let windows: Vec<Window<'c>> = loads.iter().map(|load| self.window_of(load)).collect();
         let masked = windows.iter().chain(others).filter(|window| !window.whole);
         let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new((&mut *self, emit));
-        let emit_for = |whole: bool| {
-            let (emitter, emit) = &mut *this.borrow_mut();
+        let mut emit_for = |whole: bool| {
             for (load, window) in loads.iter().zip(&windows) {
-                emitter.open_stream(load, window, whole);
+                self.open_stream(load, window, whole);
             }
-            emit(emitter, whole);
-            Vec::new()
+            emit(self, whole);
         };
         match all_whole {
-            Some(all_whole) => drop(ir.if_else(all_whole, || emit_for(true), || emit_for(false))),
-            None => drop(emit_for(true)),
+            Some(all_whole) => ir.on_each_side(all_whole, emit_for),
+            None => emit_for(true),
         }
     }
 
@@ -460,20 +456,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     emitter.buffers.store(&buffer, ir.add(first, i), value);
                 };
                 let Some(pad) = pad.filter(|_| !whole) else {
-                    return count(ir, ir.i64(width), width, copy);
+                    return each_index(ir, ir.i64(width), width, copy);
                 };
                 let (begin, end) = emitter.row_range(&window, row);
                 let fill = |from: IntValue<'c>, to: IntValue<'c>| {
-                    ir.hinted_loop((from, to, ir.i64(1)), LoopHint::Rolled, &[], |i, _| {
+                    ir.each((from, to, ir.i64(1)), LoopHint::Rolled, |i| {
                         emitter.buffers.store(&buffer, ir.add(first, i), pad);
-                        Vec::new()
                     });
                 };
                 match begin {
-                    None => count(ir, end, i64::MAX, copy),
+                    None => each_index(ir, end, i64::MAX, copy),
                     Some(begin) => {
                         fill(ir.i64(0), begin);
-                        count(ir, ir.sub(end, begin), i64::MAX, |i| copy(ir.add(begin, i)));
+                        each_index(ir, ir.sub(end, begin), i64::MAX, |i| copy(ir.add(begin, i)));
                     }
                 }
                 fill(end, ir.i64(width));

@@ -5,6 +5,7 @@ use super::ir::{Ir, Value, built};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{FunctionValue, InstructionValue, IntValue, PhiValue};
+use std::cell::RefCell;
 
 /// What a loop carries: a place for each value, which is given one from before the loop and one from each turn.
 struct Carried<'c>(Vec<PhiValue<'c>>);
@@ -90,6 +91,19 @@ impl<'c> Ir<'c> {
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
+    }
+
+    /// [`Self::hinted_loop`] that carries nothing.
+    pub(crate) fn each(
+        &self,
+        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        hint: LoopHint,
+        body: impl FnOnce(IntValue<'c>),
+    ) {
+        self.hinted_loop(range, hint, &[], |i, _| {
+            body(i);
+            Vec::new()
+        });
     }
 
     /// A loop that runs while a condition holds, carrying values: `first` decides on the first iteration, then
@@ -183,6 +197,35 @@ impl<'c> Ir<'c> {
                 phi.as_basic_value()
             })
             .collect()
+    }
+
+    /// [`Self::if_else`] whose sides one closure emits, one after the other: it is told whether the condition holds on the
+    /// side that it emits, and may change what it borrows.
+    pub(crate) fn either_side(
+        &self,
+        condition: IntValue<'c>,
+        side: impl FnMut(bool) -> Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
+        // Two closures can't both borrow what the one changes; the cell lends it to each in turn.
+        let side = RefCell::new(side);
+        let emit = |holds| (*side.borrow_mut())(holds);
+        self.if_else(condition, || emit(true), || emit(false))
+    }
+
+    /// [`Self::either_side`] without values.
+    pub(crate) fn on_each_side(&self, condition: IntValue<'c>, mut side: impl FnMut(bool)) {
+        self.either_side(condition, |holds| {
+            side(holds);
+            Vec::new()
+        });
+    }
+
+    /// A branch without values that is taken where a condition doesn't hold.
+    pub(crate) fn unless(&self, condition: IntValue<'c>, otherwise: impl FnOnce()) {
+        self.if_else(condition, Vec::new, || {
+            otherwise();
+            Vec::new()
+        });
     }
 
     /// A branch without values.

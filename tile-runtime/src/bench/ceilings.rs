@@ -66,11 +66,6 @@ impl Device {
             Kind::Gpu(_) => gpu::measure(self, ceiling),
         }
     }
-
-    /// Threads that a measurement takes; none of the host's on a GPU.
-    fn threads(&self) -> usize {
-        if let Kind::Cpu = self.0 { crate::cpu::threads() } else { 0 }
-    }
 }
 
 /// What was measured. Held while something is, because two measurements at once would both be wrong.

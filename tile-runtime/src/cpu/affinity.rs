@@ -4,25 +4,24 @@
 //! the one on which the pool is made is left to who launches.
 
 use crate::environment;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 /// The environment variable that says whether threads are bound.
 const VARIABLE: &str = "TILE_PIN";
 
-/// Nobody has said, no, yes.
-static ASKED: AtomicU8 = AtomicU8::new(0);
+/// What [`ask`] said, if it was called.
+static ASKED: Mutex<Option<bool>> = Mutex::new(None);
 
 /// Whether threads are to be bound: what [`ask`] said, else `TILE_PIN=on`.
 fn is_asked() -> bool {
-    match ASKED.load(Relaxed) {
-        0 => environment::said(VARIABLE, "`on` or `off`", environment::switch).unwrap_or(false),
-        said => said == 2,
-    }
+    let asked = *ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let by_environment = || environment::said(VARIABLE, "`on` or `off`", environment::switch);
+    asked.or_else(by_environment).unwrap_or(false)
 }
 
 /// Says whether the threads of pools to come are bound.
 pub(super) fn ask(pinned: bool) {
-    ASKED.store(1 + u8::from(pinned), Relaxed);
+    *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(pinned);
 }
 
 /// The processors of so many threads; none where threads aren't to be bound, or can't be.

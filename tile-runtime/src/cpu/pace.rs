@@ -1,8 +1,8 @@
-//! How long an instance takes for a tile, and who runs a grid of them: the calling thread alone, or the pool with it.
+//! How long an instance takes for a tile, and thereby who runs a grid: the calling thread alone, or the pool with it.
 //!
-//! Handing a grid to other threads costs about as long as some dozen small tiles take, and as thousands where these
-//! threads sleep. What an instance has needed for a tile is kept with it, and a grid that ends before sharing it would pay
-//! is run where it is launched.
+//! Handing a grid to other threads costs about as long as some dozen small tiles take, or thousands if these threads sleep.
+//! The time that an instance took for a tile is kept with it, and a grid that would end before sharing it pays off is run
+//! by the thread that launches it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

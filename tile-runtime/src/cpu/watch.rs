@@ -1,10 +1,9 @@
-//! How long threads look on for something before they sleep.
+//! How long idle threads spin before they sleep.
 //!
-//! To wake a thread costs microseconds where its processor is one's own, and more where it is shared; and the system may
-//! put it on the processor of the thread that wakes it, where it waits while another one is free. A thread that looks on
-//! costs what it might have left to others. So it looks on for as long as the last jobs took, between two bounds: it then
-//! costs at most as much as the work did, and is there when a launch follows another as closely as launches of this length
-//! do.
+//! Waking a thread costs microseconds, or more on a shared processor, and the system may put it on the processor of the
+//! thread that wakes it, where it waits although another one is free. A thread that spins uses a processor that others
+//! could use. So it spins for as long as the last jobs took, between two bounds: it then wastes at most as much time as the
+//! work took, and is ready if launches follow each other as closely as launches of this length do.
 
 use std::time::Duration;
 

@@ -1,20 +1,20 @@
-//! Elements that lie apart, as rows of bytes at equal distances: what drivers copy and fill in one call.
+//! Elements that aren't contiguous, as rows of bytes at equal distances: what drivers copy and fill in one call.
 //!
-//! Several memories are looked at together, whose elements have the same indices: in a row the elements of each lie next
-//! to each other, and from one row to the next each memory has a distance of its own. An axis along which that is so makes
-//! the rows, another one how many there are, and what other axes are left takes a call for each of their indices.
+//! The memories of a copy are looked at together, because their elements have the same indices. An axis along which the
+//! elements are contiguous in all memories becomes the bytes of a row. Another axis, with one distance per memory, becomes
+//! the rows of a call. Each index of the axes that are left takes a call of its own.
 
 use super::descriptor::{Descriptor, Place};
 use crate::gpu::MOST_PITCH;
 use smallvec::SmallVec;
 
-/// A call of the driver takes about as long as copying so many bytes to the host and back, which is the other way.
+/// A call of the driver takes about as long as copying so many bytes to the host and back, which is the alternative.
 const BYTES_PER_CALL: usize = 8192;
 
-/// So does a row, which is a request of its own to memory.
+/// A row of a call takes about as long as copying so many bytes, because it is a memory request of its own.
 const BYTES_PER_ROW: usize = 64;
 
-/// So many calls are made, however small the range is that the elements lie in.
+/// So many calls are made even where the elements lie in a range so small that copying it would take less time.
 const CALLS: usize = 64;
 
 /// Rows of some memories, in bytes.
@@ -40,7 +40,7 @@ struct Axis<const MEMORIES: usize> {
 type Axes<const MEMORIES: usize> = SmallVec<[Axis<MEMORIES>; 6]>;
 
 /// The elements of memories of one shape as rows; `None` where some memory has no single distance along an axis, and where
-/// so many calls and rows would take longer than the way by the host.
+/// the calls would take longer than copying to the host and back.
 pub(super) fn rows<const MEMORIES: usize>(
     memories: [&Descriptor; MEMORIES],
     element: usize,
@@ -54,20 +54,12 @@ pub(super) fn rows<const MEMORIES: usize>(
     merge(&mut axes);
     let unit = axes.iter().position(|axis| axis.strides == [1; MEMORIES]);
     let width = element * unit.map_or(1, |unit| axes.remove(unit).extent);
-    let fits = |stride: &i64| (width..=MOST_PITCH).contains(&(stride.unsigned_abs() as usize * element));
-    let makes_rows = |axis: &Axis<MEMORIES>| {
-        axis.strides.iter().all(|stride| *stride > 0) && axis.strides.iter().all(fits)
-    };
-    let longest =
-        (0..axes.len()).filter(|&axis| makes_rows(&axes[axis])).max_by_key(|&axis| axes[axis].extent);
-    let rows = longest.map(|longest| axes.remove(longest));
+    let rows = take_rows(&mut axes, width, element);
     let (height, pitch) = rows.map_or((1, [width; MEMORIES]), |axis| {
         (axis.extent, axis.strides.map(|stride| stride as usize * element))
     });
     let around: usize = memories.iter().map(|memory| memory.span().len() * element).sum();
-    let calls = axes.iter().try_fold(1_usize, |calls, axis| calls.checked_mul(axis.extent))?;
-    let cost = calls.checked_mul(BYTES_PER_CALL.checked_add(height.checked_mul(BYTES_PER_ROW)?)?)?;
-    if cost > around.max(CALLS * (BYTES_PER_CALL + BYTES_PER_ROW)) {
+    if cost(&axes, height)? > around.max(CALLS * (BYTES_PER_CALL + BYTES_PER_ROW)) {
         return None;
     }
     let set = |first: [i64; MEMORIES]| RowSet {
@@ -76,16 +68,43 @@ pub(super) fn rows<const MEMORIES: usize>(
         width,
         height,
     };
-    let mut sets = vec![first];
-    for axis in &axes {
+    Some(places(first, &axes).into_iter().map(set).collect())
+}
+
+/// Removes the axis with the most rows of `width` bytes and gives it, if there is one. Drivers copy rows only if they don't
+/// overlap and lie at most [`MOST_PITCH`] bytes apart, in the order of their addresses.
+fn take_rows<const MEMORIES: usize>(
+    axes: &mut Axes<MEMORIES>,
+    width: usize,
+    element: usize,
+) -> Option<Axis<MEMORIES>> {
+    let is_pitch = |&stride: &i64| {
+        stride > 0 && (width..=MOST_PITCH).contains(&(stride.unsigned_abs() as usize * element))
+    };
+    let makes_rows = |&axis: &usize| axes[axis].strides.iter().all(is_pitch);
+    let longest = (0..axes.len()).filter(makes_rows).max_by_key(|&axis| axes[axis].extent)?;
+    Some(axes.remove(longest))
+}
+
+/// The cost of one call for each index of these axes, as the number of bytes that can be copied to the host and back
+/// meanwhile; `None` if it overflows.
+fn cost<const MEMORIES: usize>(axes: &Axes<MEMORIES>, height: usize) -> Option<usize> {
+    let calls = axes.iter().try_fold(1_usize, |calls, axis| calls.checked_mul(axis.extent))?;
+    calls.checked_mul(BYTES_PER_CALL.checked_add(height.checked_mul(BYTES_PER_ROW)?)?)
+}
+
+/// The offsets in each memory of every index of these axes, if those of the first index are `first`.
+fn places<const MEMORIES: usize>(first: [i64; MEMORIES], axes: &Axes<MEMORIES>) -> Vec<[i64; MEMORIES]> {
+    let mut places = vec![first];
+    for axis in axes {
         let along = |first: &[i64; MEMORIES]| {
             let first = *first;
             (0..axis.extent as i64)
                 .map(move |index| std::array::from_fn(|memory| first[memory] + index * axis.strides[memory]))
         };
-        sets = sets.iter().flat_map(along).collect();
+        places = places.iter().flat_map(along).collect();
     }
-    Some(sets.into_iter().map(set).collect())
+    places
 }
 
 /// The axes with more than one index, outermost first.

@@ -1,9 +1,9 @@
-//! The one loop that all uses of a tile end up in, which computes what it alone reads, however often it does: an element
-//! that several need at a place is computed once there.
+//! The one loop in which all uses of a tile end. What only that loop reads is computed in it, whatever the number of uses:
+//! an element that several of them need at an index is computed once.
 //!
-//! Two kinds of loops do so, and differ in what passes a place on. That of stores ([`super::together`]) reads every tile at
-//! the place that it stores. That of an op which joins pieces reads a tile at a place for each use, as the halves of pairs
-//! do: LLVM reads once what lies between.
+//! There are two kinds of such loops, which differ in the index at which they read. The loop of stores
+//! ([`super::together`]) reads every tile at the index that it stores. The loop of an op that joins pieces reads a tile at
+//! one index for each use, as with the halves of pairs; LLVM merges the reads of what these have in common.
 
 use super::super::elements::splits_axes;
 use super::super::movement::is_one_loop;

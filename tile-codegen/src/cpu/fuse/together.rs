@@ -1,15 +1,16 @@
-//! Stores of tiles that lie at the same place of their tensors share a loop, where the last of them stands. What only such a
-//! loop reads is computed in it ([`super::consumer`]), so that a kernel of element-wise ops goes over its tiles once: an
-//! optimizer's step reads gradient, parameter and moments from their tensors and writes three of them back.
+//! Stores of tiles to the same place of their tensors share one loop, which stands where the last of the stores does. What
+//! only this loop reads is computed in it ([`super::consumer`]), so that a kernel of elementwise ops makes one pass over
+//! its tiles: an optimizer's step reads gradient, parameter and moments from their tensors and writes three of them back.
 //!
-//! Between stores that share a loop are only ops on elements, and loads of tensors that none of them writes. A load of a tile
-//! that its block writes ([`Fusion::is_replaced`]) is read in the loop where nothing but the loop writes there.
+//! Between the stores that share a loop there are only ops on elements and loads of tensors that none of the stores writes.
+//! A load of a tile that its block also writes ([`Fusion::is_replaced`]) is read in the loop if nothing but the loop writes
+//! there.
 
+use super::super::reached::reached;
 use super::Fusion;
 use super::consumer::Consumer;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::types::PartitionType;
-use tile_ir::view::Source;
 use tile_ir::{Instance, Op, RegionId, Type, ValueId};
 
 /// The loops of an instance's stores.
@@ -51,10 +52,9 @@ impl Together {
     }
 }
 
-/// The argument that a load or store of a partition view reaches.
+/// The argument that a load or a store reaches.
 fn argument(instance: &Instance, access: &OpData) -> ValueId {
-    let view = instance.definition(access.operands[0]).expect("verified: a view is made by `partition`");
-    Source::of(instance, view.operands[0]).argument
+    reached(instance, access).expect("loads and stores reach tensors").argument
 }
 
 /// Whether an op may stand between a store and the loop that does it.
@@ -92,9 +92,9 @@ impl<'a> Fusion<'a> {
         let is_own =
             |store: &OpData| store.operands[0] == load.operands[0] && store.tile_index() == load.tile_index();
         let tensor = argument(instance, load);
-        let writes = |data: &&OpData| match &data.op {
-            Op::Atomic(_) => Source::of(instance, data.operands[0]).argument == tensor,
-            op => op.is_store() && argument(instance, data) == tensor,
+        let writes = |data: &&OpData| {
+            let is_write = data.op.is_store() || matches!(data.op, Op::Atomic(_));
+            is_write && reached(instance, data).is_some_and(|source| source.argument == tensor)
         };
         let ops = instance.walk().into_iter().map(|op| instance.op(op));
         stores.any(is_own) && ops.filter(writes).count() == 1

@@ -1,20 +1,22 @@
-//! Factors of the turns to come, brought to the second cache while those before are multiplied.
+//! Prefetching the factors of later iterations to the second cache while the present ones are multiplied.
 //!
-//! Packing reads short pieces of rows far from each other, which the processor's own prefetchers don't foresee: at the
-//! latency of memory that costs a fifth of a product's time. So every step of a register block along K asks for a line of
-//! what is packed next: the tiles of the loop's next turns, or of the first turns of the next block of the grid.
+//! Packing reads short pieces of rows that are far from each other, which the processor's own prefetchers don't foresee;
+//! the latency of memory then costs a fifth of a product's time. So every step of a register block along K prefetches one
+//! line of what is packed next: the tiles of the loop's next iterations, or of the first iterations of the grid's next
+//! block.
 //!
-//! Addresses are guesses that are right where a load's index is the loop's counter and the block's index: nothing but a
-//! prefetch comes of them.
+//! The addresses are guesses, which are right if a load's index is the loop's counter and the block's index. A wrong guess
+//! costs a useless prefetch and nothing else.
 
 use super::super::LINE_BYTES;
 use super::super::region::Emitter;
+use super::super::round_up::{div_ceil, whole_pieces};
 use super::super::scratch::element_bytes;
 use super::factor::Factor;
 use super::keep::Keeping;
 use super::left::TensorA;
 use super::places::NextB;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
@@ -29,7 +31,7 @@ const LINE: i64 = LINE_BYTES as i64;
 pub(super) const CHUNK: i64 = 16;
 
 /// A matrix that is packed soon, in each of several turns.
-pub(super) struct Ahead<'c> {
+pub(super) struct FactorAhead<'c> {
     /// The first byte, in the first turn.
     first: PointerValue<'c>,
     /// Bytes from a turn's matrix to the next turn's.
@@ -79,9 +81,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         data: &'a OpData,
         plan: &Plan,
-        (counter, body): (ValueId, RegionId),
+        Turns { counter, body, .. }: Turns<'c>,
         (next, near): (&Next<'c>, [Near<'c>; 2]),
-    ) -> Vec<Ahead<'c>> {
+    ) -> Vec<FactorAhead<'c>> {
         let ir = self.ir;
         if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
             return Vec::new();
@@ -101,11 +103,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ahead = both.filter_map(|((first, second), (extents, near))| {
             let (first, second) = (first?, second?);
             let bytes = extents[first.contiguous] * first.element_bytes;
-            let (lines, pieces) = (extents[1 - first.contiguous], (bytes + LINE - 1) / LINE);
+            let (lines, pieces) = (extents[1 - first.contiguous], div_ceil(bytes, LINE));
             let turn = ir.sub(ir.address(second.address), ir.address(first.address));
             let stride = ir.mul(first.stride, ir.i64(first.element_bytes));
             let in_tensor =
-                Ahead { first: first.address, turn, stride, lines, pieces, is_near: near.is_near };
+                FactorAhead { first: first.address, turn, stride, lines, pieces, is_near: near.is_near };
             Some(match near.packed {
                 Some(packed) => in_tensor.unless_packed(ir, packed),
                 None => in_tensor,
@@ -129,11 +131,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let a = keeping.map(|keeping| {
             let is_there = keeping.is_there_next(ir, plan, (next, number));
             let packed = self.packed_a(product, plan, (Some(keeping), number), None);
-            match packed.filter(|_| self.packs_rows(product.operands[0], plan)) {
+            match packed.filter(|_| self.order_of_a(product.operands[0], plan) == OrderOfA::ByRows) {
                 Some(packed) => {
                     let is_there = in_tensor
                         .map_or(is_there, |tensor| ir.select_int(tensor.is_read, ir.bool(false), is_there));
-                    let row = plan.strides_of_a(true)[0] * element_bytes(plan.packed) as i64;
+                    let row = plan.strides_of_a(OrderOfA::ByRows)[0] * element_bytes(plan.packed) as i64;
                     let packed = Packed { is_there, first: packed.buffer.address, row: Some(row) };
                     Near { is_near: None, packed: Some(packed) }
                 }
@@ -176,16 +178,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 }
 
-impl<'c> Ahead<'c> {
+impl<'c> FactorAhead<'c> {
     /// The packed matrix where it is there, as many lines of it.
-    fn unless_packed(self, ir: &Ir<'c>, packed: Packed<'c>) -> Ahead<'c> {
+    fn unless_packed(self, ir: &Ir<'c>, packed: Packed<'c>) -> FactorAhead<'c> {
         let piece = self.pieces * LINE;
         let (turn, stride) = match packed.row {
             Some(row) => (piece, row),
             None => (self.lines * piece, piece),
         };
         let either = |there: i64, elsewhere| ir.select_int(packed.is_there, ir.i64(there), elsewhere);
-        Ahead {
+        FactorAhead {
             first: ir.select(packed.is_there, packed.first.into(), self.first.into()).into_pointer_value(),
             turn: either(turn, self.turn),
             stride: either(stride, self.stride),
@@ -195,7 +197,7 @@ impl<'c> Ahead<'c> {
 
     /// What a register block asks for: some lines of elements of one turn, so many that all blocks together ask for all.
     pub(super) fn share(&self, ir: &Ir<'c>, plan: &Plan, block: IntValue<'c>) -> Share<'c> {
-        let least = (plan.turns * self.lines + plan.blocks() - 1) / plan.blocks();
+        let least = div_ceil(plan.turns * self.lines, plan.blocks());
         let lines = (least..self.lines).find(|lines| self.lines % lines == 0).unwrap_or(self.lines);
         let before = ir.mul(block, ir.i64(lines));
         let (turn, line) = (ir.udiv(before, ir.i64(self.lines)), ir.urem(before, ir.i64(self.lines)));
@@ -222,8 +224,8 @@ pub(super) struct Share<'c> {
 
 /// How many of `all` things, a register block's, a chunk of its steps has to do: neighbours of a line of so many, or lines.
 fn of_chunk(all: i64, plan: &Plan, of_line: i64) -> i64 {
-    let least = (all + plan.chunks() - 1) / plan.chunks();
-    let lines = || (least + of_line - 1) / of_line * of_line;
+    let least = div_ceil(all, plan.chunks());
+    let lines = || whole_pieces(least, of_line);
     (least..of_line).find(|count| of_line % count == 0).unwrap_or_else(lines)
 }
 

@@ -1,16 +1,17 @@
-//! What the next multiplication reads of `b` is packed beside the present one.
+//! Packing what the next multiplication reads of `b` during the present one.
 //!
-//! Packing waits for memory, and register blocks for nothing. So while they multiply they also copy what of `b` comes next,
-//! that of the loop's next turns or of the next block's first ones, a few vectors in every chunk of steps, which the register
-//! block before has asked for. There are two places for what is packed, which take turns.
+//! Packing waits for memory, and register blocks don't. So while register blocks multiply they also copy what comes next of
+//! `b`, for the loop's next iterations or for the first ones of the next block: in every chunk of steps a few vectors,
+//! which the register block before has prefetched. The packed matrices are written alternately to two places.
 //!
-//! What comes next is a guess that is right where a load's index is the loop's counter and the block's index. So an entry
-//! remembers which matrix it was, and the next multiplication looks whether it is its own. Nothing is read that the tensor
-//! doesn't have, whatever the guess, and a tensor that the kernel writes isn't read before its time.
+//! What comes next is a guess, which is right if a load's index is the loop's counter and the block's index. So an entry
+//! records which matrix it was, and the next multiplication compares that with its own. Whatever the guess, nothing outside
+//! the tensor is read, and a tensor that the kernel writes isn't read too early.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
+use super::super::round_up::div_ceil;
 use super::ahead::Next;
 use super::cell;
 use super::factor::{Strided, behind_transposition};
@@ -32,7 +33,7 @@ const MOST_BESIDE_TILES: i64 = 8;
 /// would be too many.
 fn vectors_of_chunk(plan: &Plan) -> Option<i64> {
     let (chunks, of_row) = (plan.chunks() * plan.blocks(), plan.n / plan.block.lanes);
-    let least = (plan.depth() / plan.contraction.group() * of_row + chunks - 1) / chunks;
+    let least = div_ceil(plan.depth() / plan.contraction.group() * of_row, chunks);
     let most = if plan.contraction.tiles().is_some() { MOST_BESIDE_TILES } else { MOST_OF_CHUNK };
     (least..=of_row.min(most)).find(|vectors| of_row % vectors == 0)
 }

@@ -1,8 +1,10 @@
-//! Register blocks: sums that stay in registers while a row of `b` after the other is multiplied by a column of `a`.
+//! Register blocks: sums that stay in registers while, for one step along K after the other, a column of `a` is multiplied
+//! by a row of `b`.
 
 use super::super::region::Emitter;
+use super::super::round_up::div_ceil;
 use super::Needed;
-use super::ahead::{Ahead, CHUNK, Share};
+use super::ahead::{CHUNK, FactorAhead, Share};
 use super::beside::Beside;
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
@@ -34,7 +36,7 @@ pub(super) struct Product<'p, 'c> {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Meanwhile<'p, 'c> {
     /// What is asked for.
-    pub(super) ahead: &'p [Ahead<'c>],
+    pub(super) ahead: &'p [FactorAhead<'c>],
     /// What is packed.
     pub(super) beside: Option<&'p Beside<'c>>,
 }
@@ -54,28 +56,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let by = |b, steps, (start, direct): (Start<ValueId, IntValue<'c>>, Option<&Direct<'c>>)| {
             let sums = &self.sums(data.results[0], plan, matrix, (start, direct));
             self.register_blocks(&Product { plan, a, b, sums, steps, meanwhile }, needed);
-            Vec::new()
         };
         let packed = || by(Right::Packed(b.buffer), all, (start, direct));
-        let Some(in_place) = &b.in_place else {
-            packed();
-            return;
-        };
-        let is_read = in_place.is_read;
-        let slices = |slice| {
-            ir.hinted_loop((all[0], all[1], ir.i64(slice)), LoopHint::Rolled, &[], |first, _| {
+        let Some(in_place) = &b.in_place else { return packed() };
+        let in_slices = |slice| {
+            ir.each((all[0], all[1], ir.i64(slice)), LoopHint::Rolled, |first| {
                 let end = ir.lesser(ir.add(first, ir.i64(slice)), all[1]);
                 let start = start.where_it_holds(ir, ir.icmp(IntPredicate::EQ, first, all[0]));
                 let goes_on = ir.icmp(IntPredicate::ULT, end, all[1]);
                 let direct = direct.map(|direct| direct.unless(ir, goes_on));
-                by(in_place.right(), [first, end], (start, direct.as_ref()))
-            })
+                by(in_place.right(), [first, end], (start, direct.as_ref()));
+            });
         };
-        let in_place = || match in_place.slice(plan) {
-            Some(slice) => slices(slice),
-            None => by(in_place.right(), all, (start, direct)),
-        };
-        ir.if_else(is_read, in_place, packed);
+        ir.on_each_side(in_place.is_read, |is_read| match (is_read, in_place.slice(plan)) {
+            (false, _) => packed(),
+            (true, Some(slice)) => in_slices(slice),
+            (true, None) => by(in_place.right(), all, (start, direct)),
+        });
     }
 
     /// Covers a product with register blocks.
@@ -94,7 +91,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.panels(product, (plan.block.vectors, lanes), range, needed.rows);
         }
         if rest > 0 {
-            let vectors = (rest + lanes - 1) / lanes;
+            let vectors = div_ceil(rest, lanes);
             let last = rest - (vectors - 1) * lanes;
             self.panels(product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
         }
@@ -116,19 +113,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let width = plan.block.width();
         let rows_of_blocks = plan.block.rows_of(plan.m);
         let blocks = rows_of_blocks.blocks_for(ir, rows);
-        ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
+        ir.each((from, to, ir.i64(width)), LoopHint::Rolled, |j| {
             let number = ir.udiv(j, ir.i64(width));
             let panel = self.panel_of(&product.b, plan, j);
             let of_zeros = self.products_of_zeros(product, vectors, &panel);
             let first = ir.mul(number, ir.i64(plan.blocks_of_rows()));
-            ir.hinted_loop((ir.i64(0), blocks, ir.i64(1)), LoopHint::Rolled, &[], |below, _| {
+            ir.each((ir.i64(0), blocks, ir.i64(1)), LoopHint::Rolled, |below| {
                 let has_last_row = rows_of_blocks.is_high(ir, below);
                 let block = SumsBlock { rows: rows_of_blocks.rows, has_last_row, vectors, last };
                 let place = [rows_of_blocks.first_row(ir, below), j];
                 self.register_block(product, block, ((&panel, &of_zeros), ir.add(first, below)), place);
-                Vec::new()
             });
-            Vec::new()
         });
     }
 
@@ -203,7 +198,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         match block.has_last_row {
             None => of_rows(block.rows),
-            Some(has) => ir.if_else(has, || of_rows(block.rows), || of_rows(block.rows - 1)),
+            Some(has) => ir.either_side(has, |has| of_rows(if has { block.rows } else { block.rows - 1 })),
         }
     }
 

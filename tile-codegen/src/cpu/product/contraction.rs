@@ -26,9 +26,9 @@ pub(super) struct DotProduct {
     pub(super) adds: bool,
     /// Whether the intrinsic has the factors the other way around.
     pub(super) is_swapped: bool,
-    /// Whether it takes `a` as bytes of the other sign: the first bit of each is turned over as it is packed, which adds 128 to
-    /// it or takes that away, and so does what zeros of `a` give with `b`, which is taken off the sums.
-    pub(super) turns_signs: bool,
+    /// Whether it takes `a` as bytes of the other signedness. The first bit of each is flipped as it is packed, which adds 128
+    /// to it or subtracts that; [`super::signs`] subtracts from the sums what that makes them too large by.
+    pub(super) flips_signs: bool,
 }
 
 /// An instruction that multiplies tiles of rows of `a` by tiles of columns of `b`, which is packed as for a dot product of so
@@ -76,7 +76,7 @@ const DOT: DotProduct = DotProduct {
     intrinsic: "",
     adds: true,
     is_swapped: false,
-    turns_signs: false,
+    flips_signs: false,
 };
 
 /// Products of two i16, to which bytes are extended, added in i32.
@@ -94,9 +94,9 @@ const SIGNED_BY_UNSIGNED: DotProduct =
 
 /// Four bytes by four of the same sign, where the instruction has one of each.
 const BOTH_SIGNED: DotProduct =
-    DotProduct { factors: [&[DType::I8], &[DType::I8]], turns_signs: true, ..UNSIGNED_BY_SIGNED };
+    DotProduct { factors: [&[DType::I8], &[DType::I8]], flips_signs: true, ..UNSIGNED_BY_SIGNED };
 const BOTH_UNSIGNED: DotProduct =
-    DotProduct { factors: [&[DType::U8], &[DType::U8]], turns_signs: true, ..SIGNED_BY_UNSIGNED };
+    DotProduct { factors: [&[DType::U8], &[DType::U8]], flips_signs: true, ..SIGNED_BY_UNSIGNED };
 
 /// `VPDPBUSD` of 512 bits.
 const fn of_64_bytes(dot: DotProduct) -> DotProduct {
@@ -224,7 +224,7 @@ impl Contraction {
         }
         let fits = |dot: &&DotProduct| {
             let takes = (0..2).all(|i| dot.factors[i].contains(&factors[i]));
-            let takes = takes && (!dot.turns_signs || m >= LEAST_ROWS);
+            let takes = takes && (!dot.flips_signs || m >= LEAST_ROWS);
             takes && dot.sum == sum && k % dot.group == 0 && dot.lanes == lanes && has(dot.feature)
         };
         DOT_PRODUCTS.iter().find(fits).map_or(Contraction::MultiplyAdd, Contraction::Dot)
@@ -247,9 +247,9 @@ impl Contraction {
         }
     }
 
-    /// Whether the signs of `a` are turned over as it is packed.
-    pub(super) const fn turns_signs(self) -> bool {
-        matches!(self, Contraction::Dot(DotProduct { turns_signs: true, .. }))
+    /// Whether the first bit of each byte of `a` is flipped as it is packed.
+    pub(super) const fn flips_signs(self) -> bool {
+        matches!(self, Contraction::Dot(DotProduct { flips_signs: true, .. }))
     }
 
     /// The format of packed elements whose products are added to sums of a format.
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_are_turned_over_where_there_are_rows_that_share_what_that_takes() {
+    fn signs_are_flipped_where_there_are_rows_that_share_what_that_takes() {
         use DType::{I8, I32, U8};
         for (factors, rows, expected) in [
             ([I8, I8], 7, "llvm.x86.avx512.vpdpwssd.512"),

@@ -1,10 +1,11 @@
-//! Sums that go from registers to the tensor.
+//! Sums that are stored from registers to the tensor.
 //!
-//! Where all that becomes of a product's sums is that they are stored, the last multiplication stores them itself, instead
-//! of to scratch memory and from there to the tensor. It does so for tiles that lie inside their tensor, which needn't be
-//! masked; and of outputs that are streamed past the caches for those of which register blocks have whole lines.
+//! If a product's sums are only stored, the last multiplication stores them itself, without the way through scratch memory.
+//! It does so for tiles that lie inside their tensor, which need no masks; and for outputs that are streamed past the
+//! caches only where register blocks have whole lines of them.
 
 use super::super::LINE_BYTES;
+use super::super::reached::reached;
 use super::super::region::Emitter;
 use super::accumulate::Accumulation;
 use super::plan::Plan;
@@ -13,8 +14,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::view::Source;
-use tile_ir::{Instance, Op, Type, ValueId};
+use tile_ir::{Instance, ValueId};
 
 /// Where register blocks store their sums.
 #[derive(Clone)]
@@ -43,20 +43,9 @@ pub(in super::super) type Written<'c> = HashMap<ValueId, IntValue<'c>>;
 /// tensor.
 fn only_store<'a>(instance: &Instance, accumulation: &Accumulation<'a>, sum: ValueId) -> Option<&'a OpData> {
     let &[store] = accumulation.stores.as_slice() else { return None };
-    let source = |value: ValueId| match instance.ty(value) {
-        Type::Partition(_) => Some(Source::of(instance, instance.definition(value)?.operands[0])),
-        Type::Tensor(_) => Some(Source::of(instance, value)),
-        _ => None,
-    };
-    let target = source(store.operands[0])?;
-    let reaches = |data: &&OpData| {
-        let mut sources = data.operands.iter().filter_map(|&operand| source(operand));
-        let accesses =
-            data.op.is_load() || data.op.is_store() || matches!(data.op, Op::GatherLoad | Op::Atomic(_));
-        accesses && sources.any(|source| source.argument == target.argument)
-    };
-    let ops = instance.walk().into_iter().map(|op| instance.op(op));
-    let is_alone = ops.filter(reaches).count() == 1;
+    let target = reached(instance, store)?;
+    let all = instance.walk().into_iter().filter_map(|op| reached(instance, instance.op(op)));
+    let is_alone = all.filter(|source| source.argument == target.argument).count() == 1;
     (store.operands[1] == sum && target.selections.is_empty() && is_alone).then_some(store)
 }
 

@@ -1,9 +1,9 @@
-//! A few rows times columns that are lines of memory.
+//! Products of a few rows and columns that are contiguous in memory.
 //!
-//! Register blocks read rows of `b`, so that columns are transposed in registers when they are packed, with as many shuffles
-//! as several rows of a block have products. Where no more rows would be multiplied by them, each lane adds up every
-//! so-manieth product of a row and a column, and at the end the lanes are added up. One row after the other goes through a
-//! vector of columns, which the first cache has from the second row on.
+//! Register blocks read rows of `b`, so such columns are transposed when they are packed, which takes as many shuffles as
+//! the products of several rows of a block. Where fewer rows than that are multiplied by them, a row and a column are
+//! multiplied along K instead: the lanes of a vector sum up the products of neighbouring elements, and are added up at the
+//! end. Rows are taken one after the other for each vector of columns, which is in the first cache from the second row on.
 
 use super::super::region::Emitter;
 use super::Needed;
@@ -19,12 +19,10 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn dots(&self, product: &Product<'_, 'c>, b: &Strided<'c>, needed: Needed<'c>) {
         let (ir, lanes) = (self.ir, product.plan.block.lanes);
         let columns = (ir.i64(0), needed.columns, ir.i64(lanes));
-        ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
-            ir.hinted_loop((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, &[], |row, _| {
+        ir.each(columns, LoopHint::Rolled, |column| {
+            ir.each((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, |row| {
                 self.dots_of_row(product, b, [row, column]);
-                Vec::new()
             });
-            Vec::new()
         });
     }
 

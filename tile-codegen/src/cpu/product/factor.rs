@@ -1,10 +1,10 @@
-//! Where the factors of a product come from: memory that is read as vectors, or elements that are computed.
+//! Where the elements of a product's factors come from: from memory, as vectors, or computed one by one.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::{Fusion, swaps_last_two};
 use super::super::region::Emitter;
 use super::super::views::Matrix;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -59,7 +59,7 @@ impl<'c> Strided<'c> {
 }
 
 /// Where a tensor has a matrix.
-pub(super) struct Memory<'c> {
+pub(super) struct TensorMatrix<'c> {
     pub(super) address: PointerValue<'c>,
     /// Elements from a line of neighbours to the next.
     pub(super) stride: IntValue<'c>,
@@ -94,11 +94,11 @@ pub(super) fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (Val
         Some(data) if axes(&data.op) => Some(data.operands[0]),
         _ => None,
     };
-    let turned = behind(factor, |op| matches!(op, Op::Permute(axes) if swaps_last_two(axes)));
-    let tile = turned.unwrap_or(factor);
+    let transposed = behind(factor, |op| matches!(op, Op::Permute(axes) if swaps_last_two(axes)));
+    let tile = transposed.unwrap_or(factor);
     let load = behind(tile, |op| matches!(op, Op::Reshape(_)))
         .filter(|&tile| computed(tile).is_some_and(|data| data.op.is_load()));
-    (load.unwrap_or(tile), turned.is_some())
+    (load.unwrap_or(tile), transposed.is_some())
 }
 
 /// The load whose elements are packed right out of a tensor.
@@ -161,9 +161,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some(loaded.into_factor(contiguous, is_transposed))
     }
 
-    /// Whether `a` is packed row by row: as it lies, and for tiles in any case.
-    pub(super) fn packs_rows(&self, a: ValueId, plan: &Plan) -> bool {
-        plan.contraction.tiles().is_some() || self.contiguous_axis_of(a, plan) != Some(0)
+    /// In which order `a` is packed: as it lies, and for tiles by rows in any case.
+    pub(super) fn order_of_a(&self, a: ValueId, plan: &Plan) -> OrderOfA {
+        if plan.contraction.tiles().is_some() {
+            return OrderOfA::ByRows;
+        }
+        match self.contiguous_axis_of(a, plan) {
+            Some(0) => OrderOfA::ByColumns,
+            _ => OrderOfA::ByRows,
+        }
     }
 
     /// `a` where it is stored: its buffer, its first element, and the distance to the next along each axis.
@@ -180,9 +186,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Where a tensor has a matrix; `None` for a stored tile.
-    pub(super) fn memory_of(&self, matrix: &Strided<'c>) -> Option<Memory<'c>> {
+    pub(super) fn memory_of(&self, matrix: &Strided<'c>) -> Option<TensorMatrix<'c>> {
         let Origin::Tensor(_) = matrix.origin else { return None };
-        Some(Memory {
+        Some(TensorMatrix {
             address: matrix.first,
             stride: matrix.strides[1 - matrix.contiguous],
             contiguous: matrix.contiguous,

@@ -1,14 +1,15 @@
-//! What is packed of `a` stays for the blocks that come next.
+//! Packed `a` is kept for the blocks that come next.
 //!
-//! Blocks of one row of the grid multiply the same rows of `a` by different columns of `b`, one block after the other. So
-//! what a loop packs of `a` lies in scratch memory side by side, as far as there is room, and an entry remembers what the
-//! loads were given. Where the next block's loads are given the same, it packs `b` alone.
+//! Blocks of one row of the grid come one after the other and multiply the same rows of `a` by different columns of `b`. So
+//! everything that a loop packs of `a` is kept side by side in scratch memory, as far as there is room, and the entry
+//! records the scalars that the loads depended on. If they are the same for the next block, it packs `b` alone.
 //!
-//! A multiplication's factors are in one **slot**; the last slot is that of all multiplications for which there is no room,
-//! and of those that the next block doesn't share: it stays in the second cache.
+//! Each multiplication has its factor in a **slot**. The last slot is shared by all multiplications for which there is no
+//! room or whose factor the next block doesn't use; it stays in the second cache.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
+use super::super::reached::reached;
 use super::super::region::Emitter;
 use super::Words;
 use super::ahead::Next;
@@ -21,26 +22,25 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::cpu::KEPT_LEFT_BYTES;
 use tile_ir::kernel::{LoadOperands, OpData};
-use tile_ir::view::Source;
 use tile_ir::{Instance, RegionId, ValueId};
 
 /// A loop's `a` that is kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct KeptLeft {
     /// The scalars that decide what is packed, besides the loop's range and the rows that are needed.
     given: Vec<ValueId>,
     /// Multiplications whose factors are kept.
     slots: i64,
 }
 
-impl Kept {
+impl KeptLeft {
     /// What may be kept of a loop's product, so many bytes of each multiplication.
     pub(super) fn of(
         instance: &Instance,
         fusion: &Fusion<'_>,
         (looped, product): (&OpData, &OpData),
         bytes: u64,
-    ) -> Option<Kept> {
+    ) -> Option<KeptLeft> {
         let slots = KEPT_LEFT_BYTES / bytes.max(1);
         let body = looped.regions[0];
         let mut given =
@@ -51,7 +51,7 @@ impl Kept {
         if let Some(load) = streamed_load(fusion, b.0) {
             given.add_load(instance, load, Some(usize::from(b.1)))?;
         }
-        (slots > 0).then_some(Kept { given: given.scalars, slots: slots as i64 })
+        (slots > 0).then_some(KeptLeft { given: given.scalars, slots: slots as i64 })
     }
 
     /// Words of memory that say what is kept.
@@ -88,9 +88,9 @@ struct Given<'f, 'a> {
 impl Given<'_, '_> {
     /// Adds what decides which elements a load gives; of its index at one axis of its matrix alone if that is all that matters.
     fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
+        let selections = reached(instance, load)?.selections;
+        let selected = selections.into_iter().map(|selection| selection.index);
         let load = load.load()?;
-        let tensor = self.fusion.definition(load.view)?.operands[0];
-        let selected = Source::of(instance, tensor).selections.into_iter().map(|selection| selection.index);
         let index = match axis {
             Some(axis) => {
                 let axis = axis + load.index.len().checked_sub(2)?;
@@ -116,18 +116,18 @@ impl Given<'_, '_> {
 
 /// What an entry knows of a product's kept factors.
 #[derive(Clone)]
-pub(super) struct Memory<'c> {
+pub(super) struct KeptRecord<'c> {
     /// Whether anything is kept.
     is_there: PointerValue<'c>,
     /// What it was packed for.
     given: Vec<PointerValue<'c>>,
 }
 
-impl<'c> Memory<'c> {
-    /// That of so many [words](Kept::words).
-    pub(super) fn of(ir: &Ir<'c>, kept: &Kept, words: &Words<'c>) -> Memory<'c> {
+impl<'c> KeptRecord<'c> {
+    /// That of so many [words](KeptLeft::words).
+    pub(super) fn of(ir: &Ir<'c>, kept: &KeptLeft, words: &Words<'c>) -> KeptRecord<'c> {
         let word = |number: usize| words.at(ir, ir.i64(number as i64));
-        Memory { is_there: word(0), given: (1..kept.words()).map(word).collect() }
+        KeptRecord { is_there: word(0), given: (1..kept.words()).map(word).collect() }
     }
 }
 
@@ -157,7 +157,7 @@ impl<'c> Keeping<'c> {
         plan: &Plan,
         (next, number): (&Next<'c>, IntValue<'c>),
     ) -> IntValue<'c> {
-        let kept = plan.kept.as_ref().expect("asked only of what is kept");
+        let kept = plan.kept_a.as_ref().expect("asked only of what is kept");
         ir.and(ir.select_int(next.is_here, self.is_kept, self.stays), kept.has_slot(ir, number))
     }
 }
@@ -179,8 +179,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
         (range, next): ([IntValue<'c>; RANGE], &[(ValueId, Value<'c>)]),
     ) -> Option<Keeping<'c>> {
-        let (ir, kept) = (self.ir, plan.kept.as_ref()?);
-        let Memory { is_there, given } = &self.memories.kept[&product.results[0]];
+        let (ir, kept) = (self.ir, plan.kept_a.as_ref()?);
+        let KeptRecord { is_there, given } = &self.memories.kept[&product.results[0]];
         let i64 = ir.context.i64_type();
         let there = ir.load(i64.into(), *is_there).into_int_value();
         let now = kept.given.iter().map(|&value| self.index(value)).chain(range);
@@ -212,7 +212,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Option<PackedA<'c>> {
         let (ir, buffer) = (self.ir, self.buffers.packed(product.results[0], 0, plan.packed)?);
         let is_read = in_tensor.map(|tensor| tensor.is_read);
-        let (Some(kept), Some(keeping)) = (&plan.kept, keeping) else {
+        let (Some(kept), Some(keeping)) = (&plan.kept_a, keeping) else {
             return Some(PackedA { buffer, is_there: is_read });
         };
         let shared = ir.i64(kept.slots);

@@ -1,7 +1,8 @@
-//! Factors that all turns of a loop multiply by, as attention's keys by its queries, are packed in the first turn.
+//! Factors that are the same in all iterations of a loop, such as the queries in attention, are packed in the first
+//! iteration.
 //!
-//! Such a factor is a tile in scratch memory that is made before the loop, so that it is whole, and the same in every turn.
-//! What is packed of it has memory of its own.
+//! Such a factor is a tile in scratch memory that is complete before the loop begins. Its packed form has memory of its
+//! own.
 
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;

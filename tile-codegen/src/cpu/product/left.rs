@@ -1,9 +1,9 @@
-//! `a` as register blocks read it: packed, in the scratch memory where it is stored, or in its tensor.
+//! `a` as register blocks read it: packed, or in the scratch memory where it is stored, or in its tensor.
 //!
-//! Of `a` one element at a time is repeated in every lane, so what packing does for it is to keep rows apart that would
-//! meet in the same sets of the first cache, to convert elements, and to make up those that don't exist. Where a tensor's
-//! rows lie apart by themselves, in the packed format, and the tile is inside of it, the tensor is read where it is; and so
-//! are rows that meet where so few columns are multiplied by them that packing would take longer.
+//! Register blocks broadcast single elements of `a`, so packing serves only to move rows apart that would compete for the
+//! same sets of the first cache, to convert elements, and to make up elements that don't exist. If a tensor's elements have
+//! the packed format, its rows don't compete, and the tile is inside of it, the tensor is read in place. So are rows that
+//! do compete if they are multiplied by so few columns that packing would take longer.
 
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
@@ -11,13 +11,14 @@ use super::super::region::Emitter;
 use super::contraction::Contraction;
 use super::factor::{Factor, InTensor};
 use super::keep::{Keeping, PackedA};
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
+use super::rows::Turns;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, RegionId, ValueId};
+use tile_ir::{DType, ValueId};
 
 /// Bytes after which addresses meet in the same set of a first cache: 32 KiB of 8 lines a set, 48 KiB of 12.
 const SETS_BYTES: i64 = 4096;
@@ -65,7 +66,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Left<'c> {
         let ir = self.ir;
         let Some(PackedA { buffer, .. }) = packed else { return self.left_in_place(a, plan, matrix) };
-        let [row, column] = plan.strides_of_a(self.packs_rows(a, plan));
+        let [row, column] = plan.strides_of_a(self.order_of_a(a, plan));
         let (first, row, dtype) = (buffer.address, ir.i64(row), buffer.dtype);
         match in_tensor {
             None => Left { first, row, column, dtype, buffer: Some(*buffer) },
@@ -143,11 +144,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (counter, body): (ValueId, RegionId),
-        ([first, last], keeping): ([IntValue<'c>; 2], Option<Keeping<'c>>),
+        turns: Turns<'c>,
+        keeping: Option<Keeping<'c>>,
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
-        let is_packed = plan.contraction.turns_signs() || !self.packs_rows(a, plan);
+        let Turns { counter, body, first, last, .. } = turns;
+        let is_packed = plan.contraction.flips_signs() || self.order_of_a(a, plan) == OrderOfA::ByColumns;
         if is_packed || !self.is_known_ahead(a, counter, body) {
             return None;
         }

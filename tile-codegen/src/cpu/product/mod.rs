@@ -36,25 +36,28 @@ pub(super) use plan::{Products, RegisterBlock, gain};
 pub(super) use tiles::release_tiles;
 
 use super::buffer::Buffers;
-use super::elements::count;
+use super::elements::each_index;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
-use ahead::Next;
+use ahead::{FactorAhead, Next};
+use beside::Beside;
 use block::Meanwhile;
 use contraction::Contraction;
+use direct::Direct;
 use inkwell::IntPredicate;
 use inkwell::types::BasicType;
 use inkwell::values::{IntValue, PointerValue};
-use keep::{Kept, Memory};
+use keep::{Keeping, KeptLeft, KeptRecord, PackedA};
 use lasting::is_there_by_either;
-use places::{KeptRight, Places};
+use left::TensorA;
+use places::{KeptRight, PackedB, Places};
 use plan::Plan;
 use rows::Turns;
 use std::collections::HashMap;
 use sums::Start;
 use tile_ir::kernel::OpData;
-use tile_ir::{Op, ValueId};
+use tile_ir::{Op, RegionId, ValueId};
 
 /// How much of a product is needed.
 #[derive(Clone, Copy)]
@@ -63,11 +66,38 @@ struct Needed<'c> {
     columns: IntValue<'c>,
 }
 
+/// Where a multiplication has its packed factors, and how much of the product is needed.
+#[derive(Clone, Copy)]
+struct Factors<'f, 'c> {
+    /// `None` where `a` is read where it is stored.
+    a: Option<&'f PackedA<'c>>,
+    b: &'f PackedB<'c>,
+    needed: Needed<'c>,
+}
+
+/// What all multiplications of a loop that adds products to a tile have in common.
+struct Accumulating<'l, 'a, 'c> {
+    product: &'a OpData,
+    plan: &'l Plan,
+    body: RegionId,
+    counter: ValueId,
+    /// The loop's first turn, and where it ends.
+    range: [IntValue<'c>; 2],
+    needed: Needed<'c>,
+    /// The number that all sums begin with, if it is one.
+    initial: Option<ValueId>,
+    /// Where the last multiplication stores its sums, if it may store them itself.
+    direct: Option<&'l Direct<'c>>,
+    /// The scalars of the block's index, with their values in the next block.
+    next_block: &'l [(ValueId, Value<'c>)],
+    keeping: Option<Keeping<'c>>,
+}
+
 /// What an entry, which runs a range of blocks, knows of the factors that those before have packed. It is written in scratch
 /// memory, behind the blocks', so that the launch's next range on the same thread knows it as well.
 #[derive(Clone, Default)]
 pub(super) struct Memories<'c> {
-    kept: HashMap<ValueId, Memory<'c>>,
+    kept: HashMap<ValueId, KeptRecord<'c>>,
     places: HashMap<ValueId, Places<'c>>,
 }
 
@@ -92,7 +122,7 @@ impl<'c> Memories<'c> {
                 words
             };
             if let Some(kept) = left {
-                memories.kept.insert(product, Memory::of(ir, kept, &words(kept.words())));
+                memories.kept.insert(product, KeptRecord::of(ir, kept, &words(kept.words())));
             }
             if let Some(kept) = right {
                 memories.places.insert(product, Places::of(ir, words(kept.words())));
@@ -100,9 +130,8 @@ impl<'c> Memories<'c> {
         }
         // Behind all that is on the stack: what isn't made in a function's first block takes a register for itself.
         let (from, end) = (ir.select_int(goes_on, ir.i64(next), ir.i64(0)), ir.i64(next));
-        ir.hinted_loop((from, end, ir.i64(1)), LoopHint::AsItIs, &[], |number, _| {
+        ir.each((from, end, ir.i64(1)), LoopHint::AsItIs, |number| {
             ir.store(all.at(ir, number), ir.i64(0).into());
-            Vec::new()
         });
         memories
     }
@@ -111,14 +140,14 @@ impl<'c> Memories<'c> {
 /// What is kept of the factors of the product that gives a tile.
 struct Remembered<'p> {
     product: ValueId,
-    left: Option<&'p Kept>,
+    left: Option<&'p KeptLeft>,
     right: Option<&'p KeptRight>,
 }
 
 impl Remembered<'_> {
     /// Words of memory that say so.
     fn words(&self) -> usize {
-        self.left.map_or(0, Kept::words) + self.right.map_or(0, KeptRight::words)
+        self.left.map_or(0, KeptLeft::words) + self.right.map_or(0, KeptRight::words)
     }
 }
 
@@ -154,34 +183,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (plan, ir, result) = (products.plan(data.results[0]), self.ir, data.results[0]);
         let start = self.start_of_sums(data);
         let [a_before, b_before] = self.are_packed_before(plan.lasting.as_ref());
-        let this = std::cell::RefCell::new(&mut *self);
-        count(ir, ir.i64(plan.batch), plan.batch, |matrix| {
-            let emitter = &mut **this.borrow_mut();
-            let needed = emitter.all_of(plan);
-            let mut a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
-            let in_place = emitter.b_in_place(data, plan, matrix);
-            let mut b = emitter.only_packed_b(result, plan, in_place);
+        each_index(ir, ir.i64(plan.batch), plan.batch, |matrix| {
+            let needed = self.all_of(plan);
+            let mut a = self.packed_a(data, plan, (None, ir.i64(0)), None);
+            let in_place = self.b_in_place(data, plan, matrix);
+            let mut b = self.only_packed_b(result, plan, in_place);
             a.iter_mut().for_each(|a| a.is_there = is_there_by_either(ir, a.is_there, a_before));
             b.is_there = is_there_by_either(ir, b.is_there, b_before);
-            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
-            emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
-            let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
+            let factors = Factors { a: a.as_ref(), b: &b, needed };
+            let depth = self.pack(data, plan, (matrix, ir.i64(0)), factors);
+            self.fill_tiles(plan, factors, depth);
+            let left = self.left(data.operands[0], plan, matrix, (a.as_ref(), None));
             let around = (start, Meanwhile::default(), None);
-            emitter.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
+            self.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
         });
         self.round_sums(result);
     }
 
-    /// A loop that adds products to a tile: the factors of some turns are packed one behind the other, and multiplied.
+    /// A loop that adds products to a tile: the factors of several turns are packed one behind the other, and multiplied
+    /// together.
     pub(super) fn accumulate(&mut self, data: &'a OpData, accumulation: &Accumulation<'a>) {
-        let (ir, products, instance) = (self.ir, self.products, self.instance);
-        let product = accumulation.product;
-        let plan = products.plan(product.results[0]);
-        let body = instance.region(data.regions[0]);
-        let [counter, sum] = body.params[..] else { unreachable!("an accumulation carries one tile") };
+        let (ir, products, product) = (self.ir, self.products, accumulation.product);
+        let (plan, body) = (products.plan(product.results[0]), data.regions[0]);
+        let [counter, sum] = self.instance.region(body).params[..] else {
+            unreachable!("an accumulation carries one tile")
+        };
         let needed = self.stored_part(plan, accumulation);
-        let (begin, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
+        let range = [self.index(data.operands[0]), self.index(data.operands[1])];
         let initial = self.number_of_all(data.operands[2]);
+        let [begin, end] = range;
         let is_empty = ir.icmp(IntPredicate::UGE, begin, end);
         match initial {
             Some(_) => ir.if_then(is_empty, || self.copy_tiles(&data.operands[2..], &[sum])),
@@ -190,70 +220,110 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let direct = self.direct(accumulation, plan, data.results[0]);
         let next_block = self.next_block();
         let keeping = self.keeping(product, plan, ([begin, end, needed.rows], &next_block));
-        let this = std::cell::RefCell::new(&mut *self);
-        ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
-            let present = Turns::of_loop(ir, plan, (counter, data.regions[0], [begin, end]), first);
-            let in_tensor = this.borrow_mut().tensor_a(
-                product,
-                plan,
-                (counter, data.regions[0]),
-                ([first, present.last], keeping),
-            );
-            let number = present.number(ir, plan);
-            let a = this.borrow().packed_a(product, plan, (keeping, number), in_tensor.as_ref());
-            let b = this.borrow_mut().packed_b(product, plan, (present, needed));
-            let range = (first, ir.add(present.last, ir.i64(1)), ir.i64(1));
-            let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
-                let emitter = &mut **this.borrow_mut();
-                emitter.bind_scalars(&[counter], &[turn.into()]);
-                for &op in &body.ops {
-                    let op = instance.op(op);
-                    if op.op != Op::Yield && !std::ptr::eq(op, product) {
-                        emitter.op(op);
-                    }
-                }
-                let at = depth[0].into_int_value();
-                vec![
-                    ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), (a.as_ref(), &b, needed))).into(),
-                ]
-            });
-            let emitter = &mut **this.borrow_mut();
-            let start = match (emitter.start_of_sums(product), initial) {
-                (Start::InMemory, Some(number)) => {
-                    Start::NumberWhere(number, ir.icmp(IntPredicate::EQ, first, begin))
-                }
-                (start, _) => start,
-            };
-            let depth = depth[0].into_int_value();
-            emitter.fill_tiles(plan, (a.as_ref(), &b, needed), depth);
-            let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
-            let next_b = emitter.next_b(product, plan, (present, &next), needed);
-            let beside =
-                next_b.as_ref().and_then(|next_b| emitter.beside(product, plan, (&next, next_b), b.place));
-            let is_packed = beside.as_ref().map(|beside| beside.is_packed);
-            let kept_b = next_b.as_ref().map(|next_b| (next_b, is_packed));
-            let mut near =
-                emitter.nearest(product, plan, (present, &next), (keeping, in_tensor.as_ref()), kept_b);
-            // Rows that are read one after the other the processor foresees.
-            near[1].is_near = near[1].is_near.or(b.in_place.as_ref().map(|in_place| in_place.is_read));
-            // Beside tiles, lines that are asked for take the places of those that tiles wait for.
-            let ahead = match plan.contraction {
-                Contraction::Tiles(_) => Vec::new(),
-                _ => emitter.ahead(product, plan, (counter, data.regions[0]), (&next, near)),
-            };
-            let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
-            let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
-            let around = (start, meanwhile, direct.as_ref());
-            let left = emitter.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
-            emitter.multiply(product, plan, (ir.i64(0), depth), (left, &b, needed), around);
-            emitter.copy_tiles(&product.results, &[sum]);
-            Vec::new()
+        let around = Accumulating {
+            product,
+            plan,
+            body,
+            counter,
+            range,
+            needed,
+            initial,
+            direct: direct.as_ref(),
+            next_block: &next_block,
+            keeping,
+        };
+        ir.each((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, |first| {
+            self.multiply_turns(&around, first);
+            self.copy_tiles(&product.results, &[sum]);
         });
         self.copy_tiles(&[sum], &data.results);
-        if let Some(direct) = direct {
+        if let Some(direct) = &direct {
             let is_written = ir.select_int(is_empty, ir.bool(false), direct.is_direct);
             self.written.insert(data.results[0], is_written);
         }
+    }
+
+    /// One multiplication: of the factors of as many turns as are multiplied together, from the first of them on.
+    fn multiply_turns(&mut self, around: &Accumulating<'_, 'a, 'c>, first: IntValue<'c>) {
+        let (ir, product, plan) = (self.ir, around.product, around.plan);
+        let present = Turns::of_loop(ir, plan, (around.counter, around.body, around.range), first);
+        let in_tensor = self.tensor_a(product, plan, present, around.keeping);
+        let number = present.number(ir, plan);
+        let a = self.packed_a(product, plan, (around.keeping, number), in_tensor.as_ref());
+        let b = self.packed_b(product, plan, (present, around.needed));
+        let factors = Factors { a: a.as_ref(), b: &b, needed: around.needed };
+        let depth = self.pack_turns(around, present, factors);
+        let start = self.start_of_turns(around, first);
+        self.fill_tiles(plan, factors, depth);
+        let next = self.next_turn(around.range, ir.add(first, ir.i64(plan.turns)), around.next_block);
+        let (beside, ahead) = self.prepare_next(around, (present, &next), (in_tensor.as_ref(), &b));
+        let direct = around.direct.map(|direct| direct.unless(ir, next.is_here));
+        let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
+        let left = self.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
+        let sums = (start, meanwhile, direct.as_ref());
+        self.multiply(product, plan, (ir.i64(0), depth), (left, &b, around.needed), sums);
+    }
+
+    /// Emits the turns of a multiplication, each of which packs its factors behind those of the turn before; gives how deep
+    /// they are together.
+    fn pack_turns(
+        &mut self,
+        around: &Accumulating<'_, 'a, 'c>,
+        present: Turns<'c>,
+        factors: Factors<'_, 'c>,
+    ) -> IntValue<'c> {
+        let (ir, instance) = (self.ir, self.instance);
+        let range = (present.first, ir.add(present.last, ir.i64(1)), ir.i64(1));
+        let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
+            self.bind_scalars(&[around.counter], &[turn.into()]);
+            for &op in &instance.region(around.body).ops {
+                let op = instance.op(op);
+                if op.op != Op::Yield && !std::ptr::eq(op, around.product) {
+                    self.op(op);
+                }
+            }
+            let at = depth[0].into_int_value();
+            let further = self.pack(around.product, around.plan, (ir.i64(0), at), factors);
+            vec![ir.add(at, further).into()]
+        });
+        depth[0].into_int_value()
+    }
+
+    /// What the sums begin with in the multiplication whose first turn this is: the loop's initial number in its first one.
+    fn start_of_turns(
+        &mut self,
+        around: &Accumulating<'_, 'a, 'c>,
+        first: IntValue<'c>,
+    ) -> Start<ValueId, IntValue<'c>> {
+        match (self.start_of_sums(around.product), around.initial) {
+            (Start::InMemory, Some(number)) => {
+                Start::NumberWhere(number, self.ir.icmp(IntPredicate::EQ, first, around.range[0]))
+            }
+            (start, _) => start,
+        }
+    }
+
+    /// What is packed for the next multiplication beside the present one, and what is asked for.
+    fn prepare_next(
+        &mut self,
+        around: &Accumulating<'_, 'a, 'c>,
+        (present, next): (Turns<'c>, &Next<'c>),
+        (in_tensor, b): (Option<&TensorA<'c>>, &PackedB<'c>),
+    ) -> (Option<Beside<'c>>, Vec<FactorAhead<'c>>) {
+        let (product, plan) = (around.product, around.plan);
+        let next_b = self.next_b(product, plan, (present, next), around.needed);
+        let beside = next_b.as_ref().and_then(|next_b| self.beside(product, plan, (next, next_b), b.place));
+        let is_packed = beside.as_ref().map(|beside| beside.is_packed);
+        let kept_b = next_b.as_ref().map(|next_b| (next_b, is_packed));
+        let mut near = self.nearest(product, plan, (present, next), (around.keeping, in_tensor), kept_b);
+        // Rows that are read one after the other the processor foresees.
+        near[1].is_near = near[1].is_near.or(b.in_place.as_ref().map(|in_place| in_place.is_read));
+        // Beside tiles, lines that are asked for take the places of those that tiles wait for.
+        let ahead = match plan.contraction {
+            Contraction::Tiles(_) => Vec::new(),
+            _ => self.ahead(product, plan, present, (next, near)),
+        };
+        (beside, ahead)
     }
 
     /// The scalars of the block's index, with their values in the block that is taken next, as far as these are known.
@@ -278,7 +348,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The turn that is packed after those before `turn`: that one, or the first of the next block's.
     fn next_turn(
         &self,
-        (begin, end): (IntValue<'c>, IntValue<'c>),
+        [begin, end]: [IntValue<'c>; 2],
         turn: IntValue<'c>,
         next_block: &[(ValueId, Value<'c>)],
     ) -> Next<'c> {

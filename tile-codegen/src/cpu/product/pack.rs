@@ -1,27 +1,25 @@
-//! Packing: the factors of a product as register blocks read them.
+//! Packing: writing a product's factors as register blocks read them.
 //!
-//! `b` goes to panels, row by row. `a` goes to a matrix, row by row or column by column, as its elements are neighbours
-//! in memory. Where `b` has its neighbours along the columns, squares of it are transposed in registers. Elements that
-//! the tensor doesn't have are the load's padding; where that is zero for both factors, places along K without any
-//! element are left out.
+//! `b` is packed in panels, row by row. `a` is packed as a matrix, by rows or by columns, depending on which of them are
+//! contiguous in memory. If the columns of `b` are, squares of it are transposed in registers. Elements outside the tensor
+//! are the load's padding; if that is zero for both factors, indices along K at which no element exists are left out.
 
 use super::super::buffer::Buffer;
-use super::super::elements::count;
+use super::super::elements::each_index;
 use super::super::region::Emitter;
-use super::Needed;
+use super::Factors;
 use super::contraction::TileProduct;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
-use super::places::PackedB;
-use super::plan::Plan;
-use crate::emit::{LoopHint, Value};
+use super::plan::{OrderOfA, Plan};
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
 /// Lines of a matrix that are copied.
-struct Lines<'c> {
+struct CopiedLines<'c> {
     /// The matrix's.
     extents: [i64; 2],
     /// How many lines.
@@ -36,6 +34,14 @@ struct Lines<'c> {
     lanes: i64,
 }
 
+/// Emits what packs a factor, for where it isn't packed already; `None` where it never is.
+fn unless_there<'c>(ir: &Ir<'c>, is_there: Option<IntValue<'c>>, pack: impl FnOnce()) {
+    match is_there {
+        Some(is_there) => ir.unless(is_there, pack),
+        None => pack(),
+    }
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Packs the factors of a matrix behind what is packed already, so deep; gives how much deeper it is then.
     pub(super) fn pack(
@@ -43,34 +49,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, at): (IntValue<'c>, IntValue<'c>),
-        (packed_a, packed_b, needed): (Option<&PackedA<'c>>, &PackedB<'c>, Needed<'c>),
+        Factors { a: packed_a, b: packed_b, needed }: Factors<'_, 'c>,
     ) -> IntValue<'c> {
         let (a, b) =
             (self.factor(data.operands[0], matrix, plan), self.factor(data.operands[1], matrix, plan));
         let depth = self.depth_of(&a, &b, plan);
-        match packed_a {
-            Some(PackedA { buffer, is_there: Some(is_there) }) => {
-                let ir = self.ir;
-                let pack = || {
-                    self.pack_a(&a, plan, buffer, (matrix, at), (needed.rows, depth));
-                    Vec::new()
-                };
-                ir.if_else(*is_there, Vec::new, pack);
-            }
-            Some(PackedA { buffer, is_there: None }) => {
-                self.pack_a(&a, plan, buffer, (matrix, at), (needed.rows, depth));
-            }
-            None => {}
-        }
         let ir = self.ir;
-        let mut pack = || {
-            self.pack_b(&b, plan, &packed_b.buffer, (matrix, at), (depth, needed.columns));
-            Vec::new()
-        };
-        match packed_b.is_there {
-            Some(is_there) => drop(ir.if_else(is_there, Vec::new, pack)),
-            None => drop(pack()),
+        if let Some(PackedA { buffer, is_there }) = packed_a {
+            unless_there(ir, *is_there, || {
+                self.pack_a(&a, plan, buffer, (matrix, at), (needed.rows, depth));
+            });
         }
+        unless_there(ir, packed_b.is_there, || {
+            self.pack_b(&b, plan, &packed_b.buffer, (matrix, at), (depth, needed.columns));
+        });
         depth
     }
 
@@ -106,27 +98,28 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let group = ir.i64(plan.contraction.group());
         match a {
             Factor::Strided(from) if from.contiguous == 1 => {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 let lanes = plan.contraction.tiles().map_or(plan.block.lanes, TileProduct::depth);
                 let extents = [plan.m, plan.k];
-                let lines = Lines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
+                let lines = CopiedLines { extents, count: rows, end: depth, group: 1, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, i, p, vector| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store_as(to, position, emitter.as_left(plan, vector.into()));
                 });
             }
             Factor::Strided(from) if plan.contraction.tiles().is_some() => {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 self.transpose_lines(from, plan, (rows, depth), &mut |emitter, i, p, line| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store_as(to, position, line.into());
                 });
             }
             Factor::Strided(from) => {
-                let [_, column] = plan.strides_of_a(false);
+                let [_, column] = plan.strides_of_a(OrderOfA::ByColumns);
                 let (extents, group_size) = ([plan.m, plan.k], plan.contraction.group());
                 let lanes = plan.block.lanes;
-                let lines = Lines { extents, count: depth, end: rows, group: group_size, strip: None, lanes };
+                let lines =
+                    CopiedLines { extents, count: depth, end: rows, group: group_size, strip: None, lanes };
                 self.copy_lines(from, plan, &lines, &mut |emitter, p, i, vector| {
                     let line = ir.mul(ir.udiv(ir.add(at, p), group), ir.i64(column));
                     let position = ir.add(line, ir.mul(i, group));
@@ -134,7 +127,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }
             Factor::Computed(value) => {
-                let [row, _] = plan.strides_of_a(true);
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
                 let shape = (plan.m, plan.k, plan.k);
                 self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [i, _, p], element| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
@@ -157,7 +150,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let place = |p: IntValue<'c>, j: IntValue<'c>| plan.place_of_b(ir, [ir.add(at, p), j]);
         match b {
             Factor::Strided(from) if from.contiguous == 1 => {
-                let lines = Lines {
+                let lines = CopiedLines {
                     extents: [plan.k, plan.n],
                     count: depth,
                     end: columns,
@@ -192,10 +185,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         from: &Strided<'c>,
         plan: &Plan,
-        lines: &Lines<'c>,
+        lines: &CopiedLines<'c>,
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
-        let &Lines { extents, count, end: last, group, strip, lanes } = lines;
+        let &CopiedLines { extents, count, end: last, group, strip, lanes } = lines;
         let (ir, width) = (self.ir, extents[from.contiguous]);
         let index = |line, place| if from.contiguous == 1 { [line, place] } else { [place, line] };
         let ends = from.valid.map(|valid| [valid[1 - from.contiguous], valid[from.contiguous]]);
@@ -207,42 +200,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.lanes_below(ir.up_to(place, end), lanes as u32)
         };
         let is_all_there = from.valid.map(|_| self.is_all_there(from, extents));
-        let this = std::cell::RefCell::new((&mut *self, give));
-        let copy = |first: IntValue<'c>, place: IntValue<'c>, is_masked: bool| {
-            let (emitter, give) = &mut *this.borrow_mut();
+        let mut copy = |first: IntValue<'c>, place: IntValue<'c>, is_masked: bool| {
             let vectors = (0..group).map(|i| {
                 let line = ir.add(first, ir.i64(i));
-                let address = emitter.address_in(from, index(line, place));
+                let address = self.address_in(from, index(line, place));
                 let mask = is_masked.then(|| masked(line, place));
-                emitter.packed_vector(from, address, mask, lanes as u32, plan)
+                self.packed_vector(from, address, mask, lanes as u32, plan)
             });
             let vectors: Vec<VectorValue<'c>> = vectors.collect();
-            give(emitter, first, place, ir.interleaved(vectors));
+            give(self, first, place, ir.interleaved(vectors));
         };
-        let each = |end: IntValue<'c>, step: i64, body: &dyn Fn(IntValue<'c>)| {
-            ir.hinted_loop((ir.i64(0), end, ir.i64(step)), LoopHint::Rolled, &[], |i, _| {
-                body(i);
-                Vec::new()
-            });
-        };
-        let lines = |is_whole: bool| match strip {
-            Some(strip) => each(last, strip, &|start| {
-                each(count, group, &|line| {
+        let zero = ir.i64(0);
+        let mut lines = |is_whole: bool| match strip {
+            Some(strip) => ir.each((zero, last, ir.i64(strip)), LoopHint::Rolled, |start| {
+                ir.each((zero, count, ir.i64(group)), LoopHint::Rolled, |line| {
                     for vector in 0..strip / lanes {
                         copy(line, ir.add(start, ir.i64(vector * lanes)), !is_whole || width % strip != 0);
                     }
                 });
             }),
-            None => each(count, group, &|line| {
-                each(last, lanes, &|place| copy(line, place, !is_whole || width % lanes != 0));
+            None => ir.each((zero, count, ir.i64(group)), LoopHint::Rolled, |line| {
+                ir.each((zero, last, ir.i64(lanes)), LoopHint::Rolled, |place| {
+                    copy(line, place, !is_whole || width % lanes != 0);
+                });
             }),
         };
-        let Some(is_all_there) = is_all_there else { return lines(true) };
-        let either = |is_whole| {
-            lines(is_whole);
-            Vec::new()
-        };
-        ir.if_else(is_all_there, || either(true), || either(false));
+        match is_all_there {
+            Some(is_all_there) => ir.on_each_side(is_all_there, lines),
+            None => lines(true),
+        }
     }
 
     /// Gives the rows of a matrix whose columns are contiguous: squares of it are read column by column and transposed.
@@ -258,11 +244,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let [end_of_rows, end_of_columns] = from.valid.unwrap_or([ir.i64(plan.k), ir.i64(plan.n)]);
         let is_whole = from.valid.is_none() && plan.k % (side * group) == 0 && plan.n % side == 0;
         let words = ir.int_type(plan.packed.bits() * group as u32).vec_type(side as u32);
-        let this = std::cell::RefCell::new((&mut *self, give));
-        let columns = (ir.i64(0), columns, ir.i64(side));
-        ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
-            ir.hinted_loop((ir.i64(0), rows, ir.i64(side * group)), LoopHint::Rolled, &[], |row, _| {
-                let (emitter, give) = &mut *this.borrow_mut();
+        ir.each((ir.i64(0), columns, ir.i64(side)), LoopHint::Rolled, |column| {
+            ir.each((ir.i64(0), rows, ir.i64(side * group)), LoopHint::Rolled, |row| {
                 let rest = ir.up_to(row, end_of_rows);
                 let square = (0..side).map(|i| {
                     let j = ir.add(column, ir.i64(i));
@@ -270,17 +253,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let lanes = (side * group) as u32;
                     let mask =
                         (!is_whole).then(|| ir.lanes_below(ir.select_int(there, rest, ir.i64(0)), lanes));
-                    let address = emitter.address_in(from, [row, j]);
-                    let line = emitter.packed_vector(from, address, mask, lanes, plan);
+                    let address = self.address_in(from, [row, j]);
+                    let line = self.packed_vector(from, address, mask, lanes, plan);
                     if group == 1 { line } else { ir.vector_of_bits(line, words) }
                 });
                 let square: Vec<VectorValue<'c>> = square.collect();
                 for (i, line) in ir.transposed(square).into_iter().enumerate() {
-                    give(emitter, ir.add(row, ir.i64(i as i64 * group)), column, line);
+                    give(self, ir.add(row, ir.i64(i as i64 * group)), column, line);
                 }
-                Vec::new()
             });
-            Vec::new()
         });
     }
 
@@ -299,26 +280,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_whole = from.valid.is_none() && plan.m % side == 0 && plan.k % (side * group) == 0;
         let words = ir.int_type(plan.packed.bits() * group as u32).vec_type(side as u32);
         let pieces = ir.int_type(plan.packed.bits()).vec_type((side * group) as u32);
-        let this = std::cell::RefCell::new((&mut *self, give));
-        ir.hinted_loop((ir.i64(0), depth, ir.i64(side * group)), LoopHint::Rolled, &[], |p, _| {
-            ir.hinted_loop((ir.i64(0), rows, ir.i64(side)), LoopHint::Rolled, &[], |i, _| {
-                let (emitter, give) = &mut *this.borrow_mut();
+        ir.each((ir.i64(0), depth, ir.i64(side * group)), LoopHint::Rolled, |p| {
+            ir.each((ir.i64(0), rows, ir.i64(side)), LoopHint::Rolled, |i| {
                 let rest = ir.up_to(i, end_of_rows);
                 let line = |number: i64| {
                     let p = ir.add(p, ir.i64(number));
                     let there = ir.icmp(IntPredicate::ULT, p, end_of_depth);
                     let count = ir.select_int(there, rest, ir.i64(0));
                     let mask = (!is_whole).then(|| ir.lanes_below(count, side as u32));
-                    emitter.packed_vector(from, emitter.address_in(from, [i, p]), mask, side as u32, plan)
+                    self.packed_vector(from, self.address_in(from, [i, p]), mask, side as u32, plan)
                 };
                 let joined = |word: i64| (0..group).map(|further| line(word * group + further)).collect();
                 let square = (0..side).map(|word| ir.vector_of_bits(ir.interleaved(joined(word)), words));
                 for (row, piece) in ir.transposed(square.collect()).into_iter().enumerate() {
-                    give(emitter, ir.add(i, ir.i64(row as i64)), p, ir.vector_of_bits(piece, pieces));
+                    give(self, ir.add(i, ir.i64(row as i64)), p, ir.vector_of_bits(piece, pieces));
                 }
-                Vec::new()
             });
-            Vec::new()
         });
     }
 
@@ -337,19 +314,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let before = if batch.is_empty() { Vec::new() } else { ir.delinearize(matrix, &batch) };
         let (pieces, rest) = (columns / width, columns % width);
         self.with_streams(&self.fusion.streams(&[value]), &[], &mut |emitter, _| {
-            let this = std::cell::RefCell::new((&mut *emitter, &mut *give));
-            let piece = |row: IntValue<'c>, piece: IntValue<'c>, width_of_piece: i64| {
-                count(ir, ir.i64(width_of_piece), width_of_piece, |place| {
-                    let (emitter, give) = &mut *this.borrow_mut();
+            let mut piece = |row: IntValue<'c>, piece: IntValue<'c>, width_of_piece: i64| {
+                each_index(ir, ir.i64(width_of_piece), width_of_piece, |place| {
                     let column = ir.add(ir.mul(piece, ir.i64(width)), place);
                     let index = [before.as_slice(), &[row, column]].concat();
                     let element = emitter.packed_element(value, &index, plan);
                     give(emitter, [row, piece, place], element);
                 });
             };
-            count(ir, ir.i64(rows), rows, |row| {
+            each_index(ir, ir.i64(rows), rows, |row| {
                 if pieces > 0 {
-                    count(ir, ir.i64(pieces), pieces, |number| piece(row, number, width));
+                    each_index(ir, ir.i64(pieces), pieces, |number| piece(row, number, width));
                 }
                 if rest > 0 {
                     piece(row, ir.i64(pieces), rest);

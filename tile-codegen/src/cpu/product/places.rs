@@ -1,12 +1,12 @@
-//! What is packed of the right factor stays for the blocks of the next rows.
+//! Packed `b` is kept for the blocks of the next rows of the grid.
 //!
 //! Blocks below each other in the grid multiply by the same columns of `b`. An entry, which runs a range of blocks, has a
-//! number of **places** for what it packs of `b`, and remembers which matrix each of them has. Where a block's matrix goes is
-//! decided by its columns and the multiplication's number in the loop, while there is another row of blocks in the range to
-//! use it; what has no such place, or no use later, takes turns at the last two, which stay in the second cache.
+//! number of **places** for packed matrices and records which matrix each of them has. As long as the range has another row
+//! of blocks to use it, a matrix's place follows from its columns and the multiplication's number in the loop. A matrix
+//! without such a place, or without a later use, goes to one of the last two, alternately; these stay in the second cache.
 //!
-//! Whether a place has a block's matrix is told by the matrix's name alone, so that which place it is decides about time
-//! alone. A tensor that the kernel writes isn't kept, as it may be another one for the next block.
+//! Whether a place has a matrix is decided by the matrix's name alone, so the choice of the place affects only the time.
+//! Matrices of a tensor that the kernel writes aren't kept, because they may have changed before the next block.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
@@ -101,7 +101,7 @@ pub(super) struct PackedB<'c> {
 }
 
 /// Where a matrix is, or goes.
-pub(super) struct Place<'c> {
+pub(super) struct FoundB<'c> {
     pub(super) number: IntValue<'c>,
     /// Whether it has the matrix.
     pub(super) is_there: IntValue<'c>,
@@ -111,7 +111,7 @@ pub(super) struct Place<'c> {
 pub(super) struct NextB<'c> {
     pub(super) rows: Rows<'c>,
     pub(super) name: Name<'c>,
-    pub(super) found: Place<'c>,
+    pub(super) found: FoundB<'c>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -148,7 +148,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let name = self.rows_of_b(product, plan, turns).map(|rows| rows.name(ir, plan, needed));
         let name = name.unwrap_or([ir.i64(0); 3]);
-        let Place { number, is_there } = self.find_b(&places, plan, turns, name);
+        let FoundB { number, is_there } = self.find_b(&places, plan, turns, name);
         self.remember(&places, number, name);
         let buffer = self.packed_at(result, plan, number);
         PackedB { buffer, place: number, is_there: Some(is_there), in_place: None }
@@ -173,8 +173,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
         turns: Turns<'c>,
         name: Name<'c>,
-    ) -> Place<'c> {
-        let (ir, kept) = (self.ir, plan.keeps_b.as_ref().expect("there are places for what is kept"));
+    ) -> FoundB<'c> {
+        let (ir, kept) = (self.ir, plan.kept_b.as_ref().expect("there are places for what is kept"));
         let column = kept.column.and_then(|column| self.scalar_if_known(column));
         let column = column.map_or(ir.i64(0), |column| column.into_int_value());
         let number = ir.add(ir.mul(column, turns.of(ir, plan)), turns.number(ir, plan));
@@ -186,7 +186,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_own = self.row_comes.map_or(in_own, |comes| {
             ir.or(in_own, ir.and(comes, ir.select_int(in_other, ir.bool(false), ir.bool(true))))
         });
-        Place { number: ir.select_int(is_own, own, in_turns), is_there: ir.or(in_own, in_other) }
+        FoundB { number: ir.select_int(is_own, own, in_turns), is_there: ir.or(in_own, in_other) }
     }
 
     /// Whether a place has the matrix of this name.

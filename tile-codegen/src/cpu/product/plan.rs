@@ -12,13 +12,14 @@ use super::super::LINE_BYTES;
 use super::super::fuse::Fusion;
 use super::super::processor::Processor;
 use super::super::region::extents;
+use super::super::round_up::{div_ceil, whole_pieces};
 use super::super::scratch::element_bytes;
 use super::Remembered;
 use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
 use super::contraction::{Contraction, TILE_ROWS, TileProduct};
-use super::keep::Kept;
+use super::keep::KeptLeft;
 use super::lasting::Lasting;
 use super::places::KeptRight;
 use crate::emit::Ir;
@@ -55,7 +56,7 @@ impl RegisterBlock {
     /// of `b` are read in longer pieces. Where a wider one of fewer rows has all columns, rows of `a` are read once, and
     /// fewer of them at a time, which may meet in the first cache.
     fn of_shape(self, [m, n]: [i64; 2], of_right: i64) -> RegisterBlock {
-        let (sums, columns) = (self.rows * self.vectors, (n + self.lanes - 1) / self.lanes);
+        let (sums, columns) = (self.rows * self.vectors, div_ceil(n, self.lanes));
         if m > self.rows && (self.vectors + 1..=of_right).contains(&columns) {
             return RegisterBlock { rows: sums / columns, vectors: columns, ..self };
         }
@@ -67,10 +68,12 @@ impl RegisterBlock {
     /// The block of four tiles of sums for products of so many rows and columns: of one tile's rows or columns the four lie
     /// next to each other, so that none waits for another.
     fn of_tiles(m: i64, n: i64) -> RegisterBlock {
-        let (rows, vectors) = match () {
-            () if m <= TILE_ROWS => (TILE_ROWS, 4),
-            () if n <= TILE_ROWS => (4 * TILE_ROWS, 1),
-            () => (2 * TILE_ROWS, 2),
+        let (rows, vectors) = if m <= TILE_ROWS {
+            (TILE_ROWS, 4)
+        } else if n <= TILE_ROWS {
+            (4 * TILE_ROWS, 1)
+        } else {
+            (2 * TILE_ROWS, 2)
         };
         RegisterBlock { rows, vectors, lanes: TILE_ROWS, steps: 1 }
     }
@@ -87,7 +90,7 @@ impl RegisterBlock {
 
     /// How rows are shared out to blocks that differ by one row at most.
     pub(super) fn rows_of(&self, m: i64) -> BlocksOfRows {
-        let blocks = (m + self.rows - 1) / self.rows;
+        let blocks = div_ceil(m, self.rows);
         match m % blocks {
             0 => BlocksOfRows { rows: m / blocks, blocks, high: blocks },
             high => BlocksOfRows { rows: m / blocks + 1, blocks, high },
@@ -128,6 +131,13 @@ impl BlocksOfRows {
     }
 }
 
+/// In which order `a` is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderOfA {
+    ByRows,
+    ByColumns,
+}
+
 /// One `mma`.
 pub(in super::super) struct Plan {
     /// Matrices.
@@ -143,11 +153,11 @@ pub(in super::super) struct Plan {
     pub(super) packed: DType,
     pub(super) block: RegisterBlock,
     /// What stays of `a` for the next blocks.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept_a: Option<KeptLeft>,
     /// Whether what comes next of `b` is packed while this multiplies.
     pub(super) beside: bool,
     /// What is packed of `b` and stays for the next blocks.
-    pub(super) keeps_b: Option<KeptRight>,
+    pub(super) kept_b: Option<KeptRight>,
     /// What is packed once for all turns of its loop.
     pub(super) lasting: Option<Lasting>,
 }
@@ -172,14 +182,14 @@ impl Plan {
             _ => tile_ir::cpu::turns_at_once(shape, bytes),
         };
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept, beside, keeps_b, lasting) = (batch.iter().product(), None, false, None, None);
-        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside, keeps_b, lasting }
+        let (batch, kept_a, beside, kept_b, lasting) = (batch.iter().product(), None, false, None, None);
+        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept_a, beside, kept_b, lasting }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
     pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
         let lasts = self.lasting.as_ref().is_some_and(|lasting| lasting.factors[factor]);
-        lasts || if factor == 0 { self.kept.is_some() } else { self.keeps_b.is_some() }
+        lasts || if factor == 0 { self.kept_a.is_some() } else { self.kept_b.is_some() }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -199,7 +209,7 @@ impl Plan {
 
     /// Register blocks side by side, and panels of `b`.
     pub(super) fn panels(&self) -> i64 {
-        (self.n + self.block.width() - 1) / self.block.width()
+        div_ceil(self.n, self.block.width())
     }
 
     /// Register blocks below each other.
@@ -210,7 +220,7 @@ impl Plan {
     /// Places along K that multiplications have at most, where they are whole tiles.
     fn whole_depth(&self) -> i64 {
         let unit = self.contraction.tiles().map_or(1, TileProduct::depth);
-        (self.depth() + unit - 1) / unit * unit
+        whole_pieces(self.depth(), unit)
     }
 
     /// Places along K of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes
@@ -253,18 +263,16 @@ impl Plan {
         is_the_same.then_some(place)
     }
 
-    /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next, where that is
-    /// packed row by row, or column by column.
-    pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {
-        let padded = |extent: i64| (extent + self.block.lanes - 1) / self.block.lanes * self.block.lanes;
+    /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next.
+    pub(super) fn strides_of_a(&self, order: OrderOfA) -> [i64; 2] {
+        let padded = |extent: i64| whole_pieces(extent, self.block.lanes);
         let group = self.contraction.group();
         if let Some(tiles) = self.contraction.tiles() {
             return [self.lines_of_a() * tiles.depth(), group];
         }
-        if by_rows {
-            [padded(self.depth()) + self.block.lanes, group]
-        } else {
-            [group, padded(self.m) * group]
+        match order {
+            OrderOfA::ByRows => [padded(self.depth()) + self.block.lanes, group],
+            OrderOfA::ByColumns => [group, padded(self.m) * group],
         }
     }
 
@@ -279,21 +287,21 @@ impl Plan {
     pub(super) fn slot(&self) -> i64 {
         let rows = match self.contraction {
             // What is transposed goes to whole tiles.
-            Contraction::Tiles(_) => (self.m + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS,
+            Contraction::Tiles(_) => whole_pieces(self.m, TILE_ROWS),
             _ => self.m,
         };
-        let elements = [true, false].map(|by_rows| {
-            let [row, column] = self.strides_of_a(by_rows);
+        let elements = [OrderOfA::ByRows, OrderOfA::ByColumns].map(|order| {
+            let [row, column] = self.strides_of_a(order);
             row * rows + column * self.depth() / self.contraction.group()
         });
         let line = i64::from(LINE_BYTES) / element_bytes(self.packed) as i64;
-        (elements[0].max(elements[1]) + line - 1) / line * line
+        whole_pieces(elements[0].max(elements[1]), line)
     }
 
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
-        let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
-        let places = self.keeps_b.as_ref().map_or(1, |kept| kept.places);
+        let slots = self.kept_a.as_ref().map_or(1, KeptLeft::all_slots);
+        let places = self.kept_b.as_ref().map_or(1, |kept| kept.places);
         [slots * self.slot(), places * self.packed_b()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
@@ -361,9 +369,9 @@ impl<'a> Products<'a> {
             if let Some(accumulation) = accumulation(instance, fusion, data) {
                 let mut plan = Plan::of(instance, accumulation.product, machine, true);
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
-                plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
-                plan.keeps_b = KeptRight::of(instance, fusion, (accumulation.product, &plan));
-                plan.beside = plan.keeps_b.is_some() && is_packed_beside(fusion, accumulation.product, &plan);
+                plan.kept_a = KeptLeft::of(instance, fusion, (data, accumulation.product), bytes);
+                plan.kept_b = KeptRight::of(instance, fusion, (accumulation.product, &plan));
+                plan.beside = plan.kept_b.is_some() && is_packed_beside(fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -384,8 +392,8 @@ impl<'a> Products<'a> {
             .iter()
             .map(|(&product, plan)| Remembered {
                 product,
-                left: plan.kept.as_ref(),
-                right: plan.keeps_b.as_ref(),
+                left: plan.kept_a.as_ref(),
+                right: plan.kept_b.as_ref(),
             })
             .collect();
         all.sort_unstable_by_key(|remembered| remembered.product);
@@ -399,7 +407,7 @@ impl<'a> Products<'a> {
 
     /// Whether a range of blocks should go down the columns of the grid: what is packed of `b` stays, and `a` isn't packed.
     pub(in super::super) fn go_down(&self) -> bool {
-        self.plans.values().any(|plan| plan.keeps_b.is_some() && plan.contraction.tiles().is_some())
+        self.plans.values().any(|plan| plan.kept_b.is_some() && plan.contraction.tiles().is_some())
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.

@@ -1,14 +1,14 @@
-//! `b` as register blocks read it: packed in panels, or where it is.
+//! `b` as register blocks read it: packed in panels, or in place.
 //!
-//! What packing does for `b` is to have it near, in the order in which register blocks read it, each time that they do. A
-//! product of no more rows than a register block has reads each element once: there packing is a copy for nothing, and
-//! vectors are converted, and rows that are multiplied at once joined, on their way to the registers. Columns that are lines
-//! of memory are read so for a few rows alone ([`super::dots`]).
+//! Packing puts `b` in the order in which register blocks read it, and near, for each time that they do. A product with no
+//! more rows than a register block reads each element once, so packing would be a needless copy: vectors are converted, and
+//! rows that one instruction multiplies are interleaved, on their way to the registers. If the columns are contiguous in
+//! memory, that is done for a few rows only ([`super::dots`]).
 
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::factor::{Factor, Strided};
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
@@ -113,7 +113,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has_whole_vectors = plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0;
         let is_read_once = match contiguous {
             1 => plan.blocks_of_rows() == 1,
-            _ => plan.m <= FEW_ROWS && self.packs_rows(product.operands[0], plan),
+            _ => plan.m <= FEW_ROWS && self.order_of_a(product.operands[0], plan) == OrderOfA::ByRows,
         };
         has_whole_vectors && is_read_once
     }

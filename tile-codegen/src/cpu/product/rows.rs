@@ -1,4 +1,4 @@
-//! What several turns of a loop read of the right factor, as one matrix.
+//! What several iterations of a loop read of the right factor, as one matrix with a name.
 
 use super::super::region::Emitter;
 use super::Needed;

@@ -1,8 +1,9 @@
-//! Bytes of the same sign, multiplied by an instruction that takes one with a sign and one without.
+//! Products of bytes of the same signedness, by an instruction that multiplies signed by unsigned bytes.
 //!
-//! To turn over the first bit of a byte makes it one of the other sign: `a` + 128 of an `a` with a sign, `a` − 128 of one
-//! without. Sums of such products are too large by what zeros turned over give with `b`. That is the same for all rows, so it is
-//! added up once for each panel of `b`, and register blocks begin without it. Sums wrap around, and so does what is taken off.
+//! Flipping a byte's highest bit converts between the two: it gives `a` + 128 for a signed `a`, and `a` − 128 for an
+//! unsigned one. The sums of such products are too large by the sums of `b` times a flipped zero. These are the same for
+//! all rows, so they are computed once for each panel of `b`, and register blocks begin with sums from which they are
+//! subtracted. All of this wraps around, as the sums themselves do.
 
 use super::super::region::Emitter;
 use super::block::Product;
@@ -22,7 +23,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn as_left(&self, plan: &Plan, packed: Value<'c>) -> Value<'c> {
         let ir = self.ir;
         match packed {
-            _ if !plan.contraction.turns_signs() => packed,
+            _ if !plan.contraction.flips_signs() => packed,
             BasicValueEnum::VectorValue(bytes) => {
                 let signs = ir
                     .in_every_lane(ir.int_type(8).const_int(SIGN, false).into(), bytes.get_type().get_size());
@@ -40,7 +41,7 @@ impl<'c> Emitter<'_, 'c> {
         panel: &Panel<'c>,
     ) -> Vec<VectorValue<'c>> {
         let (ir, plan) = (self.ir, product.plan);
-        if !plan.contraction.turns_signs() {
+        if !plan.contraction.flips_signs() {
             return Vec::new();
         }
         let lanes = plan.block.lanes as u32;

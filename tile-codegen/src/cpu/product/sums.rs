@@ -187,14 +187,13 @@ impl<'c> Emitter<'_, 'c> {
                 Some(has) => ir.if_then(has, || each(last..places.len())),
                 None => each(last..places.len()),
             }
-            Vec::new()
         };
         match sums.direct.as_ref().and_then(|direct| Some((direct, direct.streams?))) {
             Some((direct, streams)) => {
                 let streams = ir.select_int(streams, direct.is_direct, ir.bool(false));
-                ir.if_else(streams, || store(true), || store(false));
+                ir.on_each_side(streams, store);
             }
-            None => drop(store(false)),
+            None => store(false),
         }
     }
 

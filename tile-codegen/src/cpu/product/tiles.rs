@@ -1,21 +1,22 @@
-//! Blocks of sums in registers that are tiles: 16 rows of 64 bytes each.
+//! Blocks of sums in tile registers of 16 rows of 64 bytes each.
 //!
-//! Four tiles hold sums, next to each other or below each other. A step along K reads as many tiles of `a`, row by row, and
-//! of packed `b`, whose rows have neighbours along K side by side, and each pair of them is an instruction. What tiles have at
-//! the edges of a product they have by their **configuration**, so that no sum outside is read or written; along K both
-//! factors are filled up with zeros. Numbers of tiles are fixed here: LLVM assigns none.
+//! Four tile registers hold sums, side by side or below each other. A step along K reads the tiles of `a`, row by row, and
+//! of packed `b` that these are sums of, and multiplies each pair of them by one instruction. The rows of packed `b` have
+//! neighbours along K side by side. At the edges of a product tiles are smaller by their **configuration**, so that no sum
+//! outside is read or written; along K both factors are padded with zeros. The registers' numbers are assigned here,
+//! because LLVM assigns none.
 
 use super::super::LINE_BYTES;
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
+use super::super::round_up::div_ceil;
 use super::super::scratch::element_bytes;
-use super::Needed;
 use super::block::Product;
 use super::contraction::{TILE_ROWS, TileProduct};
 use super::keep::PackedA;
-use super::places::PackedB;
-use super::plan::Plan;
+use super::plan::{OrderOfA, Plan};
 use super::sums::Start;
+use super::{Factors, Needed};
 use crate::emit::{Ir, LoopHint, Value, vector_type};
 use inkwell::module::Linkage;
 use inkwell::values::{IntValue, PointerValue};
@@ -38,7 +39,7 @@ struct Shape {
 impl Shape {
     /// Tiles below each other.
     fn down(self) -> i64 {
-        (self.rows + TILE_ROWS - 1) / TILE_ROWS
+        div_ceil(self.rows, TILE_ROWS)
     }
 
     /// Rows of the tile of sums in this place from above.
@@ -150,7 +151,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn fill_tiles(
         &self,
         plan: &Plan,
-        (a, b, needed): (Option<&PackedA<'c>>, &PackedB<'c>, Needed<'c>),
+        Factors { a, b, needed }: Factors<'_, 'c>,
         depth: IntValue<'c>,
     ) {
         let (ir, Some(tiles)) = (self.ir, plan.contraction.tiles()) else { return };
@@ -159,21 +160,18 @@ impl<'c> Emitter<'_, 'c> {
             let line = vector_type(self.buffers.element_type(plan.packed), tiles.depth() as u32);
             let zeros: Value<'c> = line.const_zero().into();
             if let Some(PackedA { buffer, .. }) = a {
-                let [row, _] = plan.strides_of_a(true);
-                ir.hinted_loop((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, &[], |i, _| {
+                let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
+                ir.each((ir.i64(0), needed.rows, ir.i64(1)), LoopHint::Rolled, |i| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), depth);
                     self.buffers.store_as(buffer, position, zeros);
-                    Vec::new()
                 });
             }
             let end = ir.add(ir.sub(depth, beyond), ir.i64(tiles.depth()));
             let columns = (ir.i64(0), needed.columns, ir.i64(TILE_ROWS));
-            ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
-                ir.hinted_loop((depth, end, ir.i64(tiles.group)), LoopHint::Rolled, &[], |p, _| {
+            ir.each(columns, LoopHint::Rolled, |column| {
+                ir.each((depth, end, ir.i64(tiles.group)), LoopHint::Rolled, |p| {
                     self.buffers.store_as(&b.buffer, plan.place_of_b(ir, [p, column]), zeros);
-                    Vec::new()
                 });
-                Vec::new()
             });
         });
     }
@@ -196,7 +194,7 @@ impl<'c> Emitter<'_, 'c> {
             if !changes {
                 self.configure_tiles(if whole_rows > 0 { whole } else { rest });
             }
-            ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
+            ir.each((from, to, ir.i64(width)), LoopHint::Rolled, |j| {
                 let number = ir.udiv(j, ir.i64(width));
                 let panel = self.buffers.further(b, ir.mul(number, ir.i64(plan.panel())));
                 let block = |shape: Shape, i: IntValue<'c>| {
@@ -207,9 +205,8 @@ impl<'c> Emitter<'_, 'c> {
                         self.configure_tiles(whole);
                     }
                     let range = (ir.i64(0), ir.lesser(needed.rows, ir.i64(whole_rows)), ir.i64(rows));
-                    ir.hinted_loop(range, LoopHint::Rolled, &[], |i, _| {
+                    ir.each(range, LoopHint::Rolled, |i| {
                         block(whole, i);
-                        Vec::new()
                     });
                 }
                 if rest.rows > 0 {
@@ -221,7 +218,6 @@ impl<'c> Emitter<'_, 'c> {
                         block(rest, ir.i64(whole_rows));
                     });
                 }
-                Vec::new()
             });
         };
         if whole_columns > 0 {
@@ -230,11 +226,11 @@ impl<'c> Emitter<'_, 'c> {
         }
         let rest = plan.n - whole_columns;
         if rest > 0 {
-            let across = (rest + TILE_ROWS - 1) / TILE_ROWS;
+            let across = div_ceil(rest, TILE_ROWS);
             let last = rest - (across - 1) * TILE_ROWS;
             panels((across, last), (ir.i64(whole_columns), needed.columns));
         }
-        self.move_rows(product, left, plan.block.rows);
+        self.move_all_rows(product, left);
         if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
         }
@@ -264,20 +260,19 @@ impl<'c> Emitter<'_, 'c> {
         let [begin, end] = product.steps;
         let last = ir.add(end, ir.i64(TILE_ROWS - 1));
         let steps = (begin, ir.sub(last, ir.urem(last, ir.i64(TILE_ROWS))), ir.i64(TILE_ROWS));
-        ir.hinted_loop(steps, LoopHint::Rolled, &[], |step, _| {
+        ir.each(steps, LoopHint::Rolled, |step| {
             if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
             self.move_some_rows(product, left, rows_of_step);
             self.multiply_tiles(product, (tiles, shape), (panel, i), step);
-            Vec::new()
         });
         let sums = product.sums;
         let at = ir.add(ir.mul(i, sums.stride), j);
         let to = ir.element(ir.int_type(32).into(), sums.to, at);
         let is_whole = shape.rows == plan.block.rows && shape.across * shape.last == plan.block.width();
         let (to, stride) = if is_whole {
-            self.move_rows(product, left, plan.block.rows);
+            self.move_all_rows(product, left);
             ir.store(left.to, to.into());
             ir.store(left.next, ir.i64(0).into());
             (left.rows, ir.i64(plan.block.width()))
@@ -303,13 +298,12 @@ impl<'c> Emitter<'_, 'c> {
         left
     }
 
-    /// Moves all rows that are left, so many at once.
-    fn move_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, rows: i64) {
-        let ir = self.ir;
+    /// Moves all rows that are left.
+    fn move_all_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>) {
+        let (ir, rows) = (self.ir, product.plan.block.rows);
         let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
-        ir.hinted_loop((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, &[], |row, _| {
+        ir.each((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, |row| {
             self.move_row(product, left, row);
-            Vec::new()
         });
         ir.store(left.next, ir.i64(rows).into());
     }
