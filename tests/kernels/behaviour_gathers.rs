@@ -108,14 +108,16 @@ fn numbers_name_one_element() {
         Ok(j) if i < m && j < n => x[i * n + j],
         _ => pad,
     };
-    for at in [3, -1, 5, i64::MIN] {
+    for column in [3, -1, 5, i64::MIN] {
         // Windows begin a row before the first, where there is no element, and there are as many as rows.
         let above = |i: usize| if (1..m).contains(&i) { element(i - 1, 1, -9) } else { -9 };
         let sum = |i: usize| (0..i).map(|p| element(p, 1, 0)).sum();
-        let row = |i: usize| [element(i, 2, 0), element(i, at, -7), element(i, at, 0), above(i), -5, sum(i)];
+        let row = |i: usize| {
+            [element(i, 2, 0), element(i, column, -7), element(i, column, 0), above(i), -5, sum(i)]
+        };
         let expected: Vec<i16> = (0..k).flat_map(row).collect();
         check_kernel!(named<>(
-            input x: (x, [m, n]), number at: (at),
+            input x: (x, [m, n]), number at: (column),
             output y: (vec![0i16; k * 6], [k, 6] => expected, 0.0),
         ));
     }

@@ -126,6 +126,31 @@ fn gemm_nt_f8<const BM: usize, const BN: usize, const BK: usize>(
     c.store_masked(acc);
 }
 
+/// C = A·Bᵀ of 8-bit floats with a power of two for each 32 along K.
+#[tile_kernel(
+    where(m % BM == 0, n % BN == 0, (32 * g) % BK == 0, BK % 32 == 0),
+    instances(BM = 128, BN = 128, BK = 64)
+)]
+fn microscaled<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, m, { 32 * g }>,
+    a_scales: &Tensor<f8e8m0fnu, m, g>,
+    b: &Tensor<f8e4m3fn, n, { 32 * g }>,
+    b_scales: &Tensor<f8e8m0fnu, n, g>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let (a, a_scales) = (a.partition_view([BM, BK]), a_scales.partition_view([BM, BK / 32]));
+    let (b, b_scales) = (b.partition_view([BN, BK]), b_scales.partition_view([BN, BK / 32]));
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let (left, right) = (a.load_masked([i, p]), b.load_masked([j, p]));
+        let (left_scales, right_scales) = (a_scales.load_masked([i, p]), b_scales.load_masked([j, p]));
+        acc = mma_scaled(left, left_scales, right.t(), right_scales.t(), acc);
+    }
+    c.store_masked(acc);
+}
+
 /// C = A·B of factors rounded to TF32.
 #[tile_kernel(where(m % BM == 0, n % BN == 0, k % BK == 0), instances(BM = 128, BN = 128, BK = 32))]
 fn gemm_tf32<const BM: usize, const BN: usize, const BK: usize>(
