@@ -307,6 +307,61 @@ fn attention_queries<const BM: usize, const BN: usize>(
     dq.store_masked((queries * 0.088388346).cast::<bf16>().reshape([1, BM, 128]));
 }
 
+/// Attention of one new token: `G` heads share one of keys and values, which it goes through in pieces of `P`.
+#[tile_kernel(instances(G = 8, P = 64; G = 4, P = 64))]
+fn decode<const G: usize, const P: usize>(
+    q: &Tensor<bf16, b, h, G, 128>,
+    k: &Tensor<bf16, b, s, h, 128>,
+    v: &Tensor<bf16, b, s, h, 128>,
+    sinks: &Tensor<f32, h, G>,
+    o: &mut Tensor<bf16, b, h, G, 128>,
+) {
+    let k = k.partition_view([1, P, 1, 128]);
+    let v = v.partition_view([1, P, 1, 128]);
+    let mut o = o.partition_view_mut([1, 1, G, 128]);
+    let [b, h, _, _] = o.index();
+    let query = q.partition_view([1, 1, G, 128]).load([b, h, 0, 0]).reshape([G, 128]);
+    let mut most = sinks.partition_view([1, G]).load([h, 0]).reshape([G, 1]);
+    let mut sum = Tile::ones([G, 1]);
+    let mut acc = Tile::zeros([G, 128]);
+    for j in 0..k.tiles(1) {
+        let key = k.load_masked([b, j, h, 0]).reshape([P, 128]);
+        let value = v.load_masked([b, j, h, 0]).reshape([P, 128]);
+        let column = Tile::<i32, 2>::iota([1, P], 1) + (j * P) as i32;
+        let scores = mma(query, key.t(), Tile::zeros([G, P])) * 0.12751743;
+        let scores = select(column < s as i32, scores, f32::NEG_INFINITY);
+        let larger = max(most, scores.max(1));
+        let (weights, shrink) = (exp2(scores - larger), exp2(most - larger));
+        sum = sum * shrink + weights.sum(1);
+        acc = mma(weights.cast::<bf16>(), value, acc * shrink);
+        most = larger;
+    }
+    o.store((acc / sum).cast::<bf16>().reshape([1, 1, G, 128]));
+}
+
+/// C = A·Bᵀ of 8-bit floats with scales for 1×128 of the left and 128×128 of the right factor. Any sizes.
+#[tile_kernel(instances(BM = 64, BN = 128))]
+fn blockwise_f8<const BM: usize, const BN: usize>(
+    a: &Tensor<f8e4m3fn, m, k>,
+    a_scales: &Tensor<f32, m, { k.div_ceil(128) }>,
+    b: &Tensor<f8e4m3fn, n, k>,
+    b_scales: &Tensor<f32, { n.div_ceil(128) }, { k.div_ceil(128) }>,
+    c: &mut Tensor<bf16, m, n>,
+) {
+    let a = a.partition_view([BM, 128]);
+    let b = b.partition_view([BN, 128]);
+    let a_scales = a_scales.partition_view([BM, 1]);
+    let b_scales = b_scales.partition_view([1, 1]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let part = mma(a.load_masked([i, p]), b.load_masked([j, p]).t(), Tile::zeros([BM, BN]));
+        acc += part * a_scales.load_masked([i, p]) * b_scales.load_masked([j * BN / 128, p]);
+    }
+    c.store_masked(acc.cast::<bf16>());
+}
+
 /// Rows of a table that tokens name, as an embedding looks them up.
 #[tile_kernel(where(k % B == 0), instances(B = 8, D = 1024))]
 fn lookup<const B: usize, const D: usize>(

@@ -162,7 +162,17 @@ impl<'c> Ir<'c> {
     ) -> Vec<Value<'c>> {
         let select = |(&then, &otherwise)| self.select(condition, then, otherwise);
         let count = Self::elements_of_word(dtype).filter(|&count| (then.len() as u64).is_multiple_of(count));
-        let Some(count) = count else { return then.iter().zip(otherwise).map(select).collect() };
+        let Some(count) = count else {
+            if !(dtype.is_narrow_float() && dtype.bits() == 8) {
+                return then.iter().zip(otherwise).map(select).collect();
+            }
+            // What is chosen among numbers would have to be converted to bits again.
+            let stored = |values: &[Value<'c>]| -> Vec<Value<'c>> {
+                values.iter().map(|&value| self.value_to_storage(value, dtype)).collect()
+            };
+            let chosen = stored(then).iter().zip(&stored(otherwise)).map(select).collect::<Vec<_>>();
+            return chosen.into_iter().map(|bits| self.value_from_storage(bits, dtype)).collect();
+        };
         let words = [then, otherwise].map(|elements| self.words(elements, dtype));
         let chosen = words[0].iter().zip(&words[1]).map(select);
         chosen.flat_map(|word| self.unpacked(word, dtype, count)).collect()

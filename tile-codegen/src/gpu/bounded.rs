@@ -142,7 +142,7 @@ impl<'w, 'c> Bounded<'w, 'c> {
         let words = ir.intrinsic("llvm.amdgcn.raw.ptr.buffer.load", &[ty], &operands.collect::<Vec<_>>());
         let values = ir.group_of_words(words.expect("a load has a result"), dtype, width as u32);
         let Some(Some(exists)) = exists else { return values };
-        values.into_iter().map(|value| ir.select(exists, value, pad)).collect()
+        ir.select_group(exists, &values, &vec![pad; width as usize], dtype)
     }
 
     /// Stores elements from a slot on where they exist, and the running thread answers for them.

@@ -99,14 +99,14 @@ impl<'c> Emitter<'_, 'c> {
         let pad = masked.map_or_else(|| ir.compute_type(dtype).const_zero(), |(_, pad)| pad);
         let Group { width, aligned } = group;
         let Some(inside) = inside else { return ir.load_group_at(pointer, dtype, (width, aligned)) };
+        let pads = vec![pad; width as usize];
         if window.mutable {
             let load = || ir.load_group_at(pointer, dtype, (width, aligned));
-            return ir.if_else(inside, load, || vec![pad; width as usize]);
+            return ir.group_if(inside, load, &pads, dtype);
         }
         let safe = masked.map_or(window.first, |(mask, _)| mask.safe);
         let safe = ir.select(inside, pointer.into(), safe.into()).into_pointer_value();
-        let values = ir.load_group_at(safe, dtype, (width, aligned)).into_iter();
-        values.map(|value| ir.select(inside, value, pad)).collect()
+        ir.select_group(inside, &ir.load_group_at(safe, dtype, (width, aligned)), &pads, dtype)
     }
 
     pub(super) fn store(&mut self, op: OpId, data: &OpData) {

@@ -46,6 +46,7 @@ mod ring;
 mod roles;
 mod rounding;
 mod rounds;
+mod scalars;
 mod scattered;
 mod sort;
 mod strides;
@@ -257,6 +258,7 @@ fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
 }
 
 fn code_object(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
+    scalars::keep(ir);
     let object = machine.emit(kernel, &ir.module, FileType::Object)?;
     hsaco::link(kernel, &object).map(Code::Hsaco)
 }

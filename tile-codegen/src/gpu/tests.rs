@@ -1,4 +1,4 @@
-//! The instructions that kernels become on AMD's GPUs, in LLVM's text.
+//! The instructions that kernels become, in LLVM's text: mostly on AMD's GPUs.
 
 use super::{Module, Places, rounding};
 use inkwell::context::Context;
@@ -209,6 +209,39 @@ fn masked_tiles_are_bounded_without_branches() {
             0,
             "{target}: what a resource is made of is alike in all lanes"
         );
+    }
+}
+
+/// A masked tile of 8-bit floats that goes through a branch and a loop.
+fn carried(format: &str) -> String {
+    format!(
+        "kernel @carried(%x: tensor<m x k x {format}>, %y: mut tensor<m x k x {format}>) {{
+  %vx = partition %x [32, 128] : partition<m x k x {format}, [32, 128]>
+  %vy = partition %y [32, 128] : mut partition<m x k x {format}, [32, 128]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : {format}
+  %0 = constant 0 : index
+  %n = extent ceil_div(k, 128) : index
+  %first = load_masked %vx[%i, %0] pad %pad : tile<32 x 128 x {format}>
+  %last = for %p = %0 to %n carry (%t = %first) : tile<32 x 128 x {format}> {{
+    %next = load_masked %vx[%i, %p] pad %pad : tile<32 x 128 x {format}>
+    yield %next
+  }}
+  store_masked %vy, %last
+}}
+"
+    )
+}
+
+/// Where some elements don't exist, zeros are chosen among words: no element is computed.
+#[test]
+fn masked_elements_of_8_bits_are_moved_as_they_are() {
+    for (target, format) in
+        ["sm_80", "sm_90a", "gfx942"].iter().flat_map(|it| ["f8e4m3fn", "f8e5m2"].map(|f| (it, f)))
+    {
+        let code = Instructions::of(&carried(format), &[], target);
+        let floats = [".f32", "_f32"].map(|end| code.ending(&[end]));
+        assert_eq!(floats, [0, 0], "{format} on {target}");
     }
 }
 

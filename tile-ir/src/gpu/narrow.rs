@@ -158,7 +158,8 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
         let both = a?.either(b?);
         let extents = products::extents(kernel, data);
         let is_multiplied = |format: DType| {
-            target.matrix.iter().any(|it| it.factors == [format; 2] && products::cuts(it, extents))
+            let instructions = target.matrix.iter().filter(|it| it.factors == [format; 2]);
+            products::does(instructions, target.matrix, extents)
         };
         let formats = [DType::BF16, DType::F16].into_iter();
         formats.filter(|&format| both.fits(format)).find(|&format| is_multiplied(format))

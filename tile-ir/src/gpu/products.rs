@@ -97,9 +97,9 @@ impl Product {
             return None;
         }
         let shape = extents(kernel, data);
-        let instruction = *suited(kernel, data, target.matrix).find(|it| cuts(it, shape))?;
+        let instruction = taken(kernel, data, target.matrix)?;
         let instruction = with_rows_in_lanes(instruction, target, by_rows);
-        let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows);
+        let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.extents(), by_rows);
         Some(Product { instruction, warps })
     }
 
@@ -169,6 +169,9 @@ fn with_rows_in_lanes(
     target: &TargetDesc,
     by_rows: bool,
 ) -> MatrixInstruction {
+    if instruction.exchanged {
+        return instruction;
+    }
     let Some(exchanged) = instruction.with_factors_exchanged(target.matrix) else { return instruction };
     let sums = exchanged.fragment(Operand::Accumulator);
     let next = sums.columns(Dim::Register).first().map(|&flat| sums.output_coordinate(flat, Dim::Axis(1)));
@@ -209,7 +212,37 @@ fn formats(kernel: &Kernel, data: &OpData) -> [DType; 3] {
 
 /// Whether a product can be cut into an instruction's.
 pub(super) fn cuts(instruction: &MatrixInstruction, extents: [u64; 3]) -> bool {
-    extents.into_iter().zip(steps(instruction.shape)).all(|(extent, step)| extent.is_multiple_of(step))
+    extents.into_iter().zip(steps(instruction.extents())).all(|(extent, step)| extent.is_multiple_of(step))
+}
+
+/// The instruction of a table that does an `mma`: the first that it can be cut into, or, of a product of few rows, as a few
+/// queries that share a head of keys are, that with the fewest rows more.
+fn taken(kernel: &Kernel, data: &OpData, table: &[MatrixInstruction]) -> Option<MatrixInstruction> {
+    let shape = extents(kernel, data);
+    let all = || suited(kernel, data, table);
+    all().find(|it| cuts(it, shape)).copied().or_else(|| {
+        let few = all().filter_map(|it| with_few_rows(it, table, shape));
+        few.min_by_key(|it| it.extents().m)
+    })
+}
+
+/// An instruction with more rows than a product, which it otherwise does.
+fn with_few_rows(
+    instruction: &MatrixInstruction,
+    table: &[MatrixInstruction],
+    extents: [u64; 3],
+) -> Option<MatrixInstruction> {
+    let few = instruction.with_few_rows(table, extents[0])?;
+    cuts(&few, [few.extents().m.into(), extents[1], extents[2]]).then_some(few)
+}
+
+/// Whether one of these instructions of a table does a product of so many rows, columns and depth.
+pub(super) fn does<'t>(
+    mut suited: impl Iterator<Item = &'t MatrixInstruction>,
+    table: &[MatrixInstruction],
+    extents: [u64; 3],
+) -> bool {
+    suited.any(|it| cuts(it, extents) || with_few_rows(it, table, extents).is_some())
 }
 
 /// Why an `mma` isn't done by matrix instructions of a target that has some.
@@ -241,14 +274,33 @@ fn named([a, b]: [DType; 2]) -> String {
     if a == b { a.to_string() } else { format!("{a} with {b}") }
 }
 
-/// The most warps that have rows of their own in every product that goes on by rows; `None` where none does.
+/// Words of a tile that a thread holds, where one warp would have all rows of a product, before warps share its columns.
+const MOST_OF_A_TILE: u64 = 32;
+
+/// The most warps that have rows of their own in every product that goes on by rows; `None` where none does. Where that is
+/// a single warp, as many as tiles are large: sharing columns costs them an exchange of what is reduced along rows, but one
+/// warp has neither the registers for a long row nor enough on its way.
 pub(super) fn most_warps(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
+    let asked = largest_words(kernel).div_ceil(MOST_OF_A_TILE * u64::from(target.warp));
+    warps_with_rows(kernel, target).map(|warps| if warps == 1 { asked.next_power_of_two() } else { warps })
+}
+
+/// Words of 32 bits of the largest tile of an instance.
+fn largest_words(kernel: &Kernel) -> u64 {
+    let words = |value: ValueId| {
+        let elements: u64 = super::shape_of(kernel, value)?.iter().product();
+        Some(elements * dtype_of(kernel, value).bytes() as u64 / 4)
+    };
+    kernel.value_ids().filter_map(words).max().unwrap_or(0)
+}
+
+fn warps_with_rows(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
     let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
     let by_rows = products.filter(|&op| goes_on_by_rows(kernel, op));
     let warps = by_rows.filter_map(|op| {
         let shape = extents(kernel, kernel.op(op));
-        let instruction = suited(kernel, kernel.op(op), target.matrix).find(|it| cuts(it, shape))?;
-        Some(1 << (shape[0] / u64::from(instruction.shape.m)).ilog2())
+        let instruction = taken(kernel, kernel.op(op), target.matrix)?;
+        Some(1 << (shape[0] / u64::from(instruction.extents().m)).max(1).ilog2())
     });
     warps.min()
 }

@@ -117,6 +117,90 @@ fn what_a_loop_carries_lies_as_its_body_wants_it() {
     insta::assert_snapshot!(print(&scheduled(MATMUL, &[("B", 64)], "gfx942")));
 }
 
+/// The largest of rows so far begins as a load has it, and is compared with what is left of rows.
+#[test]
+fn a_few_elements_are_brought_to_where_a_loop_wants_them() {
+    let source = "\
+kernel @largest(%x: tensor<m x n x f32>, %s: tensor<m x f32>, %y: mut tensor<m x f32>) {
+  %vx = partition %x [16, 64] : partition<m x n x f32, [16, 64]>
+  %vs = partition %s [16] : partition<m x f32, [16]>
+  %vy = partition %y [16] : mut partition<m x f32, [16]>
+  %i = block_index %vy : index
+  %pad = constant -inf : f32
+  %0 = constant 0 : index
+  %end = extent ceil_div(n, 64) : index
+  %row = load_masked %vs[%i] pad %pad : tile<16 x f32>
+  %first = reshape %row : tile<16 x 1 x f32>
+  %last = for %p = %0 to %end carry (%most = %first) : tile<16 x 1 x f32> {
+    %t = load_masked %vx[%i, %p] pad %pad : tile<16 x 64 x f32>
+    %m = reduce max %t axis 1 : tile<16 x 1 x f32>
+    %next = max %most, %m : tile<16 x 1 x f32>
+    yield %next
+  }
+  %flat = reshape %last : tile<16 x f32>
+  store_masked %vy, %flat
+}
+";
+    for target in ["sm_90a", "gfx942", "gfx1201"] {
+        let text = print(&scheduled(source, &[], target));
+        let (_, turn) = text.split_once(" for ").expect("there is a loop");
+        let (turn, _) = turn.split_once("yield").expect("the loop carries something");
+        assert!(!turn.contains("convert_layout"), "{target}: {text}");
+    }
+}
+
+/// Four queries share a head of 128 elements, as a kernel that decodes has them.
+fn few_queries(rows: usize) -> String {
+    let shape = format!("[{rows}, 128]");
+    format!(
+        "kernel @decode(%q: tensor<s x 128 x bf16>, %k: tensor<t x 128 x bf16>, %v: tensor<t x 128 x bf16>, %o: mut tensor<s x 128 x f32>) {{
+  %vq = partition %q {shape} : partition<s x 128 x bf16, {shape}>
+  %vk = partition %k [64, 128] : partition<t x 128 x bf16, [64, 128]>
+  %vv = partition %v [64, 128] : partition<t x 128 x bf16, [64, 128]>
+  %vo = partition %o {shape} : mut partition<s x 128 x f32, {shape}>
+  %i, %j = block_index %vo : index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %0 = constant 0 : index
+  %query = load_masked %vq[%i, %0] pad %pad : tile<{rows} x 128 x bf16>
+  %none = splat %zero : tile<{rows} x 128 x f32>
+  %end = extent ceil_div(t, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %none) : tile<{rows} x 128 x f32> {{
+    %key = load_masked %vk[%p, %0] pad %pad : tile<64 x 128 x bf16>
+    %value = load_masked %vv[%p, %0] pad %pad : tile<64 x 128 x bf16>
+    %turned = permute %key [1, 0] : tile<128 x 64 x bf16>
+    %start = splat %zero : tile<{rows} x 64 x f32>
+    %scores = mma %query, %turned, %start : tile<{rows} x 64 x f32>
+    %most = reduce max %scores axis 1 : tile<{rows} x 1 x f32>
+    %all = broadcast %most : tile<{rows} x 64 x f32>
+    %less = sub %scores, %all : tile<{rows} x 64 x f32>
+    %weights = exp2 %less : tile<{rows} x 64 x f32>
+    %narrow = cast %weights : tile<{rows} x 64 x bf16>
+    %next = mma %narrow, %value, %acc : tile<{rows} x 128 x f32>
+    yield %next
+  }}
+  store_masked %vo, %sum
+}}
+"
+    )
+}
+
+/// Instructions have eight columns, or sixteen; one row is one of NVIDIA's columns that shares a register.
+#[test]
+fn products_of_few_rows_have_matrix_instructions() {
+    for target in ["sm_80", "sm_90a", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        for rows in [1, 2, 4, 8] {
+            let scheduled = scheduled(&few_queries(rows), &[], target);
+            let products = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op == Op::Mma);
+            let found = products.filter(|&op| scheduled.product(op).is_some()).count();
+            let is_one_of_nvidia = rows == 1 && target.starts_with("sm_");
+            assert_eq!(found, if is_one_of_nvidia { 0 } else { 2 }, "{rows} rows on {target}");
+            // One warp would have all of the rows, and 128 words of the keys.
+            assert!(is_one_of_nvidia || scheduled.threads().warps >= 2, "{rows} rows on {target}");
+        }
+    }
+}
+
 const ATTENTION: &str = "\
 kernel @attention(%q: tensor<s x 64 x bf16>, %k: tensor<t x 64 x bf16>, %v: tensor<t x 64 x bf16>, %o: mut tensor<s x 64 x f32>) {
   %vq = partition %q [64, 64] : partition<s x 64 x bf16, [64, 64]>

@@ -28,9 +28,9 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
             return false;
         }
         let extents = products::extents(kernel, data);
-        let mut of_bf16 = target.matrix.iter().filter(|it| it.factors == [DType::BF16; 2]);
-        !products::suited(kernel, data, target.matrix).any(|it| products::cuts(it, extents))
-            && of_bf16.any(|it| products::cuts(it, extents))
+        let of_bf16 = target.matrix.iter().filter(|it| it.factors == [DType::BF16; 2]);
+        !products::does(products::suited(kernel, data, target.matrix), target.matrix, extents)
+            && products::does(of_bf16, target.matrix, extents)
     };
     kernel.walk().into_iter().filter(is_needed).collect()
 }

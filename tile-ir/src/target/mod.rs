@@ -1,5 +1,6 @@
 //! Targets as data. No pass and no emitter asks for a target by name: it reads these fields.
 
+mod few_rows;
 mod matrix;
 mod processor;
 mod rates;

@@ -6,7 +6,8 @@
 //! (a constant, a broadcast, what is read from shared memory) has none until somebody wants one ([`demand`]).
 //!
 //! Loops are read once: what they carry lies as the sums of a product do if it is such sums, and otherwise as it does
-//! before the loop, or, where that leaves a choice, as the first op in the loop wants it.
+//! before the loop, or, where that leaves a choice or it has fewer elements than there are threads and is computed anew, as the
+//! first op in the loop wants it.
 
 mod anchors;
 mod beside;
@@ -281,9 +282,15 @@ impl<'k> Layouts<'k> {
     fn carried(&mut self, op: OpId, data: &OpData) {
         let (at, region) = (Carried::of(&data.op).expect("it is a loop"), data.regions[0]);
         let params: Vec<ValueId> = self.kernel.region(region).params[at.param..].to_vec();
+        let yielded = |layouts: &Self, i| {
+            let end = layouts.last_op(region)?;
+            Some(layouts.kernel.op(end).operands[at.yielded + i])
+        };
         for (i, &param) in params.iter().enumerate() {
-            let initial = || self.found.get(&data.operands[at.initial + i]).cloned();
-            if let Some(distribution) = self.place_of_sums(data.results[i]).or_else(initial) {
+            let initial = self.found.get(&data.operands[at.initial + i]);
+            let is_open = |it: &Distribution| self.is_few(it) && self.is_computed(yielded(self, i));
+            let initial = initial.filter(|it| !is_open(it)).cloned();
+            if let Some(distribution) = self.place_of_sums(data.results[i]).or(initial) {
                 self.set(param, distribution);
             }
         }
@@ -292,7 +299,8 @@ impl<'k> Layouts<'k> {
         for (i, param) in self.tiles_of(&params) {
             let yielded = end.map(|end| self.kernel.op(end).operands[at.yielded + i]);
             if !self.found.contains_key(&param) {
-                let next = yielded.and_then(|yielded| self.found.get(&yielded).cloned());
+                let values = yielded.into_iter().chain([data.operands[at.initial + i]]);
+                let next = values.filter_map(|value| self.found.get(&value)).next().cloned();
                 let distribution = next.unwrap_or_else(|| self.usual(&self.shape(param)));
                 self.set(param, distribution);
             }
@@ -303,6 +311,19 @@ impl<'k> Layouts<'k> {
             }
             self.set(data.results[i], distribution);
         }
+    }
+
+    /// Whether a tile has fewer elements than there are threads, as what is left of rows has. Where it lies before a loop says
+    /// little then of where the loop wants it, and it is brought there once.
+    fn is_few(&self, distribution: &Distribution) -> bool {
+        distribution.shape().iter().product::<u64>() < self.threads.count()
+    }
+
+    /// Whether a tile is computed from others. One that is loaded for the next turn isn't moved before that: it would be waited
+    /// for.
+    fn is_computed(&self, tile: Option<ValueId>) -> bool {
+        let made = tile.and_then(|tile| self.definitions.get(&tile)).map(|&op| &self.kernel.op(op).op);
+        made.is_some_and(|op| op.is_leaf() || matches!(op, Op::Reduce { .. }))
     }
 
     fn branches(&mut self, data: &OpData) {
