@@ -3,8 +3,8 @@
 use tile::prelude::*;
 
 /// Softmax along the last axis. A block holds `ROWS` whole rows of at most `COLUMNS` elements; what lies
-/// beyond the row is −∞, which adds nothing.
-#[tile_kernel(instances(ROWS = 4, COLUMNS = 1024))]
+/// beyond the row is −∞, which adds nothing. A launch on longer rows is refused.
+#[tile_kernel(where(n <= COLUMNS), instances(ROWS = 4, COLUMNS = 1024))]
 fn softmax<const ROWS: usize, const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
     let x = x.partition_view([ROWS, COLUMNS]);
     let mut y = y.partition_view_mut([ROWS, COLUMNS]);

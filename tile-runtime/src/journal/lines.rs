@@ -172,6 +172,26 @@ mod tests {
         assert_eq!(lines(LevelFilter::OFF, told), "");
     }
 
+    /// Whoever asks where code came from is told so of every device.
+    #[cfg(feature = "jit")]
+    #[test]
+    fn code_for_a_simulated_gpu_is_told_of_as_others() {
+        use crate::launch::KernelDef;
+        use crate::{Device, Launch, Tensor};
+        static KERNEL: KernelDef = KernelDef::new(
+            "ones",
+            "kernel @ones(%y: mut tensor<n x f32>) {\n  %v = partition %y [4] : mut partition<n x f32, [4]>\n  \
+             %0 = constant 1.0 : f32\n  %t = splat %0 : tile<4 x f32>\n  store_masked %v, %t\n}\n",
+            &[],
+        );
+        let mut y = Tensor::<f32>::zeros(&Device::simulated("sm_80").unwrap(), [9]).unwrap();
+        let told = lines(LevelFilter::INFO, || {
+            Launch::new(&KERNEL).tensor_mut("y", &mut y).launch().unwrap();
+        });
+        let begin = "tile info code{kernel=ones instance= target=\"simulated:sm_80\" variant=\"general\"}: origin=\"compiled\" ";
+        assert!(told.starts_with(begin) && told.lines().count() == 1, "{told}");
+    }
+
     #[test]
     fn levels_have_the_names_that_are_said() {
         assert!(NAMES.split(", ").all(|name| level(name).is_some()));

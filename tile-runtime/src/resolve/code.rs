@@ -9,7 +9,7 @@ use crate::flight::Flight;
 use crate::gpu::{self, GpuCode};
 use crate::journal::{self, Origin};
 use crate::launch::KernelDef;
-use crate::simulated::SimulatedCode;
+use crate::simulated::{PREFIX, SimulatedCode};
 use std::sync::Arc;
 use std::time::Instant;
 use tile_ir::abi::Bound;
@@ -135,8 +135,13 @@ impl Prepared {
             Variant::first_of(fitting.filter(|variant| own.contains(variant)), &self.instance);
         let is = |code: &OnSimulated| (code.target, code.variant) == (target.name, variant);
         let new = || OnSimulated { target: target.name, variant, code: Flight::new() };
-        let known = self.simulated.find_or_add(is, new);
-        known.code.get_or_make(|| SimulatedCode::compile(&instance, target))
+        self.simulated.find_or_add(is, new).code.get_or_make(|| {
+            let search = journal::search(&self.instance, &format!("{PREFIX}{}", target.name), variant);
+            let (start, _within) = (Instant::now(), search.enter());
+            let code = SimulatedCode::compile(&instance, target)?;
+            journal::found(Origin::Compiled, start.elapsed(), None);
+            Ok(code)
+        })
     }
 
     /// The embedded code of a variant for the latest target that the GPU runs.
