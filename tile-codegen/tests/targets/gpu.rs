@@ -138,7 +138,7 @@ fn kernels_with_control_flow_and_movement() {
     // More than 64 slots, and more shared memory than most AMD GPUs have.
     check_for(&instance(CONTROL, &[("B", 150)]), &["sm_80", "sm_90a", "sm_100a", "gfx950"]);
     // Formats of one width move in one way: every target gets every width, and half of the formats.
-    let moved = DType::ALL.iter().filter(|dtype| dtype.is_int() && dtype.is_element() || dtype.is_float());
+    let moved = DType::ALL.iter().filter(|dtype| dtype.is_number() && dtype.is_element());
     let mut of_width: HashMap<usize, usize> = HashMap::new();
     for dtype in moved {
         let number = of_width.entry(dtype.bytes()).or_default();
