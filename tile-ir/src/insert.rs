@@ -29,6 +29,16 @@ impl<'k> Inserter<'k> {
         Inserter::new(kernel, region, at)
     }
 
+    /// The place right behind an op.
+    ///
+    /// # Panics
+    /// If the op was taken out of the kernel.
+    pub(crate) fn behind(kernel: &'k mut Kernel, op: OpId) -> Self {
+        let mut place = Inserter::before(kernel, op);
+        place.at += 1;
+        place
+    }
+
     pub(crate) fn insert(&mut self, data: OpData) {
         let op = self.kernel.new_op(data);
         self.kernel.region_mut(self.region).ops.insert(self.at, op);

@@ -4,7 +4,6 @@ use super::{Lowered, Lowering};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, GenericArgument};
-use tile_ir::ops::movement::Movement;
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, Rounding, ValueId};
 
@@ -37,7 +36,15 @@ impl Lowering {
         let bytes = Val::Data(tile);
         let low = self.with(BinaryOp::And, &bytes, Val::int(0xf), span)?;
         let high = self.with(BinaryOp::Shr, &bytes, Val::int(4), span)?;
-        let codes = Val::Data(self.in_turns([&low, &high], span)?);
+        let halves = [self.data(&low, "a code", span)?, self.data(&high, "a code", span)?];
+        let mut shape = self.shape(tile).unwrap_or_default();
+        let axis = Val::int(shape.len() as i128);
+        let pairs = self.stack(&halves, &[span, span], (&axis, span), span)?;
+        let pairs = self.data(&pairs, "pairs of codes", span)?;
+        if let Some(last) = shape.last_mut() {
+            *last = last.clone() * Dim::from(2);
+        }
+        let codes = Val::Data(self.emit_one(Op::Reshape(shape), &[pairs], span, &[span])?);
         let magnitude = self.with(BinaryOp::And, &codes, Val::int(7), span)?;
         let subnormal = self.with(BinaryOp::Mul, &magnitude, Val::int(48), span)?;
         let normal = self.with(BinaryOp::Mul, &magnitude, Val::int(4), span)?;
@@ -51,24 +58,6 @@ impl Lowering {
         let signed = self.arithmetic(BinaryOp::Or, &Val::Data(bits), &sign, span, [span, span])?;
         let signed = self.data(&signed, "a code", span)?;
         self.emit_one(Op::Bitcast(DType::F8E4M3FN.into()), &[signed], span, &[span]).map(Val::Data)
-    }
-
-    /// Tiles of one shape joined along their last axis, an element of each in turn.
-    fn in_turns(&mut self, tiles: [&Val; 2], span: Span) -> Lowered<ValueId> {
-        let mut columns = Vec::new();
-        let mut joined = Vec::new();
-        for tile in tiles {
-            let tile = self.data(tile, "a tile", span)?;
-            joined = self.shape(tile).unwrap_or_default();
-            let column = joined.iter().cloned().chain([Dim::from(1)]).collect();
-            columns.push(self.emit_one(Op::Reshape(column), &[tile], span, &[span])?);
-        }
-        let axis = joined.len();
-        let pairs = self.emit_one(Op::Movement(Movement::Cat { axis }), &columns, span, &[span, span])?;
-        if let Some(last) = joined.last_mut() {
-            *last = last.clone() * Dim::from(2);
-        }
-        self.emit_one(Op::Reshape(joined), &[pairs], span, &[span])
     }
 
     /// The element type in a method's turbofish; `_` and none are inferred.

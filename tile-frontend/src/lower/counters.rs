@@ -61,17 +61,9 @@ struct Search<'n, 'b> {
     is_static: bool,
 }
 
-impl Search<'_, '_> {
-    fn is_in(&self, expression: &Expr) -> bool {
-        let mut names = Mentions { name: self.name, found: false };
-        names.visit_expr(expression);
-        names.found
-    }
-}
-
 impl<'b> Visit<'b> for Search<'_, 'b> {
     fn visit_expr_index(&mut self, index: &'b ExprIndex) {
-        if self.index.is_none() && self.is_in(&index.index) {
+        if self.index.is_none() && mentions(&index.index, self.name) {
             self.index = Some(index);
         }
         visit::visit_expr_index(self, index);
@@ -82,10 +74,17 @@ impl<'b> Visit<'b> for Search<'_, 'b> {
         if let Some(&(_, position)) = row {
             let mut arguments =
                 call.args.iter().enumerate().filter(|(at, _)| position.is_none_or(|only| only == *at));
-            self.is_static |= arguments.any(|(_, argument)| self.is_in(argument));
+            self.is_static |= arguments.any(|(_, argument)| mentions(argument, self.name));
         }
         visit::visit_expr_method_call(self, call);
     }
+}
+
+/// Whether a name stands in an expression.
+fn mentions(expression: &Expr, name: &Ident) -> bool {
+    let mut names = Mentions { name, found: false };
+    names.visit_expr(expression);
+    names.found
 }
 
 struct Mentions<'n> {
@@ -138,9 +137,8 @@ fn is_movement(call: &ExprMethodCall) -> bool {
 
 impl<'ast> Visit<'ast> for MovedBy<'_, '_> {
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
-        let mut names = Mentions { name: self.name, found: false };
-        call.args.iter().for_each(|argument| names.visit_expr(argument));
-        self.found |= names.found && is_movement(call) && self.is_tensor(&call.receiver);
+        let is_meant = call.args.iter().any(|argument| mentions(argument, self.name));
+        self.found |= is_meant && is_movement(call) && self.is_tensor(&call.receiver);
         visit::visit_expr_method_call(self, call);
     }
 }

@@ -383,7 +383,7 @@ impl Lowering {
         self.emit_one(Op::Reshape(shape), &[joined], span, &[span]).map(Val::Data)
     }
 
-    fn stack(
+    pub(super) fn stack(
         &mut self,
         tiles: &[ValueId],
         spans: &[Span],

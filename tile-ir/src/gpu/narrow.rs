@@ -15,6 +15,7 @@ use crate::passes::remove_unused;
 use crate::round::FloatFormat;
 use crate::target::TargetDesc;
 use crate::types::Elem;
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 /// What all numbers of a tile are: multiples of `2^unit` with so many significant bits, below `2^end`.
@@ -79,18 +80,108 @@ impl Significance {
     }
 }
 
-/// What the numbers of a tile or scalar of f32 are known to be.
-fn significance(kernel: &Kernel, value: ValueId) -> Option<Significance> {
-    let data = kernel.definition(value)?;
-    let of = |operand: usize| significance(kernel, data.operands[operand]);
-    match &data.op {
-        Op::Cast(_) => of_converted(kernel, data.operands[0]),
-        Op::Unary(UnaryOp::Neg | UnaryOp::Abs) => of(0),
-        Op::Binary(BinaryOp::Mul) => Some(of(0)?.product(of(1)?)),
-        _ => {
-            let parts = moved(data)?.iter().map(|&part| significance(kernel, part));
-            parts.reduce(|all, part| Some(all?.either(part?)))?
+/// What is known of a kernel's values, each asked for once: what is computed of a value twice would else be followed as often.
+struct Known<'k> {
+    kernel: &'k Kernel,
+    definitions: HashMap<ValueId, OpId>,
+    significances: HashMap<ValueId, Option<Significance>>,
+    integers: HashMap<ValueId, RangeInclusive<i128>>,
+}
+
+impl<'k> Known<'k> {
+    fn of(kernel: &'k Kernel) -> Known<'k> {
+        let (significances, integers) = (HashMap::new(), HashMap::new());
+        Known { kernel, definitions: kernel.definitions(), significances, integers }
+    }
+
+    fn definition(&self, value: ValueId) -> Option<&'k OpData> {
+        self.definitions.get(&value).map(|&op| self.kernel.op(op))
+    }
+
+    /// What the numbers of a tile or scalar of f32 are known to be.
+    fn significance(&mut self, value: ValueId) -> Option<Significance> {
+        if let Some(&known) = self.significances.get(&value) {
+            return known;
         }
+        let found = self.definition(value).and_then(|data| self.significance_of(data));
+        self.significances.insert(value, found);
+        found
+    }
+
+    fn significance_of(&mut self, data: &OpData) -> Option<Significance> {
+        let operands = &data.operands;
+        match &data.op {
+            Op::Cast(_) => Some(self.converted(operands[0])),
+            Op::Unary(UnaryOp::Neg | UnaryOp::Abs) => self.significance(operands[0]),
+            Op::Binary(BinaryOp::Mul) => {
+                Some(self.significance(operands[0])?.product(self.significance(operands[1])?))
+            }
+            _ => {
+                let parts = moved(data)?.iter().map(|&part| self.significance(part));
+                parts.reduce(|all, part| Some(all?.either(part?)))?
+            }
+        }
+    }
+
+    /// Of numbers of another format that become f32.
+    fn converted(&mut self, source: ValueId) -> Significance {
+        let dtype = super::dtype_of(self.kernel, source);
+        match dtype.float_format() {
+            Some(_) if dtype.class() == Class::Scale => Significance::POWERS_OF_TWO,
+            Some(format) => Significance::of_format(format),
+            None => Significance::of_integers(self.integers(source)),
+        }
+    }
+
+    /// Between which numbers the integers of a tile or scalar lie, as those do of which a few bits were taken.
+    fn integers(&mut self, value: ValueId) -> RangeInclusive<i128> {
+        if let Some(known) = self.integers.get(&value) {
+            return known.clone();
+        }
+        let (least, most) = super::dtype_of(self.kernel, value).int_range();
+        let found = self.definition(value).and_then(|data| self.integers_of(data));
+        let found = found.filter(|found| least <= *found.start() && *found.end() <= most);
+        let found = found.unwrap_or(least..=most);
+        self.integers.insert(value, found.clone());
+        found
+    }
+
+    fn integers_of(&mut self, data: &OpData) -> Option<RangeInclusive<i128>> {
+        let either = |a: RangeInclusive<i128>, b: RangeInclusive<i128>| {
+            *a.start().min(b.start())..=*a.end().max(b.end())
+        };
+        match &data.op {
+            Op::Constant { value: Literal::Int(number), .. } => Some(*number..=*number),
+            Op::Cast(_) if !super::dtype_of(self.kernel, data.operands[0]).is_float() => {
+                Some(self.integers(data.operands[0]))
+            }
+            Op::Binary(op) => {
+                let [a, b] = [0, 1].map(|operand| self.integers(data.operands[operand]));
+                integers_of_two(*op, &a, &b)
+            }
+            _ => moved(data)?.iter().map(|&part| self.integers(part)).reduce(either),
+        }
+    }
+}
+
+/// Between which numbers the results lie, without regard to overflow.
+fn integers_of_two(
+    op: BinaryOp,
+    a: &RangeInclusive<i128>,
+    b: &RangeInclusive<i128>,
+) -> Option<RangeInclusive<i128>> {
+    match op {
+        BinaryOp::And => {
+            let masks = [a, b].into_iter().filter(|mask| *mask.start() >= 0);
+            masks.map(|mask| *mask.end()).min().map(|most| 0..=most)
+        }
+        BinaryOp::Shr => {
+            let by = u32::try_from(*b.start()).ok().filter(|_| *b.end() < i128::from(i64::BITS))?;
+            (*a.start() >= 0).then(|| 0..=(*a.end() >> by))
+        }
+        BinaryOp::Add => Some(a.start() + b.start()..=a.end() + b.end()),
+        BinaryOp::Sub => Some(a.start() - b.end()..=a.end() - b.start()),
+        _ => None,
     }
 }
 
@@ -105,56 +196,18 @@ fn moved(data: &OpData) -> Option<&[ValueId]> {
     }
 }
 
-/// Of numbers of another format that become f32.
-fn of_converted(kernel: &Kernel, source: ValueId) -> Option<Significance> {
-    let dtype = super::dtype_of(kernel, source);
-    match dtype.float_format() {
-        Some(_) if dtype.class() == Class::Scale => Some(Significance::POWERS_OF_TWO),
-        Some(format) => Some(Significance::of_format(format)),
-        None => Some(Significance::of_integers(integers(kernel, source))),
-    }
-}
-
-/// Between which numbers the integers of a tile or scalar lie, as those do of which a few bits were taken.
-fn integers(kernel: &Kernel, value: ValueId) -> RangeInclusive<i128> {
-    let (least, most) = super::dtype_of(kernel, value).int_range();
-    let found = kernel.definition(value).and_then(|data| integers_of(kernel, data));
-    found.filter(|found| least <= *found.start() && *found.end() <= most).unwrap_or(least..=most)
-}
-
-fn integers_of(kernel: &Kernel, data: &OpData) -> Option<RangeInclusive<i128>> {
-    let of = |operand: usize| integers(kernel, data.operands[operand]);
-    let either =
-        |a: RangeInclusive<i128>, b: RangeInclusive<i128>| *a.start().min(b.start())..=*a.end().max(b.end());
-    match &data.op {
-        Op::Constant { value: Literal::Int(number), .. } => Some(*number..=*number),
-        Op::Cast(_) if !super::dtype_of(kernel, data.operands[0]).is_float() => Some(of(0)),
-        Op::Binary(BinaryOp::And) => {
-            let masks = [of(0), of(1)].into_iter().filter(|mask| *mask.start() >= 0);
-            masks.map(|mask| *mask.end()).min().map(|most| 0..=most)
-        }
-        Op::Binary(BinaryOp::Shr) => {
-            let (number, by) = (of(0), of(1));
-            let by = u32::try_from(*by.start()).ok().filter(|_| *by.end() < i128::from(i64::BITS))?;
-            (*number.start() >= 0).then(|| 0..=(*number.end() >> by))
-        }
-        Op::Binary(BinaryOp::Add) => Some(of(0).start() + of(1).start()..=of(0).end() + of(1).end()),
-        Op::Binary(BinaryOp::Sub) => Some(of(0).start() - of(1).end()..=of(0).end() - of(1).start()),
-        _ => moved(data)?.iter().map(|&part| integers(kernel, part)).reduce(either),
-    }
-}
-
 /// A product of f32, and the format that its factors have all the same.
 pub(super) type Narrower = (OpId, DType);
 
 /// The products of f32 that a target's instructions of a narrower format can do.
 pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
-    let narrower = |op: OpId| {
+    let mut known = Known::of(kernel);
+    let mut narrower = |op: OpId| {
         let data = kernel.op(op);
         if data.op != Op::Mma || super::dtype_of(kernel, data.operands[0]) != DType::F32 {
             return None;
         }
-        let [a, b] = [data.operands[0], data.operands[1]].map(|factor| significance(kernel, factor));
+        let [a, b] = [0, 1].map(|factor| known.significance(data.operands[factor]));
         let both = a?.either(b?);
         let extents = products::extents(kernel, data);
         let is_multiplied = |format: DType| {
@@ -170,10 +223,11 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
 /// Has these products multiply factors of the narrower format. Those of f32 that nobody has use for then go, so that what
 /// was loaded is a product's alone.
 pub(super) fn run(kernel: &mut Kernel, products: &[Narrower]) {
+    let definitions = kernel.definitions();
     for &(op, format) in products {
         for factor in 0..2 {
             let value = kernel.op(op).operands[factor];
-            let narrow = narrowed(kernel, value, format);
+            let narrow = narrowed(kernel, &definitions, value, format);
             kernel.op_mut(op).operands[factor] = narrow;
         }
     }
@@ -181,22 +235,24 @@ pub(super) fn run(kernel: &mut Kernel, products: &[Narrower]) {
 }
 
 /// A tile in a narrower format, converted where it was computed, so that no loop does it again, and before it was moved.
-fn narrowed(kernel: &mut Kernel, value: ValueId, format: DType) -> ValueId {
-    let made = kernel.definitions()[&value];
+fn narrowed(
+    kernel: &mut Kernel,
+    definitions: &HashMap<ValueId, OpId>,
+    value: ValueId,
+    format: DType,
+) -> ValueId {
+    let made = definitions[&value];
     let data = kernel.op(made).clone();
     let (op, operand) = match data.op {
         Op::Cast(_) if super::dtype_of(kernel, data.operands[0]) == format => return data.operands[0],
         Op::Cast(_) => (Op::Cast(Elem::from(format)), data.operands[0]),
         Op::Permute(_) | Op::Reshape(_) | Op::Broadcast(_) => {
-            (data.op, narrowed(kernel, data.operands[0], format))
+            (data.op, narrowed(kernel, definitions, data.operands[0], format))
         }
         _ => (Op::Cast(Elem::from(format)), value),
     };
     let ty = kernel.ty(value).with_elem(Elem::from(format));
-    let region = kernel.region_of(made).expect("a factor is made in a region");
-    let at = kernel.region(region).ops.iter().position(|&other| other == made);
-    let mut place = Inserter::new(kernel, region, at.expect("the factor is made in its region") + 1);
-    place.emit(op, vec![operand], ty)
+    Inserter::behind(kernel, made).emit(op, vec![operand], ty)
 }
 
 #[cfg(test)]
@@ -285,6 +341,17 @@ mod tests {
         assert_eq!(factors("i32", &taken(511, 256)), [DType::BF16]);
         assert_eq!(factors("i32", &taken(1023, 0)), [DType::F16]);
         assert_eq!(factors("i32", &taken(8191, 0)), []);
+    }
+
+    /// Each of 64 sums has the one before it twice: followed anew each time, these were 2⁶⁴ steps.
+    #[test]
+    fn a_value_that_is_used_twice_is_followed_once() {
+        let sum = |i: usize| format!("  %x_{} = add %x_{i}, %x_{i} : tile<128 x 64 x i32>\n", i + 1);
+        let sums: String = (0..64).map(sum).collect();
+        let lines = format!(
+            "  %x_0 = add %x, %x : tile<128 x 64 x i32>\n{sums}  %y = cast %x_64 : tile<128 x 64 x f32>\n"
+        );
+        assert_eq!(factors("i32", &lines), []);
     }
 
     /// Nothing is converted that was loaded in the format already, and scaled factors once, where they are made.

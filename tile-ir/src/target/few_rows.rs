@@ -10,10 +10,7 @@ impl MatrixInstruction {
     /// The instruction with its factors exchanged, for a product of at most as many rows as it then has; `None` where they
     /// aren't a power of two, where some of the missing rows lie in registers, or where a table lacks the exchanged formats.
     pub(crate) fn with_few_rows(self, table: &[MatrixInstruction], rows: u64) -> Option<MatrixInstruction> {
-        let [a, b] = self.factors;
-        let kind = |it: &MatrixInstruction| (it.sum, it.shape, it.fragments);
-        let given = table.iter().find(|it| it.factors == [b, a] && kind(it) == kind(&self))?;
-        let exchanged = MatrixInstruction { exchanged: true, ..*given };
+        let exchanged = self.given_exchanged(table)?;
         let are_fewer = rows.is_power_of_two() && rows <= u64::from(exchanged.extents().m);
         let in_lanes = |operand| {
             let fragment = exchanged.fragment(operand);

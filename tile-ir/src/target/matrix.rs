@@ -88,11 +88,16 @@ impl MatrixInstruction {
     /// The instruction of a target's that does the same with its factors exchanged, where that is possible: where both are
     /// held alike.
     pub(crate) fn with_factors_exchanged(self, table: &[MatrixInstruction]) -> Option<MatrixInstruction> {
+        let are_held_alike = matches!(self.fragments, Fragments::Mfma | Fragments::Wmma(_));
+        self.given_exchanged(table).filter(|_| are_held_alike)
+    }
+
+    /// The instruction of a table that is given this one's factors the other way round, whether or not both are held alike.
+    pub(super) fn given_exchanged(self, table: &[MatrixInstruction]) -> Option<MatrixInstruction> {
         let [a, b] = self.factors;
         let kind = |it: &MatrixInstruction| (it.sum, it.shape, it.fragments);
         let given = table.iter().find(|it| it.factors == [b, a] && kind(it) == kind(&self))?;
-        matches!(self.fragments, Fragments::Mfma | Fragments::Wmma(_))
-            .then_some(MatrixInstruction { exchanged: true, ..*given })
+        Some(MatrixInstruction { exchanged: true, ..*given })
     }
 
     /// Bits of an element of the factors.

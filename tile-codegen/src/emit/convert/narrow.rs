@@ -42,7 +42,6 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
         DType::F16 if ir.features.half_conversion => {
             ir.fpext(ir.float_of_bits(bits, ir.context.f16_type()), ir.f32())
         }
-        DType::F8E8M0FNU => power_of_two(ir, bits),
         DType::BF16 => {
             let wide = match fold::half_of(bits) {
                 Some((word, 0)) => ir.shl(word, i32_const(ir, 16)),
@@ -52,7 +51,10 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
             ir.float_of_bits(wide, ir.f32())
         }
         _ => {
-            let number = from_bits_of(ir, bits, format_of(dtype));
+            let number = match dtype {
+                DType::F8E8M0FNU => power_of_two(ir, bits),
+                _ => from_bits_of(ir, bits, format_of(dtype)),
+            };
             ir.note_origin(number, dtype, bits);
             number
         }
@@ -96,11 +98,14 @@ pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DT
             let (word, place) = fold::upper_half_of(bits).unwrap_or((bits, 16));
             ir.resize(ir.lshr(word, i32_const(ir, place as u32)), 16, false)
         }
-        // The exponent of an f32; that of NaN is NaN.
-        DType::F8E8M0FNU => ir.resize(ir.lshr(ir.bits(value), i32_const(ir, 23)), 8, false),
-        _ => ir
-            .origin(value, dtype)
-            .unwrap_or_else(|| ir.resize(to_bits_of(ir, value, format_of(dtype)), dtype.bits(), false)),
+        _ => ir.origin(value, dtype).unwrap_or_else(|| {
+            let bits = match dtype {
+                // The exponent of an f32; that of NaN is NaN.
+                DType::F8E8M0FNU => ir.lshr(ir.bits(value), i32_const(ir, 23)),
+                _ => to_bits_of(ir, value, format_of(dtype)),
+            };
+            ir.resize(bits, dtype.bits(), false)
+        }),
     }
 }
 

@@ -297,7 +297,7 @@ impl<'k> Layouts<'k> {
         self.region(region);
         let end = self.last_op(region);
         for (i, param) in self.tiles_of(&params) {
-            let yielded = end.map(|end| self.kernel.op(end).operands[at.yielded + i]);
+            let yielded = yielded(self, i);
             if !self.found.contains_key(&param) {
                 let values = yielded.into_iter().chain([data.operands[at.initial + i]]);
                 let next = values.filter_map(|value| self.found.get(&value)).next().cloned();
