@@ -52,6 +52,8 @@ mod extents;
 mod factors_of_products;
 #[path = "targets/faults.rs"]
 mod faults;
+#[path = "targets/float8.rs"]
+mod float8;
 #[path = "targets/gathered_factors.rs"]
 mod gathered_factors;
 #[path = "targets/gathers.rs"]

@@ -63,11 +63,16 @@ pub(super) fn shifted_right<'c>(number: IntValue<'c>, amount: IntValue<'c>) -> O
     (left == amount && kept + left <= width).then_some(before)
 }
 
-/// The word of 32 bits of which a number is a half, and its place there in bits.
-pub(in crate::emit) fn half_of(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
+/// The word of 32 bits of which a number is a part, and its place there in bits, a multiple of how many it has.
+pub(super) fn part_of_word(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
     let word = cut(number).filter(|word| word.get_type().get_bit_width() == 32)?;
     let (word, place) = shifted(word, InstructionOpcode::LShr).unwrap_or((word, 0));
-    (number.get_type().get_bit_width() == 16 && [0, 16].contains(&place)).then_some((word, place))
+    place.is_multiple_of(u64::from(number.get_type().get_bit_width())).then_some((word, place))
+}
+
+/// The word of 32 bits of which a number is a half, and its place there in bits.
+pub(in crate::emit) fn half_of(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
+    part_of_word(number).filter(|_| number.get_type().get_bit_width() == 16)
 }
 
 /// The word of 32 bits of which a half is the upper half of a number whose lower half is 0, and its place there in bits.

@@ -36,7 +36,7 @@ impl<'c> Ir<'c> {
                 count as u32,
             ),
         };
-        stored.into_iter().map(|value| self.value_from_storage(value, dtype)).collect()
+        self.values_from_storage(&stored, dtype)
     }
 
     /// Writes elements, as [`Self::load_group`] reads them.
@@ -86,7 +86,7 @@ impl<'c> Ir<'c> {
             _ if count == 1 => vec![self.reinterpret(words, storage)],
             _ => self.elements(self.reinterpret(words, self.vector_type(storage, count)), count),
         };
-        stored.into_iter().map(|value| self.value_from_storage(value, dtype)).collect()
+        self.values_from_storage(&stored, dtype)
     }
 
     /// The type of so many bytes, a power of two, in words.
@@ -140,9 +140,10 @@ impl<'c> Ir<'c> {
         let element = |i: u32| {
             let shifted = self.lshr(word, word.get_type().const_int((i * bits).into(), false));
             let stored = self.resize(shifted, bits, false).into();
-            self.value_from_storage(self.reinterpret(stored, self.storage_type(dtype)), dtype)
+            self.reinterpret(stored, self.storage_type(dtype))
         };
-        (0..count as u32).map(element).collect()
+        let stored: Vec<Value<'c>> = (0..count as u32).map(element).collect();
+        self.values_from_storage(&stored, dtype)
     }
 
     /// How many elements of a format a word has, if they come in and out of it at no cost.
@@ -171,7 +172,7 @@ impl<'c> Ir<'c> {
                 values.iter().map(|&value| self.value_to_storage(value, dtype)).collect()
             };
             let chosen = stored(then).iter().zip(&stored(otherwise)).map(select).collect::<Vec<_>>();
-            return chosen.into_iter().map(|bits| self.value_from_storage(bits, dtype)).collect();
+            return self.values_from_storage(&chosen, dtype);
         };
         let words = [then, otherwise].map(|elements| self.words(elements, dtype));
         let chosen = words[0].iter().zip(&words[1]).map(select);

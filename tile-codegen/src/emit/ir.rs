@@ -4,6 +4,7 @@
 //! emitter, so they are panics here. Floating-point instructions carry no fast-math flags: results are
 //! those of IEEE 754 unless an emitter asks for a fused multiply-add.
 
+use super::float8::Float8Conversion;
 use super::fold;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
@@ -45,6 +46,8 @@ pub(crate) struct Features {
     pub(crate) half_vectors: bool,
     /// Two f32 are rounded to a narrower format by one instruction.
     pub(crate) pair_rounding: Option<PairRounding>,
+    /// How two 8-bit floats are converted by one instruction.
+    pub(crate) float8: Option<Float8Conversion>,
     /// The intrinsic that gives the upper word of the product of two i32 without signs.
     pub(crate) upper_product: Option<&'static str>,
 }
@@ -62,6 +65,7 @@ impl Features {
         approximations: None,
         half_vectors: false,
         pair_rounding: None,
+        float8: None,
         upper_product: None,
     };
 }

@@ -55,6 +55,14 @@ impl<'c> Ir<'c> {
         }
     }
 
+    /// Values read from memory, in their compute type.
+    pub(crate) fn values_from_storage(&self, stored: &[Value<'c>], dtype: DType) -> Vec<Value<'c>> {
+        match self.float8_conversion(dtype) {
+            Some(conversion) => self.widened_float8s(stored, dtype, conversion),
+            None => stored.iter().map(|&value| self.value_from_storage(value, dtype)).collect(),
+        }
+    }
+
     /// A value in its compute type, as it is kept in memory.
     pub(crate) fn value_to_storage(&self, value: Value<'c>, dtype: DType) -> Value<'c> {
         match dtype {

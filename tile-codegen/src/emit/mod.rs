@@ -5,6 +5,7 @@ mod control;
 pub(crate) mod convert;
 mod extent;
 mod extremum;
+mod float8;
 pub(crate) mod fmod;
 mod fold;
 mod fused;
@@ -25,6 +26,7 @@ mod round;
 mod tile_order;
 
 pub(crate) use extremum::NanKey;
+pub(crate) use float8::Float8Conversion;
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Approximations, Features, Ir, PairRounding, Value};
 pub(crate) use lanewise::vector_type;

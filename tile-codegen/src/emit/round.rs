@@ -11,6 +11,9 @@ use tile_ir::DType;
 impl<'c> Ir<'c> {
     /// Floats in their compute type, rounded to a format.
     pub(crate) fn round_all(&self, values: &[Value<'c>], dtype: DType) -> Vec<Value<'c>> {
+        if let Some(conversion) = self.float8_conversion(dtype) {
+            return self.rounded_to_float8s(values, dtype, conversion);
+        }
         let round_chunk = |chunk: &[Value<'c>]| match (self.rounding_of_pairs(dtype), chunk) {
             (Some(name), &[Value::FloatValue(low), Value::FloatValue(high)]) => {
                 self.unpacked(self.rounded_pair(name, high, low).into(), dtype, 2)

@@ -1,13 +1,17 @@
 //! What the instruction sets of GPUs have, by family.
 
 use super::rounding;
-use crate::emit::{Approximations, Features, PairRounding};
+use crate::emit::{Approximations, Features, Float8Conversion, PairRounding};
 use tile_ir::TargetDesc;
 
 impl Features {
     /// Those of a family that one of its targets has.
     pub(super) fn of_target(self, target: &TargetDesc) -> Features {
-        Features { pair_rounding: self.pair_rounding.filter(|_| target.rounds_pairs), ..self }
+        Features {
+            pair_rounding: self.pair_rounding.filter(|_| target.rounds_pairs),
+            float8: self.float8.filter(|_| target.float8_conversions.is_some()),
+            ..self
+        }
     }
 }
 
@@ -31,6 +35,7 @@ pub(crate) const NVPTX: Features = Features {
     }),
     half_vectors: false,
     pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
+    float8: Some(Float8Conversion::Halves),
     upper_product: Some("llvm.nvvm.mulhi.ui"),
 };
 
@@ -52,5 +57,6 @@ pub(crate) const AMDGPU: Features = Features {
     }),
     half_vectors: true,
     pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
+    float8: Some(Float8Conversion::Words),
     upper_product: None,
 };

@@ -45,6 +45,16 @@ pub(super) const E4M3FNUZ: Format =
 pub(super) const E5M2FNUZ: Format =
     Format::Float8(Float8 { mantissa: 2, bias: 16, special: Special::NegativeZero });
 
+/// A format of eight bits by AMD's name for it, as a GPU has it.
+pub(super) fn float8(name: &str, gpu: &str) -> Option<Format> {
+    let old = gpu.starts_with("gfx94");
+    match name {
+        "fp8" => Some(if old { E4M3FNUZ } else { E4M3 }),
+        "bf8" => Some(if old { E5M2FNUZ } else { E5M2 }),
+        _ => None,
+    }
+}
+
 impl Format {
     pub(super) fn bytes(self) -> usize {
         match self {

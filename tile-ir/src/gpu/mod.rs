@@ -318,6 +318,7 @@ fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads
         ordering_tensors,
         remarks,
         sends: target.sends,
+        float8_conversions: target.float8_conversions,
     };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled

@@ -38,6 +38,8 @@ pub struct Scheduled {
     pub(super) remarks: Vec<Remark>,
     /// The feature by which LLVM has what blocks send each other ([`crate::TargetDesc::sends`]).
     pub(super) sends: &'static str,
+    /// That by which it has conversions of 8-bit floats ([`crate::TargetDesc::float8_conversions`]).
+    pub(super) float8_conversions: Option<&'static str>,
 }
 
 impl std::ops::Deref for Scheduled {
@@ -194,7 +196,15 @@ impl Scheduled {
         let products = self.laid_out.products.values().map(|product| product.instruction.feature);
         let accesses = self.laid_out.accesses.values().map(|access| access.feature);
         let sends = self.walk().into_iter().any(|op| self.laid_out.is_sent(op)).then_some(self.sends);
-        products.chain(accesses).chain(sends).max().unwrap_or_default()
+        let float8_conversions = self.float8_conversions.filter(|_| self.has_float8s());
+        products.chain(accesses).chain(sends).chain(float8_conversions).max().unwrap_or_default()
+    }
+
+    /// Whether there are 8-bit floats that instructions could convert.
+    fn has_float8s(&self) -> bool {
+        let mut results = self.walk().into_iter().flat_map(|op| &self.op(op).results);
+        let is_float8 = |&value: &ValueId| matches!(dtype_of(self, value), DType::F8E4M3FN | DType::F8E5M2);
+        self.params().iter().any(is_float8) || results.any(is_float8)
     }
 
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.

@@ -67,6 +67,9 @@ pub struct TargetDesc {
     pub parts: u32,
     /// Whether one instruction rounds two f32 to f16 or to bf16.
     pub rounds_pairs: bool,
+    /// Whether instructions convert 8-bit floats of the OCP formats: the feature by which LLVM's PTX has them, or nothing
+    /// where they are the target's own.
+    pub float8_conversions: Option<&'static str>,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
     /// Those of four warps together, or whose sums four warps load together, whose factors lie in shared memory, where tiles are
@@ -95,14 +98,17 @@ impl VectorAdd {
     }
 }
 
+/// The feature by which LLVM has PTX 8.1.
+const PTX_8_1: &str = "+ptx81";
+
 /// PTX ISA, "red": pairs of f16 from sm_60 on.
 const AMPERE_ADDS: &[VectorAdd] = &[VectorAdd::of(DType::F16, 2)];
 
 /// PTX ISA, "red": vectors from sm_90 and PTX 8.1 on.
 const HOPPER_ADDS: &[VectorAdd] = &[
-    VectorAdd::since("+ptx81", DType::F32, 4),
-    VectorAdd::since("+ptx81", DType::F16, 8),
-    VectorAdd::since("+ptx81", DType::BF16, 8),
+    VectorAdd::since(PTX_8_1, DType::F32, 4),
+    VectorAdd::since(PTX_8_1, DType::F16, 8),
+    VectorAdd::since(PTX_8_1, DType::BF16, 8),
 ];
 
 const BLACKWELL_ADDS: &[VectorAdd] =
@@ -146,6 +152,7 @@ const AMPERE: TargetDesc = TargetDesc {
     least_block_bytes: LEAST_BLOCK_BYTES_OF_AMPERE,
     parts: 1,
     rounds_pairs: true,
+    float8_conversions: None,
     matrix: matrix::AMPERE,
     warpgroup_matrix: &[],
 };
@@ -174,12 +181,19 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
+        float8_conversions: None,
         matrix: &[],
         warpgroup_matrix: &[],
     },
     AMPERE,
     TargetDesc { name: "sm_86", shared_bytes: 99 * KIB, ..AMPERE },
-    TargetDesc { name: "sm_89", shared_bytes: 99 * KIB, matrix: matrix::HOPPER_WARPS, ..AMPERE },
+    TargetDesc {
+        name: "sm_89",
+        shared_bytes: 99 * KIB,
+        float8_conversions: Some(PTX_8_1),
+        matrix: matrix::HOPPER_WARPS,
+        ..AMPERE
+    },
     TargetDesc {
         name: "sm_90a",
         family: Family::Nvptx,
@@ -191,13 +205,14 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         clusters: true,
-        sends: "+ptx81",
+        sends: PTX_8_1,
         unaligned_accesses: false,
         atomic_store_bytes: 16,
         vector_adds: HOPPER_ADDS,
         least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
+        float8_conversions: Some(PTX_8_1),
         matrix: matrix::HOPPER_WARPS,
         warpgroup_matrix: matrix::HOPPER,
     },
@@ -219,6 +234,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
+        float8_conversions: Some(""),
         matrix: matrix::BLACKWELL,
         warpgroup_matrix: matrix::TENSOR_MEMORY,
     },
@@ -228,6 +244,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_stores: true,
         vector_adds: BLACKWELL_ADDS,
+        float8_conversions: Some(""),
         matrix: matrix::BLACKWELL,
         ..AMPERE
     },
@@ -249,6 +266,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
+        float8_conversions: None,
         matrix: matrix::CDNA2,
         warpgroup_matrix: &[],
     },
@@ -270,6 +288,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: 0,
         parts: 8,
         rounds_pairs: false,
+        float8_conversions: None,
         matrix: matrix::CDNA3,
         warpgroup_matrix: &[],
     },
@@ -291,6 +310,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: 0,
         parts: 8,
         rounds_pairs: true,
+        float8_conversions: Some(""),
         matrix: matrix::CDNA4,
         warpgroup_matrix: &[],
     },
@@ -312,6 +332,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
+        float8_conversions: None,
         matrix: matrix::RDNA3,
         warpgroup_matrix: &[],
     },
@@ -333,6 +354,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
+        float8_conversions: Some(""),
         matrix: matrix::RDNA4,
         warpgroup_matrix: &[],
     },

@@ -1,7 +1,7 @@
 //! Floats narrower than f32: their bits from and to an f32 that represents them, and rounding to them.
 //!
-//! One algorithm for every format, from its [`FloatFormat`]; f16 takes the instruction where there is one, and
-//! bf16, which is the top half of an f32, a shift.
+//! One algorithm for every format, from its [`FloatFormat`]; f16 and 8-bit floats take the instructions where there are
+//! some, and bf16, which is the top half of an f32, a shift.
 
 use super::float_to_int;
 use crate::emit::{Ir, fold};
@@ -51,8 +51,12 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
             ir.float_of_bits(wide, ir.f32())
         }
         _ => {
+            if let Some(conversion) = ir.float8_conversion(dtype) {
+                return ir.widened_float8(bits, dtype, conversion);
+            }
             let number = match dtype {
                 DType::F8E8M0FNU => power_of_two(ir, bits),
+                DType::F8E5M2 if ir.features.half_conversion => upper_half_of_f16(ir, bits),
                 _ => from_bits_of(ir, bits, format_of(dtype)),
             };
             ir.note_origin(number, dtype, bits);
@@ -68,6 +72,13 @@ fn power_of_two<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
     let normal = ir.shl(exponent, i32_const(ir, 23));
     let number = ir.select_int(is(0), i32_const(ir, SMALLEST_SCALE), normal);
     ir.float_of_bits(ir.select_int(is(0xff), i32_const(ir, QUIET_NAN), number), ir.f32())
+}
+
+/// An f16 from its upper half.
+fn upper_half_of_f16<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
+    let wide = ir.resize(bits, 16, false);
+    let half = ir.shl(wide, wide.get_type().const_int(8, false));
+    ir.fpext(ir.float_of_bits(half, ir.context.f16_type()), ir.f32())
 }
 
 fn from_bits_of<'c>(ir: &Ir<'c>, bits: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {
@@ -135,6 +146,9 @@ fn to_bits_of<'c>(ir: &Ir<'c>, value: FloatValue<'c>, format: FloatFormat) -> In
 
 /// An f32 rounded to the format, to nearest even.
 pub(in crate::emit) fn round_narrow<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DType) -> FloatValue<'c> {
+    if let Some(conversion) = ir.float8_conversion(dtype) {
+        return ir.rounded_to_float8s(&[value.into()], dtype, conversion)[0].into_float_value();
+    }
     match dtype {
         DType::F16 if ir.features.half_conversion => {
             ir.fpext(ir.fptrunc(value, ir.context.f16_type()), ir.f32())

@@ -3,7 +3,7 @@
 
 use super::{Matrix, Sum, multiply};
 use crate::simt::fault::Problem;
-use crate::simt::format::{E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, Format};
+use crate::simt::format::{E4M3, E5M2, Format, float8};
 use crate::simt::host_module::Gpu;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party};
 
@@ -55,7 +55,7 @@ fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
         "i8" => (Format::S8, Format::S8),
         _ => {
             let (a, b) = formats.split_once('.')?;
-            (float8(a, gpu)?, float8(b, gpu)?)
+            (float8(a, gpu.name)?, float8(b, gpu.name)?)
         }
     };
     // The depths of products with one block; others of these sizes have several.
@@ -72,15 +72,6 @@ fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
     // Of 16-bit formats the shortest depth has one block only for bf16 without `1k`.
     let several = [(16, 8), (32, 4)].contains(&(size, depth)) && formats != "bf16" && a.bytes() == 2;
     (depths.contains(&depth) && !several).then_some(Mfma { size, depth, a, b, result, sum })
-}
-
-fn float8(name: &str, gpu: Gpu<'_>) -> Option<Format> {
-    let old = gpu.name.starts_with("gfx94");
-    match name {
-        "fp8" => Some(if old { E4M3FNUZ } else { E4M3 }),
-        "bf8" => Some(if old { E5M2FNUZ } else { E5M2 }),
-        _ => None,
-    }
 }
 
 impl Mfma {
@@ -193,7 +184,7 @@ fn wmma(name: &str, gpu: Gpu<'_>) -> Option<Wmma> {
         ("f32", "bf16") => (Element::Of(Format::Bf16, Format::Bf16), Format::F32),
         ("i32", "iu8") => (Element::Byte, Format::I32),
         ("f32", "fp8" | "bf8") if !twice => {
-            (Element::Of(float8(a, gpu)?, float8(parts.next()?, gpu)?), Format::F32)
+            (Element::Of(float8(a, gpu.name)?, float8(parts.next()?, gpu.name)?), Format::F32)
         }
         _ => return None,
     };

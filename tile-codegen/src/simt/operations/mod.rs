@@ -6,6 +6,7 @@
 mod barriers;
 mod buffers;
 mod copies;
+mod float8;
 mod floats;
 mod hints;
 mod integers;
@@ -24,9 +25,10 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 11] = [
+        let families: [fn(&str) -> Option<Operation>; 12] = [
             hints::nvidia,
             floats::nvidia,
+            float8::nvidia,
             integers::nvidia,
             barriers::nvidia,
             shuffle::find,
@@ -41,8 +43,8 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
         let families: [fn(&str) -> Option<Operation>; 3] = [hints::amd, floats::amd, barriers::amd];
-        let of_gpus: [fn(&str, Gpu<'_>) -> Option<Operation>; 3] =
-            [buffers::find, lanes::find, matrix::amd::find];
+        let of_gpus: [fn(&str, Gpu<'_>) -> Option<Operation>; 4] =
+            [buffers::find, lanes::find, matrix::amd::find, float8::amd];
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| of_gpus.iter().find_map(|find| find(name, gpu)));
     }
