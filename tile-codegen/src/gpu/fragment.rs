@@ -3,8 +3,8 @@
 //! Everything is unrolled over the slots, whose number [`super::registers`] bounds. A tile whose elements are all
 //! equal is one value, whatever its size.
 
+use super::pipeline::roles::Role;
 use super::region::Emitter;
-use super::roles::Role;
 use crate::emit::{Ir, Value};
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;

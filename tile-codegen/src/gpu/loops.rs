@@ -1,9 +1,9 @@
 //! Loops. What they carry besides the kernel's values is the state of rings and of stages that threads copy to.
 
+use super::pipeline::ring::Ring;
+use super::pipeline::roles::Role;
+use super::products::warpgroup::{Running, undefined};
 use super::region::Emitter;
-use super::ring::Ring;
-use super::roles::Role;
-use super::warpgroup::{Running, undefined};
 use crate::emit::{LoopHint, Shared, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;

@@ -1,73 +1,35 @@
 //! GPU targets: each thread of a block holds its share of every tile.
 //!
 //! [`tile_ir::gpu`] says which thread holds what; [`coordinates`] is that as code, and a [`fragment`] what a thread
-//! holds, and through which memory they [`exchange`] elements; the emitter ([`region`] and one
-//! file per kind of op) writes one thread's program; [`dialect`] says how a target spells the few things that targets
-//! don't agree on. Refusals come before LLVM is asked.
+//! holds. The emitter ([`region`]) writes one thread's program, with a folder for each thing that threads do: access
+//! global [`memory`], [`exchange`] elements, multiply ([`products`]), and copy tiles ahead ([`pipeline`]). What
+//! [`targets`] don't agree on is said there. Refusals come before LLVM is asked.
 
-mod alternate;
-mod atomics;
-mod bounded;
-mod cluster;
-mod convert;
 mod coordinates;
-mod copies;
-mod declared;
-mod dialect;
 mod exchange;
-pub(crate) mod features;
 mod fragment;
-mod gather;
-mod gathered;
-mod hsaco;
-mod in_parts;
-mod interleaved;
-mod item;
-mod lanes;
-mod late;
-mod lines;
 mod loops;
-mod matrix;
-mod mbarrier;
 mod memory;
 mod messages;
-mod mma;
-mod movement;
-mod named_barriers;
-mod network;
-mod packed;
-mod pairs;
+mod pipeline;
 mod places;
-mod prefetch;
-mod reduce;
+mod products;
 mod region;
 mod registers;
-mod ring;
-mod roles;
-mod rounding;
-mod rounds;
-mod scalars;
-mod scattered;
-mod sort;
-mod strides;
-mod tensor_memory;
-mod tensor_store;
-mod warpgroup;
-mod wgmma;
-mod window;
+pub(crate) mod targets;
 
 use crate::artifact::{Artifact, Code};
 use crate::emit::{Features, Ir};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
-use dialect::{Device, Resources};
 use inkwell::context::Context;
 use inkwell::targets::FileType;
-use pairs::Pair;
+use pipeline::pairs::Pair;
+use pipeline::roles::Role;
 use places::SourcePlaces;
 use region::Emitter;
-use roles::Role;
+use targets::dialect::{Device, Resources};
 use tile_ir::abi::Launch;
 use tile_ir::gpu::pipeline::TILE_ALIGNMENT;
 use tile_ir::gpu::{SCRATCH_ALIGNMENT, Scheduled, schedule, schedule_without_copies};
@@ -86,14 +48,14 @@ struct Backend {
 fn backend(target: &TargetDesc) -> Backend {
     match target.family {
         Family::Nvptx => Backend {
-            device: dialect::NVPTX,
-            features: features::NVPTX,
+            device: targets::dialect::NVPTX,
+            features: targets::features::NVPTX,
             machine: Machine::nvptx,
             package: ptx,
         },
         Family::Amdgpu => Backend {
-            device: if target.warp == 32 { dialect::RDNA } else { dialect::CDNA },
-            features: features::AMDGPU,
+            device: if target.warp == 32 { targets::dialect::RDNA } else { targets::dialect::CDNA },
+            features: targets::features::AMDGPU,
             machine: Machine::amdgpu,
             package: code_object,
         },
@@ -201,10 +163,10 @@ pub(crate) fn compile(
 ) -> Result<Artifact, Error> {
     let (context, symbol) = (Context::create(), options.symbol_of(&instance.name));
     let module = Module::of(&context, instance, target, &symbol, None, Places::Unknown)?;
-    rounding::expand(&module.ir);
-    packed::expand(&module.ir);
+    targets::rounding::expand(&module.ir);
+    targets::packed::expand(&module.ir);
     let refused = |message| Error::Llvm { kernel: instance.name.clone(), message };
-    declared::expand(&module.ir).map_err(refused)?;
+    targets::declared::expand(&module.ir).map_err(refused)?;
     module.machine.optimize(&instance.name, &module.ir.module)?;
     let code = (module.backend.package)(&module.machine, &instance.name, &module.ir)?;
     let Module { launch, tensor_maps, .. } = module;
@@ -232,7 +194,7 @@ fn emit(
     };
     let maps = scheduled.tensor_maps().len();
     let entry = device.entry(ir, symbol, &scheduled.abi(), maps, resources);
-    let entry = cluster::entry(ir, entry, scheduled.threads());
+    let entry = pipeline::cluster::entry(ir, entry, scheduled.threads());
     let pair = scheduled.pipelines().pairs().map(|axis| Pair::along(ir, axis));
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
     let emitter =
@@ -240,7 +202,7 @@ fn emit(
     if scheduled.pipelines().is_empty() {
         emitter(Role::All).body();
     } else {
-        roles::emit(emitter);
+        pipeline::roles::emit(emitter);
     }
     ir.return_void();
     if let Some(source) = &source {
@@ -249,8 +211,8 @@ fn emit(
 }
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
-    strides::rename(ir);
-    dialect::without_merged_accesses(ir);
+    targets::strides::rename(ir);
+    targets::dialect::without_merged_accesses(ir);
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
         .map_err(|error| Error::Llvm { kernel: kernel.to_owned(), message: error.to_string() })?;
@@ -258,9 +220,9 @@ fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
 }
 
 fn code_object(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
-    scalars::keep(ir);
+    targets::scalars::keep(ir);
     let object = machine.emit(kernel, &ir.module, FileType::Object)?;
-    hsaco::link(kernel, &object).map(Code::Hsaco)
+    targets::hsaco::link(kernel, &object).map(Code::Hsaco)
 }
 
 #[cfg(test)]

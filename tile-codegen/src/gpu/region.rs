@@ -4,16 +4,16 @@
 //! all threads alike. So all threads of a block take the same path through loops and branches: barriers may
 //! stand anywhere in them.
 
-use super::cluster;
-use super::convert::InShared;
 use super::coordinates::{Mapping, i32_const};
-use super::copies::Copying;
-use super::dialect::{Device, Entry, Spread};
+use super::exchange::convert::InShared;
 use super::fragment::Fragment;
-use super::pairs::Pair;
+use super::pipeline::cluster;
+use super::pipeline::copies::Copying;
+use super::pipeline::pairs::Pair;
+use super::pipeline::ring::{Ring, RingState};
+use super::pipeline::roles::Role;
 use super::places::SourcePlaces;
-use super::ring::{Ring, RingState};
-use super::roles::Role;
+use super::targets::dialect::{Device, Entry, Spread};
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;

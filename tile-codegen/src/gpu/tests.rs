@@ -1,6 +1,7 @@
 //! The instructions that kernels become, in LLVM's text: mostly on AMD's GPUs.
 
-use super::{Module, Places, rounding};
+use super::targets::rounding;
+use super::{Module, Places};
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::collections::HashMap;

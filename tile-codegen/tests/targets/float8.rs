@@ -72,7 +72,8 @@ fn numbers_are_rounded_to_the_nearest() {
 fn ptx(target: &str, from: DType, to: DType) -> String {
     let source = elementwise(from.name(), to.name(), "cast %a");
     let source = source.replace("load_masked", "load").replace(" pad %pad", "");
-    let source = source.replace("store_masked", "store").replace(") {", ") where \"n % B == 0\": rem(n, B) eq 0 {");
+    let source =
+        source.replace("store_masked", "store").replace(") {", ") where \"n % B == 0\": rem(n, B) eq 0 {");
     let target = TargetDesc::named(target).unwrap();
     let artifact = compile(&instance(&source, &[("B", 1024)]), target, &Options::default()).unwrap();
     let Code::Ptx(ptx) = artifact.code else { panic!("PTX") };

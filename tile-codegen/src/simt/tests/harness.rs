@@ -1,7 +1,7 @@
 //! Kernels written in LLVM's text: their arguments are arrays of 32-bit words in global memory.
 
 use crate::emit::Ir;
-use crate::gpu::features;
+use crate::gpu::targets::features;
 use crate::simt::host_module::Gpu;
 use crate::simt::tensor_map::Encoded;
 use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, SimtKernel, Timing, Trace};

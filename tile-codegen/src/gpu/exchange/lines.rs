@@ -1,0 +1,210 @@
+//! Ops along the lines of an axis, through shared memory: folds with a region and scans; and histograms. How lines are
+//! sorted is in [`super::sort`].
+//!
+//! A fold or scan gives each line to one thread, which goes along it from one end to the other: the results have
+//! the same bits as in the evaluator, at the price of idle threads where there are few lines. A histogram gives each
+//! bin to a thread, which reads the whole tile. Nothing depends on the order in which threads run.
+
+use crate::emit::Value;
+use crate::gpu::coordinates::{quotient, remainder};
+use crate::gpu::fragment::Fragment;
+use crate::gpu::region::Emitter;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use std::collections::HashMap;
+use tile_ir::gpu::Buffer;
+use tile_ir::kernel::OpData;
+use tile_ir::ops::{ReduceOp, ScanMode};
+use tile_ir::{DType, Op, OpId, RegionId, ValueId};
+use tile_layout::shape::Lines;
+
+/// Is given an element's place, what was folded before it, and with it.
+type Visit<'f, 'c> = dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]) + 'f;
+
+/// A fold of lines that lie in shared memory.
+struct Fold<'f, 'c> {
+    lines: Lines,
+    /// One per operand, in the operand's format.
+    buffers: &'f [Buffer],
+    /// Per operand, the format of partial results.
+    formats: Vec<DType>,
+    starts: Vec<Value<'c>>,
+    /// What was folded, and then an element's values, to what is folded next.
+    combine: &'f dyn Fn(&[Value<'c>]) -> Vec<Value<'c>>,
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// The lines of a tile along an axis.
+    pub(in crate::gpu) fn lines(&self, tile: ValueId, axis: usize) -> Lines {
+        let shape: Vec<usize> = self.shape(tile).iter().map(|&extent| extent as usize).collect();
+        Lines::of(&shape, axis)
+    }
+
+    /// A region of leaf ops of scalars, which may differ between threads.
+    fn leaf_region(&self, region: RegionId, arguments: &[Value<'c>]) -> Vec<Value<'c>> {
+        let region = self.instance.region(region);
+        let params = region.params.iter().copied();
+        let mut values: HashMap<ValueId, Value<'c>> = params.zip(arguments.iter().copied()).collect();
+        for &op in &region.ops {
+            let data = self.instance.op(op);
+            let value = |operand: &ValueId| match values.get(operand) {
+                Some(&value) => value,
+                None => self.scalar(*operand),
+            };
+            let operands: Vec<Value<'c>> = data.operands.iter().map(value).collect();
+            if data.op == Op::Yield {
+                return operands;
+            }
+            values.insert(data.results[0], self.leaf(data, &operands));
+        }
+        unreachable!("verified: a region ends with `yield`")
+    }
+
+    /// Op [`Op::ReduceWith`], or for a mode [`Op::ScanWith`].
+    pub(in crate::gpu) fn fold(&mut self, op: OpId, data: &OpData, axis: usize, mode: Option<ScanMode>) {
+        let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
+        let buffers = self.share_all(op, tiles);
+        let fragments = {
+            let fold = Fold {
+                lines: self.lines(tiles[0], axis),
+                buffers,
+                formats: tiles.iter().map(|&tile| self.dtype(tile)).collect(),
+                starts: starts.iter().map(|&start| self.scalar(start)).collect(),
+                combine: &|values| self.leaf_region(data.regions[0], values),
+            };
+            match mode {
+                None => Some(self.fold_lines(&fold, &data.results)),
+                Some(mode) => {
+                    self.scan_lines(&fold, mode);
+                    None
+                }
+            }
+        };
+        match fragments {
+            Some(fragments) => {
+                data.results.iter().zip(fragments).for_each(|(&result, it)| self.set_tile(result, it));
+            }
+            None => self.take_from(buffers, &data.results),
+        }
+    }
+
+    /// Op [`Op::Scan`].
+    pub(in crate::gpu) fn scan(
+        &mut self,
+        op: OpId,
+        data: &OpData,
+        kind: ReduceOp,
+        (axis, mode): (usize, ScanMode),
+    ) {
+        let tile = data.operands[0];
+        let partial = kind.partial(self.dtype(tile));
+        let buffers = self.share_all(op, &data.operands);
+        let fold = Fold {
+            lines: self.lines(tile, axis),
+            buffers,
+            formats: vec![partial],
+            starts: vec![self.ir.literal(kind.scan_start(partial, mode), partial)],
+            combine: &|values| vec![self.ir.binary(kind.combine(), partial, values[0], values[1])],
+        };
+        self.scan_lines(&fold, mode);
+        self.take_from(buffers, &data.results);
+    }
+
+    /// Waits for the block, and reads tiles from where they were written row-major.
+    fn take_from(&mut self, buffers: &[Buffer], tiles: &[ValueId]) {
+        self.sync();
+        for (&buffer, &tile) in buffers.iter().zip(tiles) {
+            let fragment = self.take(buffer, tile);
+            self.set_tile(tile, fragment);
+        }
+    }
+
+    /// Where a line's elements start; they are `inner` apart.
+    pub(in crate::gpu) fn line_start(&self, lines: Lines, line: IntValue<'c>) -> IntValue<'c> {
+        let ir = self.ir;
+        let (extent, inner) = (lines.extent as u64, lines.inner as u64);
+        let outer = quotient(ir, line, inner);
+        ir.add(ir.mul(outer, self.i32(extent * inner)), remainder(ir, line, inner))
+    }
+
+    /// Folds one line, visiting each element.
+    fn along_line(
+        &self,
+        fold: &Fold<'_, 'c>,
+        line: IntValue<'c>,
+        reverse: bool,
+        visit: &Visit<'_, 'c>,
+    ) -> Vec<Value<'c>> {
+        let (ir, start) = (self.ir, self.line_start(fold.lines, line));
+        let (extent, inner) = (fold.lines.extent as u64, fold.lines.inner as u64);
+        let bounds = (self.i32(0), self.i32(extent), self.i32(1));
+        ir.for_loop(bounds, &fold.starts, |step, folded| {
+            let k = if reverse { ir.sub(self.i32(extent - 1), step) } else { step };
+            let place = ir.add(start, ir.mul(k, self.i32(inner)));
+            let elements = fold
+                .buffers
+                .iter()
+                .zip(&fold.formats)
+                .map(|(&buffer, &format)| ir.cast(buffer.dtype, format, self.read_shared(buffer, place)));
+            let elements: Vec<Value<'c>> = elements.collect();
+            let next = (fold.combine)(&[folded, &elements].concat());
+            visit(place, folded, &next);
+            next
+        })
+    }
+
+    /// Every line's results, each in the threads that hold it.
+    fn fold_lines(&self, fold: &Fold<'_, 'c>, results: &[ValueId]) -> Vec<Fragment<'c>> {
+        let mapping = self.mapping(results[0]);
+        let mut fragments = vec![Vec::new(); results.len()];
+        for slot in 0..mapping.slots() {
+            let line = mapping.or_zero(self.ir, slot, mapping.element(self.ir, slot).value(self.ir));
+            let folded = self.along_line(fold, line, false, &|_, _, _| ());
+            fragments.iter_mut().zip(folded).for_each(|(fragment, value)| fragment.push(value));
+        }
+        fragments.into_iter().map(Fragment::Slots).collect()
+    }
+
+    /// Does something to numbers `0..count`, each in one thread.
+    fn deal(&self, count: u64, mut action: impl FnMut(IntValue<'c>)) {
+        let bounds = (self.running_thread(), self.i32(count), self.i32(self.thread_count()));
+        self.ir.for_loop(bounds, &[], |number, _| {
+            action(number);
+            Vec::new()
+        });
+    }
+
+    /// Replaces every line in shared memory by its partial results.
+    fn scan_lines(&self, fold: &Fold<'_, 'c>, mode: ScanMode) {
+        let ir = self.ir;
+        let keep = |place: IntValue<'c>, before: &[Value<'c>], with: &[Value<'c>]| {
+            let kept = if mode.exclusive { before } else { with };
+            for ((&buffer, &format), &value) in fold.buffers.iter().zip(&fold.formats).zip(kept) {
+                self.write_shared(buffer, place, ir.cast(format, buffer.dtype, value));
+            }
+        };
+        self.deal(fold.lines.count() as u64, |line| drop(self.along_line(fold, line, mode.reverse, &keep)));
+    }
+
+    /// Op [`Op::Histogram`].
+    pub(in crate::gpu) fn histogram(&mut self, op: OpId, data: &OpData) {
+        let (ir, tile, result) = (self.ir, data.operands[0], data.results[0]);
+        let (elements, dtype) = (self.elements(tile), self.dtype(tile));
+        let source = self.share_all(op, &data.operands)[0];
+        // Wide enough for every bin and every element: a negative one is equal to no bin.
+        let bits = dtype.bits().max(32);
+        let mapping = self.mapping(result);
+        let fragment = self.map(result, |slot| {
+            let bin = ir.resize(mapping.element(ir, slot).value(ir), bits, false);
+            let bounds = (self.i32(0), self.i32(elements), self.i32(1));
+            let count = ir.for_loop(bounds, &[self.i32(0).into()], |i, count| {
+                let element = self.read_shared(source, i).into_int_value();
+                let element = ir.resize(element, bits, dtype.is_signed());
+                let counted = ir.resize(ir.icmp(IntPredicate::EQ, element, bin), 32, false);
+                vec![ir.add(count[0].into_int_value(), counted).into()]
+            });
+            count[0]
+        });
+        self.set_tile(result, fragment);
+    }
+}

@@ -1,0 +1,69 @@
+//! How `tcgen05.mma` is told of its operands: the words that say what it multiplies, and where factors lie in shared memory.
+//!
+//! Knows nothing of who issues it.
+
+use crate::gpu::products::warpgroup::Described;
+use tile_ir::DType;
+use tile_ir::gpu::pipeline::{Major, SharedTile, TENSOR_ROWS};
+use tile_ir::target::MatrixInstruction;
+use tile_ir::tensor_map::Swizzle;
+
+/// The number by which LLVM knows what kind of factors an instruction has.
+pub(super) fn kind_of(instruction: &MatrixInstruction) -> u64 {
+    match instruction.factors[0] {
+        DType::F16 | DType::BF16 => 0,
+        dtype if dtype.is_float() => 2,
+        _ => 3,
+    }
+}
+
+/// The instruction descriptor of a product of 128 rows (PTX ISA, "Instruction descriptor" of `tcgen05`).
+pub(super) fn instruction_word(instruction: &MatrixInstruction, columns: u64, majors: [Major; 2]) -> u32 {
+    let format = |dtype: DType| match dtype {
+        DType::BF16 | DType::F8E5M2 | DType::I8 => 1,
+        _ => 0,
+    };
+    let sum = if instruction.sum.is_float() { 1 } else { 2 };
+    let [a, b] = instruction.factors.map(format);
+    let [across_a, across_b] = majors.map(|major| u32::from(major == Major::Other));
+    let (rows, columns) = (TENSOR_ROWS as u32 / 16, columns as u32 / 8);
+    sum << 4 | a << 7 | b << 10 | across_a << 15 | across_b << 16 | columns << 17 | rows << 24
+}
+
+/// All of a shared memory descriptor but the address (PTX ISA, "Shared memory descriptor" of `tcgen05`): offsets as those of
+/// warpgroups' products have, a constant, and the swizzle.
+pub(super) fn layout_of(tile: &SharedTile, major: Major) -> u64 {
+    const CONSTANT: u64 = 1 << 46;
+    let mode: u64 = match tile.swizzle {
+        Swizzle::None => 0,
+        Swizzle::Bytes128 => 2,
+        Swizzle::Bytes64 => 4,
+        Swizzle::Bytes32 => 6,
+    };
+    Described::offsets(tile, major) | CONSTANT | mode << 61
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::TargetDesc;
+
+    #[test]
+    fn the_instruction_word_says_formats_and_extents() {
+        let instruction = |name: &str| {
+            let table = TargetDesc::named("sm_100a").unwrap().warpgroup_matrix;
+            table.iter().find(|it| it.intrinsic == name).unwrap()
+        };
+        let along = [Major::Depth; 2];
+        // Sums of f32, factors of bf16, 256 columns by eights, 128 rows by sixteens.
+        assert_eq!(instruction_word(instruction("f32.bf16.bf16"), 256, along), 0x0840_0490);
+        let across = [Major::Depth, Major::Other];
+        assert_eq!(instruction_word(instruction("f32.f16.f16"), 128, across), 0x0821_0010);
+        assert_eq!(instruction_word(instruction("s32.s8.s8"), 64, along), 0x0810_04a0);
+        assert_eq!(instruction_word(instruction("f32.e4m3.e5m2"), 32, along), 0x0808_0410);
+        assert_eq!(
+            ["f32.f16.f16", "f32.e4m3.e4m3", "s32.u8.u8"].map(|it| kind_of(instruction(it))),
+            [0, 2, 3]
+        );
+    }
+}
