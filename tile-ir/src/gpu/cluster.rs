@@ -5,7 +5,9 @@
 //! reductions join, a partial result of each block, so that is all that goes from one multiprocessor to another. A kernel
 //! whose tiles would have to be exchanged otherwise keeps one block per tile, and is refused if that can't hold them.
 
-use super::{LaidOut, Threads, largest_tile, persistent, scratch};
+use super::exchange::scratch;
+use super::rewrites::persistent;
+use super::{LaidOut, Threads, largest_tile};
 use crate::kernel::{Kernel, OpId};
 use crate::ops::Op;
 use crate::target::TargetDesc;

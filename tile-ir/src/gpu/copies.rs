@@ -11,8 +11,8 @@
 //! tensor. So is a gather of rows whose indices follow the counter ([`followers`]): every thread computes those of its
 //! groups for the turn that it copies for, of which it holds what they need.
 
-use super::followers::{Follower, addresses, followers, unused};
-use super::movement::Movement;
+use super::exchange::movement::Movement;
+use super::rewrites::followers::{Follower, addresses, followers, unused};
 use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};

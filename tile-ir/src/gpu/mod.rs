@@ -11,54 +11,38 @@
 //! does. Ops that exchange elements through shared memory take and give any.
 
 mod access;
-mod ahead;
-mod barriers;
-mod carried;
 mod cluster;
 mod copies;
-mod followers;
+mod exchange;
 mod hinted;
 mod layouts;
-mod masks;
-mod movement;
-mod narrow;
 mod occupancy;
-mod orders;
 mod parts;
-mod persistent;
 pub mod pipeline;
 mod print;
 mod products;
-mod promote;
-mod reduction;
 mod remarks;
+mod rewrites;
 mod room;
 mod scheduled;
-mod scratch;
-mod sorting;
-mod stacks;
-mod swizzled;
-mod uniform;
 mod verify;
-mod ways;
-mod widen;
 
 pub(crate) use access::reach;
 pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
 pub use copies::{CopiedLoop, Copies, StageCopy};
-pub use movement::{Coverage, Movement, Part};
-pub use orders::Orders;
+pub use exchange::movement::{Coverage, Movement, Part};
+pub use exchange::orders::Orders;
+pub use exchange::reduction::Reduction;
+pub use exchange::scratch::{Buffer, SCRATCH_ALIGNMENT};
+pub use exchange::sorting::Sorting;
+pub use exchange::swizzled::{MatrixMove, Read, Swizzled, WIDEST};
+pub use exchange::ways::Way;
 pub use pipeline::{Pipeline, Pipelines, pair_axis};
 pub use print::print;
 pub use products::Product;
-pub use reduction::Reduction;
 pub use remarks::Remark;
 pub use scheduled::Scheduled;
-pub use scratch::{Buffer, SCRATCH_ALIGNMENT};
-pub use sorting::Sorting;
-pub use swizzled::{MatrixMove, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
-pub use ways::Way;
 
 use crate::analysis::uses::Uses;
 use crate::analysis::{Divisors, Facts, Lines};
@@ -69,12 +53,12 @@ use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
 use crate::types::Type;
-use barriers::Barriers;
+use exchange::barriers::Barriers;
+use exchange::movement::Moves;
+use exchange::scratch::Scratch;
 use layouts::Layouts;
-use movement::Moves;
 use pipeline::Spare;
 use room::Room;
-use scratch::Scratch;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
@@ -212,15 +196,15 @@ fn schedule_from(
     (target, threads): (&TargetDesc, Option<Threads>),
     mut room: Room,
 ) -> Scheduled {
-    let narrower = narrow::needed(&instance, target);
+    let narrower = rewrites::narrow::needed(&instance, target);
     let instance = match narrower.is_empty() {
         true => instance,
-        false => instance.rewrite("narrow", |kernel| narrow::run(kernel, &narrower)),
+        false => instance.rewrite("narrow", |kernel| rewrites::narrow::run(kernel, &narrower)),
     };
-    let widened = widen::needed(&instance, target);
+    let widened = rewrites::widen::needed(&instance, target);
     let instance = match widened.is_empty() {
         true => instance,
-        false => instance.rewrite("widen", |kernel| widen::run(kernel, &widened)),
+        false => instance.rewrite("widen", |kernel| rewrites::widen::run(kernel, &widened)),
     };
     loop {
         let scheduled = schedule_in(instance.clone(), (target, threads), room);
@@ -252,11 +236,11 @@ fn with_next_tiles(
 /// The steps of a schedule.
 fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads>), room: Room) -> Scheduled {
     let (instance, pipelines) = pipelined(instance, target, given, room);
-    let order = persistent::order(&instance, target, &pipelines);
+    let order = rewrites::persistent::order(&instance, target, &pipelines);
     let shares_grid = order.is_some();
     let (instance, mut pipelines) = match order {
         Some(order) => {
-            let instance = instance.rewrite("persistent", |kernel| persistent::run(kernel, order));
+            let instance = instance.rewrite("persistent", |kernel| rewrites::persistent::run(kernel, order));
             let pipelines = Pipelines::of(&instance, target, given, room);
             (instance, pipelines)
         }
@@ -269,8 +253,8 @@ fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
     };
-    let instance = instance.rewrite("masks", |kernel| masks::run(kernel, &pipelines));
-    let may_copy = target.asynchronous_copies && pipelines.is_empty() && ahead::may_load(&instance);
+    let instance = instance.rewrite("masks", |kernel| rewrites::masks::run(kernel, &pipelines));
+    let may_copy = target.asynchronous_copies && pipelines.is_empty() && rewrites::ahead::may_load(&instance);
     let copies = |laid_out: &LaidOut| match may_copy {
         true => Copies::of(laid_out, target, room.scratch),
         false => Copies::default(),
@@ -282,16 +266,17 @@ fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads
         false => HashSet::new(),
     };
     staying.extend(gathered_by_element(&instance, target));
-    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines, &staying));
+    let instance =
+        instance.rewrite("ahead", |kernel| rewrites::ahead::run(kernel, threads, &pipelines, &staying));
     let mut laid_out = LaidOut::of(instance, target, threads, &pipelines);
     let copies = copies(&laid_out);
-    ways::in_rounds(&mut laid_out, room.conversion);
+    exchange::ways::in_rounds(&mut laid_out, room.conversion);
     pipelines.find_roles(&laid_out.instance);
     pipelines.find_late(&laid_out);
     pipelines.keep_stores(&laid_out, target);
     let order_in_parts = parts::order(&laid_out.instance, target);
     let moves = Moves::of(&laid_out.instance, &laid_out.distributions);
-    let uniform = uniform::uniform(&laid_out, &moves);
+    let uniform = exchange::uniform::uniform(&laid_out, &moves);
     let parts = Parts {
         laid_out: &laid_out,
         moves: &moves,
@@ -301,7 +286,7 @@ fn schedule_in(instance: Instance, (target, given): (&TargetDesc, Option<Threads
     };
     let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
     let barriers = Barriers::of(&parts, &scratch);
-    let ordering_tensors = orders::ordering_tensors(&laid_out.instance);
+    let ordering_tensors = exchange::orders::ordering_tensors(&laid_out.instance);
     let remarks = remarks::remarks(&laid_out, target, &copies, &obstacles);
     let blocks_at_once = occupancy::blocks(&laid_out, target);
     let scheduled = Scheduled {
@@ -335,17 +320,17 @@ fn pipelined(
     if target.has_tensor_memory() {
         return with_sums_in_tensor_memory(instance, target, found);
     }
-    let instance = match stacks::copied(&instance, target, found) {
+    let instance = match rewrites::stacks::copied(&instance, target, found) {
         Cow::Borrowed(_) => instance,
         Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
     };
     let pipelines = found(&instance);
-    let coarse = |op: &OpId| promote::is_needed(&instance, &pipelines, *op);
+    let coarse = |op: &OpId| rewrites::promote::is_needed(&instance, &pipelines, *op);
     let coarse: Vec<OpId> = instance.walk().into_iter().filter(coarse).collect();
     if coarse.is_empty() {
         return (instance, pipelines);
     }
-    let instance = instance.rewrite("promote", |kernel| promote::run(kernel, &coarse));
+    let instance = instance.rewrite("promote", |kernel| rewrites::promote::run(kernel, &coarse));
     let pipelines = found(&instance);
     (instance, pipelines)
 }
@@ -356,13 +341,14 @@ fn with_sums_in_tensor_memory(
     target: &TargetDesc,
     found: impl Fn(&Kernel) -> Pipelines,
 ) -> (Instance, Pipelines) {
-    let stacked = |instance: Instance| match stacks::copied(&instance, target, &found) {
+    let stacked = |instance: Instance| match rewrites::stacks::copied(&instance, target, &found) {
         Cow::Borrowed(_) => instance,
         Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
     };
     let changed = pipeline::changed_by_threads(&instance, &Uses::of(&instance));
     if !changed.is_empty() {
-        let added = stacked(instance.clone().rewrite("promote", |kernel| promote::run(kernel, &changed)));
+        let added =
+            stacked(instance.clone().rewrite("promote", |kernel| rewrites::promote::run(kernel, &changed)));
         let pipelines = found(&added);
         // Where there are none, what keeps them is told of the kernel as it is.
         return if pipelines.is_empty() { (instance, pipelines) } else { (added, pipelines) };
@@ -381,8 +367,8 @@ impl LaidOut {
         let instance = instance.rewrite("layouts", |kernel| {
             distributions = Layouts::assign(kernel, threads, (&accesses, &runs), (&products, pipelines));
         });
-        let ways = ways::ways(&instance, &distributions, target);
-        let staged = ways::staged(&instance, &ways, &products, pipelines);
+        let ways = exchange::ways::ways(&instance, &distributions, target);
+        let staged = exchange::ways::staged(&instance, &ways, &products, pipelines);
         LaidOut { instance, distributions, accesses, products, ways, staged, threads }
     }
 

@@ -2,7 +2,7 @@
 //! other; there the blocks of a part take successive places of the grid, in an order in which those that run at one time
 //! need few rows and columns of the factors. It isn't done where it shows which block has which place.
 
-use super::persistent::{banded, is_seen};
+use super::rewrites::persistent::{banded, is_seen};
 use crate::dim::Dim;
 use crate::kernel::Kernel;
 use crate::ops::Op;

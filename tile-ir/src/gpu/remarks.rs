@@ -4,7 +4,8 @@
 //! The reasons are of those that decide: [`Obstacle`] of the pipelines, and [`products::remark`] of matrix instructions.
 
 use super::pipeline::Obstacle;
-use super::{Copies, LaidOut, Pipelines, Product, products, stacks};
+use super::rewrites::stacks;
+use super::{Copies, LaidOut, Pipelines, Product, products};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;

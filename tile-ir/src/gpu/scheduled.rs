@@ -1,9 +1,9 @@
 //! What every thread of a block does and holds.
 
-use super::barriers::Barriers;
-use super::movement::Moves;
+use super::exchange::barriers::Barriers;
+use super::exchange::movement::Moves;
+use super::exchange::scratch::Scratch;
 use super::pipeline::PAIR;
-use super::scratch::Scratch;
 use super::{
     Access, Buffer, Copies, LaidOut, Movement, Orders, Pipelines, Product, Reduction, Remark, Sorting,
     Threads, Way, dtype_of,

@@ -1,9 +1,9 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
 use super::access::is_used;
-use super::carried::Carried;
-use super::followers::is_repeatable;
 use super::pipeline::{Fill, PAIR, TileCopy};
+use super::rewrites::carried::Carried;
+use super::rewrites::followers::is_repeatable;
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, RegionId, ValueId};

@@ -4,7 +4,7 @@
 //! product would keep shared memory that tiles of its factors could have.
 
 use crate::analysis::uses::Uses;
-use crate::gpu::carried::Carried;
+use crate::gpu::rewrites::carried::Carried;
 use crate::gpu::{Product, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;

@@ -16,8 +16,8 @@ mod runs;
 
 pub(super) use runs::{Runs, runs};
 
-use super::carried::Carried;
 use super::{Access, Pipelines, Product, Threads, shape_of};
+use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Op, UnaryOp};

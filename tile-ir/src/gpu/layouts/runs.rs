@@ -9,10 +9,10 @@
 //! load and those that store have small blocks, they have neighbours in common, which go there and come from there
 //! together.
 
-use super::super::carried::Carried;
 use super::super::{Access, Pipelines, Product, Threads, shape_of};
 use super::anchors;
 use crate::analysis::lines::axis_before;
+use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;

@@ -3,13 +3,13 @@
 //! Several products may read one tile, and each in its own direction: what one takes along its depth is to another, that
 //! takes the tile transposed, across it. But no thread holds what lies in a ring, so all that use it must read it there.
 
-use super::super::carried::Carried;
 use super::super::products::{self, extents};
 use super::super::{dtype_of, shape_of};
 use super::obstacle::{Named, Obstacle, Obstacles};
 use super::shared_tile::{Copyable, Major, Numbers};
 use super::{MOST_CONSUMERS, Slice};
 use crate::analysis::uses::Uses;
+use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::{Fragments, TargetDesc};

@@ -13,11 +13,11 @@
 //! place of elements and nothing more: done early, that would be held in registers of its own for longer. What the
 //! first product needs of its turn is done ahead with it.
 
-use super::super::carried::Carried;
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
 use super::factor::carries_sums;
 use crate::analysis::uses::Uses;
+use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;

@@ -9,9 +9,6 @@
 //! It is done where the kernel says that its blocks are pairs ([`Kernel::pairs`]), for loops with one product: in a loop
 //! with several, each product's tiles would be left by both blocks apart from the other's.
 
-use super::super::carried::Carried;
-use super::super::persistent::may_pair;
-use super::super::stacks;
 use super::factor::{self, Factor};
 use super::obstacle::Obstacles;
 use super::shared_tile::{Numbers, SharedTile};
@@ -19,6 +16,9 @@ use super::slice::is_same_of_one;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::Uses;
+use crate::gpu::rewrites::carried::Carried;
+use crate::gpu::rewrites::persistent::may_pair;
+use crate::gpu::rewrites::stacks;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;

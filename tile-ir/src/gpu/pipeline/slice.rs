@@ -3,8 +3,8 @@
 //! nobody writes one thread loads as well as another, so that it needn't be told by the consumers. So it takes the
 //! branches that they take.
 
-use super::super::carried::Carried;
 use super::super::shape_of;
+use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::view::Source;

@@ -12,10 +12,8 @@
 //! room, kept sums have two stages: those of the next turn are added up while consumers load these. So have those of a turn
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
-use super::super::carried::Carried;
 use super::super::copies::is_zero_tile;
 use super::super::products::extents;
-use super::super::swizzled::MatrixMove;
 use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, carries_sums};
 use super::obstacle::{Obstacle, Obstacles};
@@ -23,6 +21,8 @@ use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
 use super::{Pipelines, TILE_ALIGNMENT, repeated};
 use crate::analysis::uses::Uses;
+use crate::gpu::exchange::swizzled::MatrixMove;
+use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::{BinaryOp, Op};
 

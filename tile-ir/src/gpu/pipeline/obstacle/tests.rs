@@ -1,10 +1,11 @@
 //! A kernel for every reason, and the words in which a user reads it: a reason that no kernel has is none.
 
-use super::super::super::room::Room;
-use super::super::super::{schedule, stacks};
 use super::super::Pipelines;
 use super::super::tests::MATMUL;
 use super::Obstacle;
+use crate::gpu::rewrites::stacks;
+use crate::gpu::room::Room;
+use crate::gpu::schedule;
 use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
 use crate::{DType, Dim, Instance, TargetDesc, passes};

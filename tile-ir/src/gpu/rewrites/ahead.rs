@@ -6,9 +6,9 @@
 //! address of a gather is computed again for the next turn's number.
 
 use super::followers::{Follower, addresses, followers, unused};
-use super::{Pipelines, Threads};
 use crate::analysis::uses::Uses;
 use crate::dtype::DType;
+use crate::gpu::{Pipelines, Threads};
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate};
@@ -19,7 +19,12 @@ use std::collections::{HashMap, HashSet};
 const MOST_REGISTERS: u64 = 64;
 
 /// Rewrites every loop that multiplies matrices of tiles that it loads; these loads stay where they are.
-pub(super) fn run(kernel: &mut Kernel, threads: Threads, pipelines: &Pipelines, staying: &HashSet<OpId>) {
+pub(in crate::gpu) fn run(
+    kernel: &mut Kernel,
+    threads: Threads,
+    pipelines: &Pipelines,
+    staying: &HashSet<OpId>,
+) {
     for op in kernel.walk() {
         if kernel.op(op).op == Op::For {
             let has_producer = pipelines.of_region(kernel.op(op).regions[0]).is_some();
@@ -146,7 +151,7 @@ fn turn(
 }
 
 /// Whether a loop multiplies matrices, and loads tiles that are known as soon as the turn's number is.
-pub(super) fn may_load(kernel: &Kernel) -> bool {
+pub(in crate::gpu) fn may_load(kernel: &Kernel) -> bool {
     kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).any(|op| {
         let region = kernel.op(op).regions[0];
         let multiplies = kernel.region(region).ops.iter().any(|&op| kernel.op(op).op == Op::Mma);
@@ -155,8 +160,8 @@ pub(super) fn may_load(kernel: &Kernel) -> bool {
 }
 
 fn registers(kernel: &Kernel, tile: ValueId, threads: Threads) -> u64 {
-    let elements: u64 = super::shape_of(kernel, tile).expect("verified: a tile").iter().product();
-    let bytes = super::dtype_of(kernel, tile).bytes() as u64;
+    let elements: u64 = crate::gpu::shape_of(kernel, tile).expect("verified: a tile").iter().product();
+    let bytes = crate::gpu::dtype_of(kernel, tile).bytes() as u64;
     (elements * bytes).div_ceil(4 * threads.count())
 }
 
@@ -198,9 +203,9 @@ impl Inserter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::MATMUL;
     use super::*;
     use crate::array::Elements;
+    use crate::gpu::tests::MATMUL;
     use crate::{Array, Instance, TargetDesc, interp, text};
 
     /// The same with a left factor whose rows are named, further down in every turn.

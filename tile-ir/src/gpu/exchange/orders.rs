@@ -25,7 +25,7 @@ pub enum Orders {
 }
 
 /// The ops whose barriers order tensors.
-pub(super) fn ordering_tensors(kernel: &Kernel) -> HashSet<OpId> {
+pub(in crate::gpu) fn ordering_tensors(kernel: &Kernel) -> HashSet<OpId> {
     let places = Places::of(kernel);
     let tensors = shared_tensors(kernel, &places);
     let orders = |op: &OpId| {
@@ -131,8 +131,8 @@ fn is_between(place: &Place, accesses: &[Access<'_>]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule;
     use super::Orders;
+    use crate::gpu::schedule;
     use crate::ops::Op;
     use crate::{Instance, TargetDesc};
 

@@ -62,7 +62,7 @@ pub struct MatrixMove {
 
 impl MatrixMove {
     /// Those that move all of a tile in a distribution, straight and transposed.
-    pub(super) fn all(tile: &Distribution, dtype: DType) -> Vec<MatrixMove> {
+    pub(in crate::gpu) fn all(tile: &Distribution, dtype: DType) -> Vec<MatrixMove> {
         let bytes = dtype.bytes();
         let lanes: Vec<Vec<u64>> =
             tile.thread_bits().take(tile.lane_count().ilog2() as usize).map(<[u64]>::to_vec).collect();
@@ -114,7 +114,7 @@ impl MatrixMove {
 
 impl Swizzled {
     /// The way of a tile; `None` where a distribution isn't linear.
-    pub(super) fn of(
+    pub(in crate::gpu) fn of(
         (from, to): (&Distribution, &Distribution),
         dtype: DType,
         target: &TargetDesc,
@@ -194,7 +194,7 @@ impl MatrixMove {
     }
 
     /// Whether elements that follow each other do so along this axis.
-    pub(super) fn runs_along(&self, axis: usize) -> bool {
+    pub(in crate::gpu) fn runs_along(&self, axis: usize) -> bool {
         self.rows.registers()[0][axis] == 1
     }
 }

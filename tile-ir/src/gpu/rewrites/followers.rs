@@ -12,27 +12,27 @@ use std::collections::HashSet;
 
 /// A load that follows a loop's counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Follower {
-    pub(super) load: OpId,
+pub(in crate::gpu) struct Follower {
+    pub(in crate::gpu) load: OpId,
     /// The ops of the loop that compute its indices of the counter, in their order; none of a load of a view, whose index
     /// is the counter itself.
-    pub(super) address: Vec<OpId>,
+    pub(in crate::gpu) address: Vec<OpId>,
 }
 
 /// The loads of a loop's region that follow its counter, of tensors that nobody writes.
-pub(super) fn followers(kernel: &Kernel, region: RegionId) -> impl Iterator<Item = Follower> {
+pub(in crate::gpu) fn followers(kernel: &Kernel, region: RegionId) -> impl Iterator<Item = Follower> {
     let turn = Turn { kernel, region, inside: defined_in(kernel, region) };
     kernel.region(region).ops.iter().filter_map(move |&load| turn.follower(load))
 }
 
 /// The ops that compute the addresses of loads of a loop's region, in their order.
-pub(super) fn addresses(kernel: &Kernel, region: RegionId, followers: &[Follower]) -> Vec<OpId> {
+pub(in crate::gpu) fn addresses(kernel: &Kernel, region: RegionId, followers: &[Follower]) -> Vec<OpId> {
     let needed: HashSet<OpId> = followers.iter().flat_map(|follower| &follower.address).copied().collect();
     kernel.region(region).ops.iter().copied().filter(|op| needed.contains(op)).collect()
 }
 
 /// Of these [`addresses`] the ops that nothing needs but each other and ops that are gone.
-pub(super) fn unused(kernel: &Kernel, uses: &Uses, addresses: &[OpId], gone: &[OpId]) -> Vec<OpId> {
+pub(in crate::gpu) fn unused(kernel: &Kernel, uses: &Uses, addresses: &[OpId], gone: &[OpId]) -> Vec<OpId> {
     let mut unused = Vec::new();
     // An op's users stand behind it.
     for &op in addresses.iter().rev() {
@@ -109,7 +109,7 @@ impl Turn<'_> {
 }
 
 /// Whether an op may be done again for another turn: it has no effect, gives the same wherever it stands, and costs little.
-pub(super) fn is_repeatable(op: &Op) -> bool {
+pub(in crate::gpu) fn is_repeatable(op: &Op) -> bool {
     op.is_leaf()
         || matches!(op, Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_))
 }

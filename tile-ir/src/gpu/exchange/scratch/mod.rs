@@ -3,14 +3,14 @@
 //! An op that moves elements between threads writes buffers, waits, and reads them; only what is staged for a product
 //! outlives its op, until the product, and the stages that a loop's tiles are copied to are the loop's. So buffers are
 //! handed out round a ring ([`ring`]), and memory that was read since the last barrier must not be written before the
-//! next one ([`super::barriers`]): with a ring a following op usually writes elsewhere and needs no barrier of its own
+//! next one ([`crate::gpu::exchange::barriers`]): with a ring a following op usually writes elsewhere and needs no barrier of its own
 //! for that. What blocks of a cluster send each other comes at any time, to buffers that are nobody else's.
 
 mod requests;
 mod ring;
 
-use super::Parts;
 use crate::dtype::DType;
+use crate::gpu::Parts;
 use crate::kernel::OpId;
 use requests::Request;
 use ring::Ring;
@@ -42,7 +42,7 @@ impl Buffer {
 
 /// Every op's buffers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scratch {
+pub(in crate::gpu) struct Scratch {
     buffers: HashMap<OpId, Vec<Buffer>>,
     bytes: u64,
     largest: Option<OpId>,
@@ -50,7 +50,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Hands out buffers behind the rings of pipelines, in a block that may have so much shared memory.
-    pub(super) fn of(parts: &Parts<'_>, available: u64) -> Scratch {
+    pub(in crate::gpu) fn of(parts: &Parts<'_>, available: u64) -> Scratch {
         let base = parts.pipelines.bytes().next_multiple_of(SCRATCH_ALIGNMENT);
         let ops = parts.kernel().walk();
         let positions: HashMap<OpId, usize> = ops.iter().enumerate().map(|(i, &op)| (op, i)).collect();
@@ -80,23 +80,23 @@ impl Scratch {
     }
 
     /// The op's buffers, in the order of its requests.
-    pub(super) fn buffers(&self, op: OpId) -> &[Buffer] {
+    pub(in crate::gpu) fn buffers(&self, op: OpId) -> &[Buffer] {
         self.buffers.get(&op).map_or(&[], Vec::as_slice)
     }
 
     /// Shared memory of a block, rings among it, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::gpu) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Moves every buffer to this byte.
     #[cfg(test)]
-    pub(super) fn begin_all_at(&mut self, offset: u64) {
+    pub(in crate::gpu) fn begin_all_at(&mut self, offset: u64) {
         self.buffers.values_mut().flatten().for_each(|buffer| buffer.offset = offset);
     }
 
     /// The op whose buffers end last.
-    pub(super) fn largest(&self) -> Option<OpId> {
+    pub(in crate::gpu) fn largest(&self) -> Option<OpId> {
         self.largest
     }
 }

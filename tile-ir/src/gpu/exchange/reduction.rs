@@ -1,8 +1,8 @@
 //! How threads join what a reduction along an axis joins: each its own elements, then lanes of a warp, then warps of a
 //! block, then blocks of a cluster.
 
-use super::Threads;
 use crate::dtype::DType;
+use crate::gpu::Threads;
 use crate::ops::ReduceOp;
 use std::collections::HashMap;
 use tile_layout::linear::Distribution;
@@ -29,7 +29,7 @@ pub struct Reduction<'s> {
 
 impl<'s> Reduction<'s> {
     /// The reduction of a tile of a format that lies in the first distribution, to one in the second.
-    pub(super) fn of(
+    pub(in crate::gpu) fn of(
         (operand, result): (&'s Distribution, &'s Distribution),
         (dtype, threads): (DType, Threads),
         (op, axis): (ReduceOp, usize),

@@ -4,8 +4,8 @@
 //! sums are those that were asked for. bf16 rather than f16, of which gfx90a's matrix instructions take subnormal numbers as
 //! zero (PyTorch, "Numerical accuracy", on MI200).
 
-use super::products;
 use crate::dtype::DType;
+use crate::gpu::products;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
@@ -13,9 +13,9 @@ use crate::target::TargetDesc;
 use crate::types::{Elem, Type};
 
 /// The products of 8-bit floats that can be cut into a target's instructions of bf16 alone.
-pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
+pub(in crate::gpu) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
     let is_float8 = |&factor: &ValueId| {
-        let dtype = super::dtype_of(kernel, factor);
+        let dtype = crate::gpu::dtype_of(kernel, factor);
         dtype.is_float() && dtype.bits() == 8
     };
     let is_needed = |&op: &OpId| {
@@ -23,7 +23,7 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
         // `mma` adds products of bf16 in f32 alone.
         if data.op != Op::Mma
             || !data.operands[..2].iter().all(is_float8)
-            || super::dtype_of(kernel, data.results[0]) != DType::F32
+            || crate::gpu::dtype_of(kernel, data.results[0]) != DType::F32
         {
             return false;
         }
@@ -36,7 +36,7 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
 }
 
 /// Converts the factors of these products.
-pub(super) fn run(kernel: &mut Kernel, products: &[OpId]) {
+pub(in crate::gpu) fn run(kernel: &mut Kernel, products: &[OpId]) {
     for &op in products {
         let mut place = Inserter::before(kernel, op);
         for factor in 0..2 {

@@ -6,8 +6,8 @@
 //! same numbers whatever format the factors have, so the sums are those that were asked for. Only where a scale takes a
 //! factor below 2⁻¹²⁶, as f32 is subnormal there, does it lose bits, since bf16 has fewer below.
 
-use super::products;
 use crate::dtype::{Class, DType};
+use crate::gpu::products;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, UnaryOp};
@@ -125,7 +125,7 @@ impl<'k> Known<'k> {
 
     /// Of numbers of another format that become f32.
     fn converted(&mut self, source: ValueId) -> Significance {
-        let dtype = super::dtype_of(self.kernel, source);
+        let dtype = crate::gpu::dtype_of(self.kernel, source);
         match dtype.float_format() {
             Some(_) if dtype.class() == Class::Scale => Significance::POWERS_OF_TWO,
             Some(format) => Significance::of_format(format),
@@ -138,7 +138,7 @@ impl<'k> Known<'k> {
         if let Some(known) = self.integers.get(&value) {
             return known.clone();
         }
-        let (least, most) = super::dtype_of(self.kernel, value).int_range();
+        let (least, most) = crate::gpu::dtype_of(self.kernel, value).int_range();
         let found = self.definition(value).and_then(|data| self.integers_of(data));
         let found = found.filter(|found| least <= *found.start() && *found.end() <= most);
         let found = found.unwrap_or(least..=most);
@@ -152,7 +152,7 @@ impl<'k> Known<'k> {
         };
         match &data.op {
             Op::Constant { value: Literal::Int(number), .. } => Some(*number..=*number),
-            Op::Cast(_) if !super::dtype_of(self.kernel, data.operands[0]).is_float() => {
+            Op::Cast(_) if !crate::gpu::dtype_of(self.kernel, data.operands[0]).is_float() => {
                 Some(self.integers(data.operands[0]))
             }
             Op::Binary(op) => {
@@ -197,14 +197,14 @@ fn moved(data: &OpData) -> Option<&[ValueId]> {
 }
 
 /// A product of f32, and the format that its factors have all the same.
-pub(super) type Narrower = (OpId, DType);
+pub(in crate::gpu) type Narrower = (OpId, DType);
 
 /// The products of f32 that a target's instructions of a narrower format can do.
-pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
+pub(in crate::gpu) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
     let mut known = Known::of(kernel);
     let mut narrower = |op: OpId| {
         let data = kernel.op(op);
-        if data.op != Op::Mma || super::dtype_of(kernel, data.operands[0]) != DType::F32 {
+        if data.op != Op::Mma || crate::gpu::dtype_of(kernel, data.operands[0]) != DType::F32 {
             return None;
         }
         let [a, b] = [0, 1].map(|factor| known.significance(data.operands[factor]));
@@ -222,7 +222,7 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrower> {
 
 /// Has these products multiply factors of the narrower format. Those of f32 that nobody has use for then go, so that what
 /// was loaded is a product's alone.
-pub(super) fn run(kernel: &mut Kernel, products: &[Narrower]) {
+pub(in crate::gpu) fn run(kernel: &mut Kernel, products: &[Narrower]) {
     let definitions = kernel.definitions();
     for &(op, format) in products {
         for factor in 0..2 {
@@ -244,7 +244,7 @@ fn narrowed(
     let made = definitions[&value];
     let data = kernel.op(made).clone();
     let (op, operand) = match data.op {
-        Op::Cast(_) if super::dtype_of(kernel, data.operands[0]) == format => return data.operands[0],
+        Op::Cast(_) if crate::gpu::dtype_of(kernel, data.operands[0]) == format => return data.operands[0],
         Op::Cast(_) => (Op::Cast(Elem::from(format)), data.operands[0]),
         Op::Permute(_) | Op::Reshape(_) | Op::Broadcast(_) => {
             (data.op, narrowed(kernel, definitions, data.operands[0], format))

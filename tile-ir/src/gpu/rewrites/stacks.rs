@@ -7,9 +7,9 @@
 //! selection did. So loads of factors that warpgroups may take from a ring are loads of the stack, where that makes a
 //! copy of one. The selected axes come first, so that every movement on the way is the same behind them.
 
-use super::Pipelines;
-use super::pipeline::selected_factors;
 use crate::dim::Dim;
+use crate::gpu::Pipelines;
+use crate::gpu::pipeline::selected_factors;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Cut, Op};
@@ -20,7 +20,7 @@ use crate::view::TensorMovement;
 use std::borrow::Cow;
 
 /// The kernel whose loads are of stacks, where `pipelines` of that has copies of them; otherwise itself.
-pub(super) fn copied<'k>(
+pub(in crate::gpu) fn copied<'k>(
     kernel: &'k Kernel,
     target: &TargetDesc,
     pipelines: impl Fn(&Kernel) -> Pipelines,
@@ -36,7 +36,7 @@ pub(super) fn copied<'k>(
 }
 
 /// The kernel whose loads of factors are of stacks.
-pub(super) fn all<'k>(kernel: &'k Kernel, target: &TargetDesc) -> Cow<'k, Kernel> {
+pub(in crate::gpu) fn all<'k>(kernel: &'k Kernel, target: &TargetDesc) -> Cow<'k, Kernel> {
     let factors = selected_factors(kernel, target);
     if factors.is_empty() {
         return Cow::Borrowed(kernel);

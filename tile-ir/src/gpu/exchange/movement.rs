@@ -15,14 +15,14 @@ use tile_layout::linear::Distribution;
 
 /// How the ops of a kernel move elements.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Moves {
+pub(in crate::gpu) struct Moves {
     movements: HashMap<OpId, Movement>,
     /// Of each `reshape` whose threads hold what they want, the operand's slot of every slot.
     reshapes: HashMap<OpId, Vec<u64>>,
 }
 
 impl Moves {
-    pub(super) fn of(kernel: &Kernel, found: &HashMap<ValueId, Distribution>) -> Moves {
+    pub(in crate::gpu) fn of(kernel: &Kernel, found: &HashMap<ValueId, Distribution>) -> Moves {
         let mut moves = Moves::default();
         for op in kernel.walk() {
             let data = kernel.op(op);
@@ -37,11 +37,11 @@ impl Moves {
         moves
     }
 
-    pub(super) fn movement(&self, op: OpId) -> Option<&Movement> {
+    pub(in crate::gpu) fn movement(&self, op: OpId) -> Option<&Movement> {
         self.movements.get(&op)
     }
 
-    pub(super) fn reshape(&self, op: OpId) -> Option<&[u64]> {
+    pub(in crate::gpu) fn reshape(&self, op: OpId) -> Option<&[u64]> {
         self.reshapes.get(&op).map(Vec::as_slice)
     }
 }
@@ -86,7 +86,7 @@ pub enum Coverage {
 
 impl Movement {
     /// How an op moves elements; `None` of an op that doesn't.
-    pub(super) fn of(found: &HashMap<ValueId, Distribution>, data: &OpData) -> Option<Movement> {
+    pub(in crate::gpu) fn of(found: &HashMap<ValueId, Distribution>, data: &OpData) -> Option<Movement> {
         let to = found.get(data.results.first()?)?;
         let extents = |value: &ValueId| found.get(value).map_or_else(Vec::new, extents);
         let operands: Vec<Vec<usize>> = data.operands.iter().map(extents).collect();

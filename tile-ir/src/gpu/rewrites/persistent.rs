@@ -11,9 +11,9 @@
 
 mod growth;
 
-use super::Pipelines;
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::gpu::Pipelines;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{BinaryOp, Op};
@@ -34,7 +34,11 @@ const BAND: i64 = 8;
 ///   and columns of the factors.
 /// * Kernels whose blocks read and write fewer bytes than [`TargetDesc::least_block_bytes`], and compute nothing that takes
 ///   long: beginning a block takes longer there than what it moves. Successive tiles lie next to each other in memory.
-pub(super) fn order(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Option<TileOrder<Dim>> {
+pub(in crate::gpu) fn order(
+    kernel: &Kernel,
+    target: &TargetDesc,
+    pipelines: &Pipelines,
+) -> Option<TileOrder<Dim>> {
     if !may_share(kernel) {
         return None;
     }
@@ -45,21 +49,21 @@ pub(super) fn order(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines)
 }
 
 /// The order that needs few rows and columns of the factors of products at one time.
-pub(super) fn banded(kernel: &Kernel) -> Option<TileOrder<Dim>> {
+pub(in crate::gpu) fn banded(kernel: &Kernel) -> Option<TileOrder<Dim>> {
     let space = kernel.grid_space()?;
     let is_column = space.last().and_then(Dim::as_const) == Some(1);
     Some(if is_column { TileOrder::RowMajor } else { TileOrder::Grouped(Dim::from(BAND)) })
 }
 
 /// Whether it shows which block has which tile.
-pub(super) fn is_seen(kernel: &Kernel) -> bool {
+pub(in crate::gpu) fn is_seen(kernel: &Kernel) -> bool {
     let shows = |op: &Op| matches!(op, Op::Tiles(_) | Op::Atomic(_) | Op::Print { .. } | Op::Assert { .. });
     kernel.walk().into_iter().any(|op| shows(&kernel.op(op).op))
 }
 
 /// Whether blocks may take tiles in pairs: where they may share them, and in a kernel that says itself how they do, if
 /// what a block carries from one of its tiles to the next isn't seen, nor its number.
-pub(super) fn may_pair(kernel: &Kernel) -> bool {
+pub(in crate::gpu) fn may_pair(kernel: &Kernel) -> bool {
     if !kernel.is_persistent() {
         return may_share(kernel);
     }
@@ -116,7 +120,7 @@ fn moved_bytes(kernel: &Kernel, data: &OpData) -> u64 {
         _ => return 0,
     };
     let bytes = |&value: &ValueId| {
-        let extents = super::shape_of(kernel, value)?;
+        let extents = crate::gpu::shape_of(kernel, value)?;
         Some(extents.iter().product::<u64>() * kernel.ty(value).elem().known().map_or(0, DType::bytes) as u64)
     };
     tiles.iter().filter_map(bytes).sum()
@@ -145,7 +149,7 @@ fn output(kernel: &Kernel, ops: &[OpId]) -> Option<ValueId> {
 }
 
 /// Puts the body of a kernel for which there is an [`order`] into a loop over tiles.
-pub(super) fn run(kernel: &mut Kernel, order: TileOrder<Dim>) {
+pub(in crate::gpu) fn run(kernel: &mut Kernel, order: TileOrder<Dim>) {
     say_by_tile(kernel);
     let (before, mut inside) = split(kernel);
     let output = output(kernel, &before).expect("a kernel whose blocks share tiles has an output");

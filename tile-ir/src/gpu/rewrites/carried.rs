@@ -4,21 +4,21 @@ use crate::ops::Op;
 
 /// Where the first value that a loop carries stands; the others follow it. The results are these values alone.
 #[derive(Clone, Copy)]
-pub(super) struct Carried {
+pub(in crate::gpu) struct Carried {
     /// Among the loop's operands.
-    pub(super) initial: usize,
+    pub(in crate::gpu) initial: usize,
     /// Among its body's parameters.
-    pub(super) param: usize,
+    pub(in crate::gpu) param: usize,
     /// Among the operands of its body's `yield`.
-    pub(super) yielded: usize,
+    pub(in crate::gpu) yielded: usize,
 }
 
 impl Carried {
     /// Of a `for`, whose bounds are operands, and whose counter is a parameter.
-    pub(super) const FOR: Carried = Carried { initial: 2, param: 1, yielded: 0 };
+    pub(in crate::gpu) const FOR: Carried = Carried { initial: 2, param: 1, yielded: 0 };
 
     /// Of a loop; `None` of another op.
-    pub(super) fn of(op: &Op) -> Option<Carried> {
+    pub(in crate::gpu) fn of(op: &Op) -> Option<Carried> {
         match op {
             Op::For => Some(Carried::FOR),
             // Whether there is a turn is an operand, and whether there is another one is yielded.

@@ -8,28 +8,28 @@
 //!   registers for both sums. Libraries do the same without "fast accumulation", which a kernel can ask for
 //!   ([`Kernel::fast_accumulation`]).
 //! * Those whose sums lie in tensor memory and are changed between turns by threads, which can't change them there
-//!   ([`super::pipeline`]).
+//!   ([`crate::gpu::pipeline`]).
 
-use super::Pipelines;
-use super::copies::is_zero_tile;
+use crate::gpu::Pipelines;
+use crate::gpu::copies::is_zero_tile;
 use crate::insert::Inserter;
 use crate::kernel::{FastAccumulation, Kernel, OpData, OpId};
 use crate::ops::{BinaryOp, Op};
 
 /// Whether a product of a pipeline is of 8-bit floats, and adds to something, in a kernel that doesn't say that fewer bits will
 /// do ([`Kernel::fast_accumulation`]).
-pub(super) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> bool {
+pub(in crate::gpu) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId) -> bool {
     let data = kernel.op(op);
     kernel.fast_accumulation != FastAccumulation::Yes
         && data.op == Op::Mma
         && pipelines.factors(op).is_some()
-        && super::dtype_of(kernel, data.operands[0]).is_float()
-        && super::dtype_of(kernel, data.operands[0]).bits() == 8
+        && crate::gpu::dtype_of(kernel, data.operands[0]).is_float()
+        && crate::gpu::dtype_of(kernel, data.operands[0]).bits() == 8
         && !is_zero_tile(kernel, data.operands[2])
 }
 
 /// Rewrites these products.
-pub(super) fn run(kernel: &mut Kernel, products: &[OpId]) {
+pub(in crate::gpu) fn run(kernel: &mut Kernel, products: &[OpId]) {
     for &op in products {
         let (sums, result, loc) = {
             let data = kernel.op(op);

@@ -1,13 +1,13 @@
 //! Tiles all of whose elements are one value, whatever that is: threads keep the value, and exchange nothing.
 
-use super::LaidOut;
 use super::movement::Moves;
+use crate::gpu::LaidOut;
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
 
 /// The tiles of a kernel of which it is known: those that are made of a scalar, and what follows from such alone.
-pub(super) fn uniform(laid_out: &LaidOut, moves: &Moves) -> HashSet<ValueId> {
+pub(in crate::gpu) fn uniform(laid_out: &LaidOut, moves: &Moves) -> HashSet<ValueId> {
     let mut found = HashSet::new();
     for op in laid_out.instance.walk() {
         let data = laid_out.instance.op(op);

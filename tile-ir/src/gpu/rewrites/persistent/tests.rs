@@ -1,9 +1,9 @@
 //! Which kernels' blocks go on to further tiles, how that is written, and that it can't be seen.
 
-use super::super::room::Room;
-use super::super::{print, schedule};
 use super::*;
 use crate::abi::{KernelAbi, Sharing};
+use crate::gpu::room::Room;
+use crate::gpu::{print, schedule};
 use crate::{Array, Instance, interp, passes, text};
 
 fn instance(source: &str) -> Instance {

@@ -4,8 +4,8 @@
 //! factor of one product in the same region stays there until the product reads it, part by part: registers hold only
 //! the parts at hand.
 
-use super::{LaidOut, Pipelines, Product, Swizzled, dtype_of};
 use crate::analysis::uses::Uses;
+use crate::gpu::{LaidOut, Pipelines, Product, Swizzled, dtype_of};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{Op, UnaryOp};
 use crate::target::TargetDesc;
@@ -42,7 +42,7 @@ impl Way {
 }
 
 /// The ways of a kernel's conversions.
-pub(super) fn ways(
+pub(in crate::gpu) fn ways(
     kernel: &Kernel,
     found: &HashMap<ValueId, Distribution>,
     target: &TargetDesc,
@@ -53,7 +53,7 @@ pub(super) fn ways(
 
 /// The conversions whose result stays in shared memory, each with the product that reads it, and rounds it on the way if
 /// it is to be TF32. A product of warpgroups takes from shared memory what copies bring, and nothing else.
-pub(super) fn staged(
+pub(in crate::gpu) fn staged(
     kernel: &Kernel,
     ways: &HashMap<OpId, Way>,
     products: &HashMap<OpId, Product>,
@@ -78,7 +78,7 @@ pub(super) fn staged(
 
 /// Has conversions of tiles of more bytes than this done in rounds of so many. What a product reads from shared memory
 /// must lie there as a whole.
-pub(super) fn in_rounds(laid_out: &mut LaidOut, bytes: u64) {
+pub(in crate::gpu) fn in_rounds(laid_out: &mut LaidOut, bytes: u64) {
     let is_large = |&(op, way): &(&OpId, &Way)| {
         let result = laid_out.instance.op(*op).results[0];
         let stays = matches!(way, Way::Renamed(_)) || laid_out.staged.contains_key(op);

@@ -1,9 +1,9 @@
 //! The buffers that each op asks for: the table of what goes through shared memory.
 
-use super::super::access::is_used;
-use super::super::{Parts, Way};
 use super::SCRATCH_ALIGNMENT;
 use crate::dtype::DType;
+use crate::gpu::access::is_used;
+use crate::gpu::{Parts, Way};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::log::Site;
 use crate::ops::Op;

@@ -6,7 +6,7 @@
 //! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
 
 use super::scratch::Scratch;
-use super::{Buffer, Parts};
+use crate::gpu::{Buffer, Parts};
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
@@ -15,12 +15,12 @@ use std::collections::HashSet;
 
 /// The ops of a kernel before which the threads that hold tiles wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Barriers {
+pub(in crate::gpu) struct Barriers {
     before: HashSet<OpId>,
 }
 
 impl Barriers {
-    pub(super) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
+    pub(in crate::gpu) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
         let kernel = parts.kernel();
         let mut placing = Placing { parts, scratch, barriers: Barriers::default() };
         placing.region(kernel.body(), State::default());
@@ -28,7 +28,7 @@ impl Barriers {
     }
 
     /// Whether threads wait before the op.
-    pub(super) fn are_before(&self, op: OpId) -> bool {
+    pub(in crate::gpu) fn are_before(&self, op: OpId) -> bool {
         self.before.contains(&op)
     }
 }
@@ -224,7 +224,7 @@ impl Placing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scheduled, schedule};
+    use crate::gpu::{Scheduled, schedule};
     use crate::kernel::OpId;
     use crate::ops::Op;
     use crate::{Instance, TargetDesc};

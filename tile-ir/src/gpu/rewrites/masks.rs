@@ -5,9 +5,9 @@
 //! is takes the tile as it is; the others compare and select. It is done in loops whose tiles a producer copies, where
 //! what threads compute in a turn is what tensor cores wait for.
 
-use super::Pipelines;
 use crate::analysis::uses::Uses;
 use crate::dtype::DType;
+use crate::gpu::Pipelines;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate};
@@ -18,7 +18,7 @@ use std::collections::HashSet;
 const WIDE: DType = DType::I64;
 
 /// Rewrites the selections of all pipelines' loops, but for the producer's, which are of numbers.
-pub(super) fn run(kernel: &mut Kernel, pipelines: &Pipelines) {
+pub(in crate::gpu) fn run(kernel: &mut Kernel, pipelines: &Pipelines) {
     let is_consumers = |op: &OpId| !pipelines.slice().executes(*op);
     let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
     let bodies: Vec<RegionId> = loops.map(|op| kernel.op(op).regions[0]).collect();
@@ -98,7 +98,7 @@ impl Comparison {
                 Some(all)
             }
             Op::Compare(predicate) => {
-                let dtype = super::dtype_of(kernel, a);
+                let dtype = crate::gpu::dtype_of(kernel, a);
                 let (less, greater, strict) = match predicate {
                     Predicate::Le => (a, b, false),
                     Predicate::Lt => (a, b, true),

@@ -5,8 +5,8 @@
 //! threads has equally many. Invariants: `keys`, `threads` and `at_once` are powers of two; `keys · threads` are the
 //! keys of a line, and `threads · at_once` the threads of the block.
 
-use super::Threads;
 use crate::dtype::DType;
+use crate::gpu::Threads;
 
 /// Registers for the keys of a thread where lines are short enough: with more of them fewer comparisons need another
 /// thread's key, and with these code stays short and registers are left for other blocks.
@@ -56,7 +56,11 @@ fn order_bits(dtype: DType) -> u32 {
 
 impl Sorting {
     /// How lines of so many elements of a format are sorted, of which so many are `kept`.
-    pub(super) fn of((lines, extent, kept): (u64, u64, u64), dtype: DType, block: Threads) -> Sorting {
+    pub(in crate::gpu) fn of(
+        (lines, extent, kept): (u64, u64, u64),
+        dtype: DType,
+        block: Threads,
+    ) -> Sorting {
         let padded = extent.next_power_of_two();
         let place_bits = padded.ilog2();
         let key_bits = match order_bits(dtype) {
@@ -128,7 +132,7 @@ impl Sorting {
     }
 
     /// Words of shared memory for [`Self::exchanged`].
-    pub(super) fn exchanged_words(&self) -> u64 {
+    pub(in crate::gpu) fn exchanged_words(&self) -> u64 {
         self.exchanged() * self.words().0 * self.block.count()
     }
 }

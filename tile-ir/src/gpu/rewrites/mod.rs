@@ -1,0 +1,13 @@
+//! Steps of the schedule that change the kernel itself, from IR to IR: the formats in which products multiply ([`narrow`],
+//! [`widen`], [`promote`]), where tiles come from ([`stacks`]), and the turns of loops ([`persistent`], [`masks`],
+//! [`ahead`]).
+
+pub(super) mod ahead;
+pub(super) mod carried;
+pub(super) mod followers;
+pub(super) mod masks;
+pub(super) mod narrow;
+pub(super) mod persistent;
+pub(super) mod promote;
+pub(super) mod stacks;
+pub(super) mod widen;
