@@ -177,6 +177,7 @@ mod tests {
     use crate::array::Elements;
     use crate::dtype::DType;
     use crate::ops::Literal;
+    use tile_test_edit::Edit;
 
     fn instance(text: &str, constants: &[(&str, usize)]) -> Instance {
         Instance::parse(text, constants).unwrap()
@@ -285,12 +286,12 @@ kernel @k(%y: mut tensor<n x i32>) {
 }
 ";
         // Two blocks, each with six turns and one.
-        let ends = instance(&text.replace("GOES_ON", "false"), &[]);
+        let ends = instance(&text.edit("GOES_ON", "false"), &[]);
         let mut arguments = [Array::iota(DType::I32, &[6], 0)];
         assert_eq!(turns(&ends, &mut arguments, u64::MAX), Ok(14));
         assert_eq!(arguments[0].elements(), &Elements::Int(vec![0, -1, -2, -3, -4, -5]));
         assert_eq!(turns(&ends, &mut arguments, 13), Ok(13));
-        let endless = instance(&text.replace("GOES_ON", "true"), &[]);
+        let endless = instance(&text.edit("GOES_ON", "true"), &[]);
         assert_eq!(turns(&endless, &mut arguments, 1000), Ok(1000));
     }
 

@@ -268,6 +268,7 @@ mod tests {
     use super::*;
     use crate::abi::Sharing;
     use crate::text;
+    use tile_test_edit::Edit;
 
     fn target(name: &str) -> &'static TargetDesc {
         TargetDesc::named(name).unwrap()
@@ -413,8 +414,7 @@ mod tests {
     #[test]
     fn pairs_that_there_never_are_have_no_variant() {
         let of = |rows: &str, columns: &str| {
-            let sized =
-                MATMUL.replace("<m x", &format!("<{rows} x")).replace(" x n x", &format!(" x {columns} x"));
+            let sized = MATMUL.edit("<m x", &format!("<{rows} x")).edit(" x n x", &format!(" x {columns} x"));
             Variant::Paired.of(&matmul(&sized)).map(|instance| instance.pairs)
         };
         assert_eq!(of("m", "256"), Some(Some(0)));
@@ -428,8 +428,8 @@ mod tests {
     #[test]
     fn blocks_that_share_tiles_take_pairs_of_all() {
         let persistent = MATMUL
-            .replace("  %i, %j = block_index", "  tiles %vc grouped(8) {\n  %i, %j = block_index")
-            .replace("store_masked %vc, %sum\n", "store_masked %vc, %sum\n  yield\n  }\n");
+            .edit("  %i, %j = block_index", "  tiles %vc grouped(8) {\n  %i, %j = block_index")
+            .edit("store_masked %vc, %sum\n", "store_masked %vc, %sum\n  yield\n  }\n");
         let instance = matmul(&persistent);
         let abi = KernelAbi::of(&instance);
         let variants = Variants::of(&instance, &abi, target("sm_90a"));
@@ -446,12 +446,12 @@ mod tests {
         assert_eq!(taken(None, Some(254)), Variant::Aligned);
         // What a block carries from one of its tiles to the next shows which these are.
         let carries = persistent
-            .replace(
+            .edit(
                 "  tiles %vc grouped(8) {",
                 "  %last = tiles %vc grouped(8) carry (%count = %start) : f32 {",
             )
-            .replace("  %vc = partition", "  %start = constant 0.0 : f32\n  %vc = partition")
-            .replace("  yield\n", "  yield %count\n");
+            .edit("  %vc = partition", "  %start = constant 0.0 : f32\n  %vc = partition")
+            .edit("  yield\n", "  yield %count\n");
         assert!(Variant::Paired.of(&matmul(&carries)).is_none());
     }
 }

@@ -5,6 +5,7 @@ use super::{Cargo, Conditions, Environment, scan};
 use std::path::Path;
 use tile_ir::specialize::Binding;
 use tile_ir::{TargetDesc, VerifiedKernel, text};
+use tile_test_edit::Edit;
 
 /// Threads exchange the elements of a tile that has its axes swapped, all of them at a time from a size on.
 const TURNED: &str = "\
@@ -42,7 +43,7 @@ fn environment(folder: &Path) -> Environment {
 }
 
 fn found(source: &str, name: &str, sizes: &[usize]) -> scan::Found {
-    let kernel = VerifiedKernel::parse(&source.replace("turned", name)).unwrap();
+    let kernel = VerifiedKernel::parse(&source.edit("turned", name)).unwrap();
     let instances = sizes.iter().map(|&size| vec![("B".to_owned(), Binding::Const(size))]).collect();
     let (place, folder) = (format!("src/lib.rs:{}", name.len()), name.to_owned());
     scan::Found { kernel, instances, allows_slow_products: false, place, folder }

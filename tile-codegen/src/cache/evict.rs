@@ -72,6 +72,7 @@ fn is_ours(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tile_test_edit::Edit;
 
     #[test]
     fn what_was_used_longest_ago_goes_first() {
@@ -97,7 +98,7 @@ mod tests {
             let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
             let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
             names.sort();
-            names.join(" ").replace("000000000000000", "")
+            names.join(" ").edit("000000000000000", "")
         };
         assert_eq!(left(160), "1.tile 2.tile 3.tile 4.tile 6.77-1.tmp notes.tile photo.tmp");
         assert_eq!(left(159), "2.tile 3.tile 6.77-1.tmp notes.tile photo.tmp");

@@ -241,6 +241,7 @@ pub(super) fn is_function(data: &OpData) -> bool {
 mod tests {
     use crate::cpu::compiled::assembly;
     use tile_ir::Instance;
+    use tile_test_edit::Edit;
 
     /// A kernel that reads tiles `x` and `w` of 4 rows, whole ones, and stores `result`.
     fn kernel(body: &str) -> String {
@@ -297,7 +298,7 @@ mod tests {
   %d = sub %x1, %mb : tile<4 x 256 x f32>
   %result = mul %d, %w1 : tile<4 x 256 x f32>
 ";
-            let source = kernel(body).replace("256", &columns.to_string());
+            let source = kernel(body).edit("256", &columns.to_string());
             let code = assembly(&Instance::parse(&source, &[]).unwrap(), "x86-64-v4-rows");
             assert!(!code.contains("prefetcht1"), "{code}");
             code.matches("prefetcht0").count()
@@ -317,7 +318,7 @@ mod tests {
     #[test]
     fn what_is_read_once_is_asked_for_where_that_pays() {
         let sum = "  %result = add %x1, %w1 : tile<4 x 256 x f32>\n";
-        let large = |source: &str| source.replace("64 x 256", "65536 x 256");
+        let large = |source: &str| source.edit("64 x 256", "65536 x 256");
         assert_eq!(prefetches_at("x86-64-v4-tiles", sum), 0, "an output that caches hold");
         assert_eq!(prefetches_in("x86-64-v4-tiles", &large(&kernel(sum))), 2);
         assert_eq!(prefetches_in("x86-64-v4-rows", &large(&kernel(sum))), 0);
@@ -327,9 +328,9 @@ mod tests {
     #[test]
     fn what_all_blocks_read_is_not_asked_for() {
         let product = "  %result = mul %x1, %w1 : tile<4 x 256 x f32>\n";
-        let source = kernel(product).replace("64 x 256", "65536 x 256");
+        let source = kernel(product).edit("64 x 256", "65536 x 256");
         let source =
-            source.replace("%w1 = load %vw[%i, %j]", "%0 = constant 0 : index\n  %w1 = load %vw[%0, %0]");
+            source.edit("%w1 = load %vw[%i, %j]", "%0 = constant 0 : index\n  %w1 = load %vw[%0, %0]");
         assert_eq!(prefetches_in("x86-64-v4-tiles", &source), 1);
     }
 }

@@ -324,6 +324,7 @@ mod tests {
     use super::super::product::Products;
     use super::*;
     use crate::cpu::compiled::{launch, machine};
+    use tile_test_edit::Edit;
 
     /// Of rows in tiles of so many: `x − max x`, then what the body makes `%r` of it, as `%d`.
     fn kernel(rows: usize, body: &str) -> String {
@@ -344,7 +345,7 @@ mod tests {
 }}
 "
         )
-        .replace("TILE", &tile)
+        .edit("TILE", &tile)
     }
 
     /// Bytes of scratch memory that a kernel's blocks have, in code for a level.
@@ -372,11 +373,11 @@ mod tests {
     fn outputs_that_blocks_read_or_that_wait_for_others_are_not_left() {
         let own = 1024 + 2 * 64;
         let source = kernel(1, "  %e = exp %d : TILE\n");
-        let read = source.replace("%t = load %vx[%i, %j]", "%t = load %vy");
+        let read = source.edit("%t = load %vx[%i, %j]", "%t = load %vy");
         assert_eq!(scratch_bytes(&read), own, "a tile of the output");
-        let twice = source.replace("  store %vy, %r\n", "  store %vy, %r\n  store %vy, %e\n");
+        let twice = source.edit("  store %vy, %r\n", "  store %vy, %r\n  store %vy, %e\n");
         assert_eq!(scratch_bytes(&twice), own, "two stores");
-        let said = source.replace("  store", "  print 0 \"done\"\n  store");
+        let said = source.edit("  store", "  print 0 \"done\"\n  store");
         assert_eq!(scratch_bytes(&said), own, "a message");
     }
 
@@ -423,7 +424,7 @@ mod tests {
             "where stores keep loads waiting"
         );
         assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(2)), own, "three rows to read");
-        let wide = |level| scratch_bytes_at(level, &scaled(1).replace("256", "8192"));
+        let wide = |level| scratch_bytes_at(level, &scaled(1).edit("256", "8192"));
         assert_eq!(scratch_bytes_at("x86-64-v4-tiles", &scaled(1)), 4096 + 2048 + own);
         assert_eq!(wide("x86-64-v4-tiles"), own, "more than the first cache has room for");
         assert_eq!(wide("x86-64-v4-rows"), 4096 + 2048 + own);
@@ -433,7 +434,7 @@ mod tests {
     #[test]
     fn a_loop_that_stores_asks_less_far_ahead_in_long_rows() {
         let asks_ahead = |level: &str, columns: usize| {
-            let source = scaled(1).replace("256", &columns.to_string());
+            let source = scaled(1).edit("256", &columns.to_string());
             decided(&Instance::parse(&source, &[]).unwrap(), level, |behind| behind?.asks_ahead)
         };
         assert_eq!(asks_ahead("x86-64-v4-rows", 4096), Some(8 << 10));

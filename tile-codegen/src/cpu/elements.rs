@@ -295,6 +295,7 @@ mod tests {
     use super::{groups_of_axes, splits_axes};
     use crate::cpu::compiled::assembly;
     use tile_ir::Instance;
+    use tile_test_edit::Edit;
 
     #[test]
     fn axes_are_grouped_where_products_of_extents_meet() {
@@ -327,7 +328,7 @@ mod tests {
                 {}
                 store_masked %vy, %r
             }}",
-            computed.replace("TILE", &tile)
+            computed.edit("TILE", &tile)
         );
         assembly(&Instance::parse(&source, &[("R", 64)]).unwrap(), "x86-64-v4")
     }

@@ -6,6 +6,7 @@ use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::collections::HashMap;
 use tile_ir::{Instance, TargetDesc, passes};
+use tile_test_edit::Edit;
 
 /// The lines of the code of a kernel.
 fn code(source: &str, constants: &[(&str, usize)], target: &str) -> String {
@@ -174,7 +175,7 @@ fn reads_are_a_step_ahead_of_products() {
 /// Rows of any length: whole tiles are moved in vectors wherever they begin.
 #[test]
 fn whole_tiles_are_moved_in_vectors() {
-    let source = matmul("bf16").replace(
+    let source = matmul("bf16").edit(
         " where \"whole\": rem(m, BM) eq 0, \"whole\": rem(n, BN) eq 0, \"whole\": rem(k, BK) eq 0",
         "",
     );
@@ -279,8 +280,8 @@ fn gathered_rows_are_loaded_in_vectors() {
 #[test]
 fn rows_of_the_next_turn_are_not_waited_for() {
     let source = matmul("bf16")
-        .replace("%c: mut tensor", "%ids: tensor<m x i32>, %c: mut tensor")
-        .replace(
+        .edit("%c: mut tensor", "%ids: tensor<m x i32>, %c: mut tensor")
+        .edit(
             "  %1 = constant",
             "  %vi = partition %ids [BM] : partition<m x i32, [BM]>
   %named = load %vi[%i] : tile<BM x i32>
@@ -289,7 +290,7 @@ fn rows_of_the_next_turn_are_not_waited_for() {
   %width = extent BK : index
   %1 = constant",
         )
-        .replace(
+        .edit(
             "    %ta = load_masked %va[%i, %p]",
             "    %from = mul %p, %width : index
     %first = cast %from : i32
@@ -345,9 +346,9 @@ fn barriers_wait_for_no_loads() {
 fn barriers_between_a_load_and_a_store_of_a_tensor_wait_for_it() {
     let load = "  %old = load_masked %vc pad %z : tile<BM x BN x f32>\n";
     let at_first =
-        matmul("bf16").replace("  %1 = constant 0 : index\n", &format!("{load}  %1 = constant 0 : index\n"));
-    let at_first = at_first.replace("(%acc = %zero)", "(%acc = %old)");
-    let at_last = matmul("bf16").replace(
+        matmul("bf16").edit("  %1 = constant 0 : index\n", &format!("{load}  %1 = constant 0 : index\n"));
+    let at_first = at_first.edit("(%acc = %zero)", "(%acc = %old)");
+    let at_last = matmul("bf16").edit(
         "  store_masked %vc, %sum\n",
         &format!("{load}  %all = add %old, %sum : tile<BM x BN x f32>\n  store_masked %vc, %all\n"),
     );

@@ -5,6 +5,7 @@ use crate::support::{close, instance, run_everywhere, run_native, run_simt, samp
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp};
+use tile_test_edit::Edit;
 
 /// A kernel whose blocks all operate on the elements of `c`, another one for every operation: lanes 0, 3, 6, 1, …, of
 /// which one is outside. What operation `i` gives goes to `y_i`.
@@ -12,7 +13,7 @@ fn kernel(ty: DType, ops: &[&str]) -> String {
     let (mut parameters, mut body) = (format!("%x: tensor<m x {ty}>"), String::new());
     for (i, op) in ops.iter().enumerate() {
         parameters += &format!(", %c{i}: mut tensor<n x {ty}>, %y{i}: mut tensor<m x {ty}>");
-        let op = op.replace("%c[", &format!("%c{i}["));
+        let op = op.edit("%c[", &format!("%c{i}["));
         body += &format!("  %vy{i} = partition %y{i} [8] : mut partition<m x {ty}, [8]>\n");
         body += &match op.starts_with("store") {
             true => format!("  atomic {op}\n  store %vy{i}, %v\n"),
@@ -147,7 +148,7 @@ fn orders_are_fences_and_scopes_are_kept() {
 #[test]
 fn unused_results_keep_the_operation() {
     let source = kernel(DType::I32, &["add relaxed device %c[%at], %v"]);
-    let source = source.replace("store %vy0, %old0", "store %vy0, %v");
+    let source = source.edit("store %vy0, %old0", "store %vy0, %v");
     let instance = instance(&source, &[]);
     let optimized = tile_ir::passes::optimize(instance.clone());
     assert!(optimized.to_string().contains("atomic add"), "{optimized:?}");
@@ -222,7 +223,7 @@ fn crowded(op: &str) -> Instance {
 }}
 "
     );
-    instance(&source.replace("%VALUE", if op == "swap" { "%name" } else { "%ones" }), &[])
+    instance(&source.edit("%VALUE", if op == "swap" { "%name" } else { "%ones" }), &[])
 }
 
 /// What an update of an element gives is what another one left: no two of them the same, and none left out.

@@ -2,6 +2,7 @@
 
 use crate::support::{agree_on, all_cpus, sample};
 use tile_ir::DType;
+use tile_test_edit::Edit;
 
 /// Rows that are one element longer than vectors: a store with a mask of one lane writes the last one, narrowed.
 #[test]
@@ -28,8 +29,8 @@ fn the_last_element_of_a_narrowed_row_ends_where_the_tensor_does() {
 }}
 "
         )
-        .replace("COLUMNS", &(2 * width).to_string())
-        .replace("WIDTH", &width.to_string());
+        .edit("COLUMNS", &(2 * width).to_string())
+        .edit("WIDTH", &width.to_string());
         let arguments = [sample(wide, &[16, 2 * width], 1), sample(narrow, &[16, 2 * width], 2)];
         agree_on(&all_cpus(), (&source, &[]), &arguments, 0.0);
     }

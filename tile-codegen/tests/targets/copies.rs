@@ -8,6 +8,7 @@ use tile_codegen::{Options, compile};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
+use tile_test_edit::Edit;
 
 /// What a loop should have copied: so many tiles in a turn.
 const BOTH: usize = 2;
@@ -233,13 +234,13 @@ fn in_tf32(source: &str) -> String {
         ty(a),
         ty(b)
     );
-    source.replace(line, &rounded)
+    source.edit(line, &rounded)
 }
 
 /// A pad that isn't zero, in a turn that is cut: such tiles pass through registers.
 #[test]
 fn other_pads_arent_copied() {
-    let source = matmul(PLAIN, [64, 64, 32], None).replace("constant 0.0 : bf16", "constant 1.0 : bf16");
+    let source = matmul(PLAIN, [64, 64, 32], None).edit("constant 0.0 : bf16", "constant 1.0 : bf16");
     check(&source, &arguments(PLAIN, [64, 64, 40]), 0, 0.0);
 }
 
@@ -247,14 +248,14 @@ fn other_pads_arent_copied() {
 #[test]
 fn a_tile_with_two_uses_isnt_copied() {
     let source = matmul(PLAIN, [64, 64, 64], None)
-        .replace("yield %next", "%more = cast %lb : tile<64 x 64 x f32>\n    %all = add %next, %more : tile<64 x 64 x f32>\n    yield %all");
+        .edit("yield %next", "%more = cast %lb : tile<64 x 64 x f32>\n    %all = add %next, %more : tile<64 x 64 x f32>\n    yield %all");
     check(&source, &arguments(PLAIN, [64, 64, 200]), 1, 0.0);
 }
 
 /// The sums change places through more shared memory than copies leave at first.
 #[test]
 fn copies_make_room() {
-    let source = matmul(PLAIN, [128, 128, 64], None).replace(
+    let source = matmul(PLAIN, [128, 128, 64], None).edit(
         "    yield %next\n",
         "    %turned = permute %next [1, 0] : tile<128 x 128 x f32>\n    %bits = flip %turned axis 1 : tile<128 x 128 x f32>\n    yield %bits\n",
     );
@@ -311,10 +312,10 @@ fn loops_in_and_after_each_other() {
     };
     let source = matmul(PLAIN, [64, 64, 32], None);
     let inner = turns("q", "%next");
-    let inside = source.replace("    yield %next\n", &format!("    %all = {inner}    yield %all\n"));
+    let inside = source.edit("    yield %next\n", &format!("    %all = {inner}    yield %all\n"));
     check(&inside, &arguments(PLAIN, extents), 2 * BOTH, 0.0);
     let second = turns("r", "%sum");
     let after =
-        source.replace("  store_masked %vc, %sum", &format!("  %more = {second}  store_masked %vc, %more"));
+        source.edit("  store_masked %vc, %sum", &format!("  %more = {second}  store_masked %vc, %more"));
     check(&after, &arguments(PLAIN, extents), 2 * BOTH, 0.0);
 }

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use tile_ir::array::Elements;
 use tile_ir::ops::ScanMode;
 use tile_ir::{Array, DType};
+use tile_test_edit::Edit;
 
 const NAN: f64 = f64::NAN;
 const INFINITY: f64 = f64::INFINITY;
@@ -153,7 +154,7 @@ fn check_reductions(
     }
     for (i, (op, _)) in extrema.iter().enumerate() {
         let (number, place) = (sums.len() + i, ops.len() + i);
-        body += &position(op, number, &x, axis).replace(&format!("%place{number}"), &format!("%r{place}"));
+        body += &position(op, number, &x, axis).edit(&format!("%place{number}"), &format!("%r{place}"));
     }
     let values = ops.iter().map(|_| (dtype, &shape[..]));
     let outputs: Vec<_> = values.chain(extrema.iter().map(|_| (DType::I32, &shape[..]))).collect();

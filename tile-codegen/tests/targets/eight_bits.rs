@@ -7,6 +7,7 @@ use tile_codegen::{Code, Options, compile};
 use tile_ir::gpu::schedule;
 use tile_ir::target::Family;
 use tile_ir::{DType, Instance, Op, TargetDesc, interp, passes};
+use tile_test_edit::Edit;
 
 const NARROW: DType = DType::F8E4M3FN;
 const WIDE: DType = DType::F8E5M2;
@@ -15,13 +16,13 @@ const WIDE: DType = DType::F8E5M2;
 pub(crate) fn of_two_kinds([left, right]: [DType; 2], b: &str, tile: [usize; 3]) -> String {
     let is_right = |line: &str| ["%b: ", "%vb", "%lb", "%tb ="].iter().any(|name| line.contains(name));
     let source = matmul([left, DType::F32], "mk", b, tile);
-    let source = source.replace(", %b:", ",\n%b:").replace(", %c:", ",\n%c:");
+    let source = source.edit(", %b:", ",\n%b:").edit(", %c:", ",\n%c:");
     let lines = source.lines().map(|line| match is_right(line) && !line.contains(" mma ") {
-        true => line.replace(left.name(), right.name()).replace("%pad", "%other"),
+        true => line.edit(left.name(), right.name()).replace("%pad", "%other"),
         false => line.to_owned(),
     });
     let pad = format!("  %other = constant 0.0 : {right}\n  %none = constant");
-    lines.collect::<Vec<_>>().join("\n").replace("  %none = constant", &pad)
+    lines.collect::<Vec<_>>().join("\n").edit("  %none = constant", &pad)
 }
 
 /// The same of any sizes.

@@ -7,6 +7,7 @@ use crate::stacks::{FOUR, PLAIN, WHICH};
 use crate::support::{instance, sample};
 use tile_ir::gpu::schedule;
 use tile_ir::{DType, TargetDesc, Variant, passes};
+use tile_test_edit::Edit;
 
 /// The text with its loop and what follows that in a branch.
 fn behind_exit(source: &str, loop_at: &str, condition: &str) -> String {
@@ -64,8 +65,8 @@ fn blocks_without_a_matrix_do_nothing() {
 fn sums_that_a_branch_gives() {
     let source = PLAIN
         .source()
-        .replace(SUM, &format!("{HAS_ONE}  %sum = if %some : tile<64 x 64 x f32> {{\n  %product = for"))
-        .replace("  store_masked", "    yield %product\n  } else {\n    yield %sums\n  }\n  store_masked");
+        .edit(SUM, &format!("{HAS_ONE}  %sum = if %some : tile<64 x 64 x f32> {{\n  %product = for"))
+        .edit("  store_masked", "    yield %product\n  } else {\n    yield %sums\n  }\n  store_masked");
     check(&source, &[], &PLAIN.arguments(&FOUR, &WHICH), 256, 0.0);
 }
 
@@ -75,8 +76,8 @@ fn turns_that_a_branch_decides() {
     let turns = "  %turns = if %some : index {\n    yield %end\n  } else {\n    yield %0\n  }\n";
     let source = PLAIN
         .source()
-        .replace(SUM, &format!("{HAS_ONE}{turns}{SUM}"))
-        .replace("%p = %0 to %end", "%p = %0 to %turns");
+        .edit(SUM, &format!("{HAS_ONE}{turns}{SUM}"))
+        .edit("%p = %0 to %end", "%p = %0 to %turns");
     check(&source, &[], &PLAIN.arguments(&FOUR, &WHICH), 256, 0.0);
 }
 
@@ -100,14 +101,13 @@ fn both_ways_have_a_ring() {
     let (before, rest) = source.split_once(SUM).unwrap();
     let (product, after) = rest.split_once("  store_masked").unwrap();
     let product = format!("{SUM}{product}");
-    let (one, other) =
-        (renamed(&product, "_a"), renamed(&product.replace("%0 to %end", "%last to %end"), "_b"));
+    let (one, other) = (renamed(&product, "_a"), renamed(&product.edit("%0 to %end", "%last to %end"), "_b"));
     let source = format!(
         "{before}{HAS_ONE}  %last = constant 1 : index\n  %sum = if %some : tile<64 x 64 x f32> {{\n{one}    \
          yield %sum_a\n  }} else {{\n{other}    yield %sum_b\n  }}\n  store_masked{after}"
     )
-    .replace("  %m = view", "  %least = constant 0 : i32\n  %m = view")
-    .replace(
+    .edit("  %m = view", "  %least = constant 0 : i32\n  %m = view")
+    .edit(
         "%at = cast %number",
         "%zeroth = constant 0 : i32\n  %kept = max %number, %zeroth : i32\n  %at = cast %kept",
     );
@@ -120,14 +120,13 @@ fn both_ways_have_a_ring() {
 /// A branch within a loop around the pipeline's: pages that a turn looks up, some of which aren't there.
 #[test]
 fn branches_in_loops() {
-    let source =
-        PLAIN.source().replace("  %m = view %w select 0 at %at : tensor<k x n x bf16>\n", "").replace(
-            "  %vm = partition %m [64, 64] : partition<k x n x bf16, [64, 64]>\n",
-            "  %vm = partition %w [1, 64, 64] : partition<e x k x n x bf16, [1, 64, 64]>\n",
-        );
+    let source = PLAIN.source().edit("  %m = view %w select 0 at %at : tensor<k x n x bf16>\n", "").edit(
+        "  %vm = partition %m [64, 64] : partition<k x n x bf16, [64, 64]>\n",
+        "  %vm = partition %w [1, 64, 64] : partition<e x k x n x bf16, [1, 64, 64]>\n",
+    );
     let (before, rest) = source.split_once(SUM).unwrap();
     let (product, after) = rest.split_once("  store_masked").unwrap();
-    let product = format!("  %inner = for{product}").replace("%acc = %sums", "%acc = %outer").replace(
+    let product = format!("  %inner = for{product}").edit("%acc = %sums", "%acc = %outer").edit(
         "    %r = load_masked %vm[%p, %j] pad %pad : tile<64 x 64 x bf16>\n",
         "    %q = load_masked %vm[%there, %p, %j] pad %pad : tile<1 x 64 x 64 x bf16>\n    \
          %r = reshape %q : tile<64 x 64 x bf16>\n",
@@ -156,7 +155,7 @@ fn branches_in_loops() {
 fn pairs_take_branches() {
     let source = matmul([DType::BF16, DType::F32], "mk", "kn", [64, 64, 64]);
     let by_rows = "  %first = constant 1 : index\n  %some = ne %i, %first : bool\n";
-    let by_columns = by_rows.replace("%i", "%j");
+    let by_columns = by_rows.edit("%i", "%j");
     for condition in [by_rows, &by_columns] {
         let source = behind_exit(&source, SUM, condition);
         let arguments = [

@@ -6,6 +6,7 @@ use half::bf16;
 use tile_codegen::{Options, jit};
 use tile_ir::ops::Literal;
 use tile_ir::{Array, DType, interp};
+use tile_test_edit::Edit;
 
 /// More multiplications than those whose factors are kept from block to block.
 #[test]
@@ -138,7 +139,7 @@ fn that_last_for_a_loop() {
             pad = literal(0, factor),
             none = literal(0, sum),
         )
-        .replace("TILE", &format!("tile<B x B x {sum}>"))
+        .edit("TILE", &format!("tile<B x B x {sum}>"))
     };
     use DType::{BF16, F16, F32, I8, I32};
     for (factor, sum) in [(F32, F32), (BF16, F32), (F16, F32), (I8, I32)] {

@@ -8,6 +8,7 @@ use tile_codegen::{Code, Options, compile};
 use tile_ir::array::{Elements, wrap_int};
 use tile_ir::target::{Family, TARGETS};
 use tile_ir::{Array, DType, TargetDesc, interp};
+use tile_test_edit::Edit;
 
 const FORMATS: [DType; 2] = [DType::F8E4M3FN, DType::F8E5M2];
 
@@ -71,9 +72,8 @@ fn numbers_are_rounded_to_the_nearest() {
 /// Code of a conversion on whole tiles.
 fn ptx(target: &str, from: DType, to: DType) -> String {
     let source = elementwise(from.name(), to.name(), "cast %a");
-    let source = source.replace("load_masked", "load").replace(" pad %pad", "");
-    let source =
-        source.replace("store_masked", "store").replace(") {", ") where \"n % B == 0\": rem(n, B) eq 0 {");
+    let source = source.edit("load_masked", "load").edit(" pad %pad", "");
+    let source = source.edit("store_masked", "store").edit(") {", ") where \"n % B == 0\": rem(n, B) eq 0 {");
     let target = TargetDesc::named(target).unwrap();
     let artifact = compile(&instance(&source, &[("B", 1024)]), target, &Options::default()).unwrap();
     let Code::Ptx(ptx) = artifact.code else { panic!("PTX") };

@@ -7,6 +7,7 @@ use tile_ir::array::{Elements, wrap_int};
 use tile_ir::gpu::{Scheduled, schedule};
 use tile_ir::ops::Literal;
 use tile_ir::{Array, DType, Op, TargetDesc, passes};
+use tile_test_edit::Edit;
 
 /// Extents: rows of the table, rows and columns of the result, and the depth.
 type Extents = [usize; 4];
@@ -51,7 +52,7 @@ impl Gathered {
             false => ("m", "k x n", "[32, 64]", "[%p, %j]"),
             true => ("n", "m x k", "[64, 32]", "[%i, %p]"),
         };
-        let loaded = cut.replace(", ", " x ").replace(['[', ']'], "");
+        let loaded = cut.edit(", ", " x ").replace(['[', ']'], "");
         let product = match is_right {
             false => "    %next = mma %g, %o, %acc : tile<64 x 64 x SUM>\n",
             true => {
@@ -93,7 +94,7 @@ impl Gathered {
 "
         );
         let formats = [("ELEM", self.dtype), ("INDEX", self.index), ("SUM", self.sum)];
-        formats.iter().fold(text, |text, (name, dtype)| text.replace(name, dtype.name()))
+        formats.iter().fold(text, |text, (name, dtype)| text.edit(name, dtype.name()))
     }
 
     fn arguments(&self, [t, m, n, k]: Extents) -> [Array; 5] {
@@ -225,9 +226,9 @@ fn rows_of_views() {
     Gathered { table: bordered, ..PLAIN }.check([9, 72, 72, 104], 2);
     let selected = Gathered { tensor: "tensor<e x t x k x ELEM>", table: of_some, ..PLAIN };
     selected.check([9, 72, 72, 104], 2);
-    let beyond = of_some.replace("%s", "%three");
+    let beyond = of_some.edit("%s", "%three");
     let beyond = format!("  %three = constant 3 : index\n{beyond}");
-    let source = selected.source().replace(&of_some.replace("ELEM", "bf16"), &beyond.replace("ELEM", "bf16"));
+    let source = selected.source().edit(&of_some.edit("ELEM", "bf16"), &beyond.edit("ELEM", "bf16"));
     check_on("sm_80", &source, &selected.arguments([9, 72, 72, 104]), 2, 0.0);
     check_on("gfx942", &source, &selected.arguments([9, 72, 72, 104]), 0, 0.0);
 }
@@ -236,8 +237,8 @@ fn rows_of_views() {
 #[test]
 fn rows_of_every_tile_of_a_block() {
     let source =
-        PLAIN.source().replace("  %i, %j = block_index", "  tiles %vc row_major {\n  %i, %j = block_index");
-    let source = source.replace("  store_masked %vc, %sum\n", "  store_masked %vc, %sum\n  }\n");
+        PLAIN.source().edit("  %i, %j = block_index", "  tiles %vc row_major {\n  %i, %j = block_index");
+    let source = source.edit("  store_masked %vc, %sum\n", "  store_masked %vc, %sum\n  }\n");
     for extents in [[12, 136, 200, 168], [5, 200, 72, 32]] {
         check_on("sm_80", &source, &PLAIN.arguments(extents), 2, 0.0);
         check_on("gfx942", &source, &PLAIN.arguments(extents), 0, 0.0);

@@ -5,6 +5,7 @@ use tile_codegen::{Code, Options, compile};
 use tile_ir::array::{Elements, wrap_int};
 use tile_ir::ops::Literal;
 use tile_ir::{Array, DType, Instance, TargetDesc, Variant, interp};
+use tile_test_edit::Edit;
 
 /// A tile of `rows x columns` of the rows of `x` that `ids` name, from a multiple of `columns` on.
 struct Lookup {
@@ -206,7 +207,7 @@ fn what_becomes_of_rows() {
   %zero = splat %pad : tile<4 x 8 x f32>
   %r = mma %t, %b, %zero : tile<4 x 8 x f32>
 ";
-    let other = factor.replace("%r = mma %t", "%u = neg %t : tile<4 x 64 x f32>\n  %r = mma %u");
+    let other = factor.edit("%r = mma %t", "%u = neg %t : tile<4 x 64 x f32>\n  %r = mma %u");
     for (through, stored) in [
         (sum, [1, 64]),
         (along, [4, 1]),

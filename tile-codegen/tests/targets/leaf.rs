@@ -7,6 +7,7 @@ use tile_codegen::Options;
 use tile_ir::array::{Elements, round_float, wrap_int};
 use tile_ir::ops::{BinaryOp, Classification, Domain, Predicate, UnaryOp};
 use tile_ir::{Array, DType, Rounding, interp};
+use tile_test_edit::Edit;
 
 /// Values at the edges of a format.
 pub(crate) fn edges(dtype: DType) -> Array {
@@ -192,7 +193,7 @@ fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
         let (a, b) = (floats(&|i| tame(a.get_f64(i))), floats(&|i| tame(b.get_f64(i))));
         let expected = Array::mul_add(&a, &b, &c);
         let own = format!("  %c = load_masked %vy pad %pad : tile<B x {dtype}>\n  %r =");
-        let source = elementwise(dtype.name(), dtype.name(), "mul_add %a, %b, %c").replace("  %r =", &own);
+        let source = elementwise(dtype.name(), dtype.name(), "mul_add %a, %b, %c").edit("  %r =", &own);
         let instance = instance(&source, &[("B", 64)]);
         for cpu in cpus() {
             let options = Options { cpu, ..Options::default() };

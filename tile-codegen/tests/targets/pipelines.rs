@@ -7,6 +7,7 @@ use tile_codegen::simt::{self, Mode, Timing};
 use tile_codegen::{Options, compile};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
+use tile_test_edit::Edit;
 
 /// A target, and how many threads a block must have there.
 pub(crate) type On<'a> = (&'a str, u32);
@@ -266,12 +267,12 @@ pub(crate) fn arguments_with_residual() -> [Array; 4] {
 /// A product of 128×64, to which that tile is added.
 pub(crate) fn with_residual() -> String {
     matmul(HALF, "mk", "nk", [128, 64, 64])
-        .replace("%c: mut tensor", "%d: tensor<m x n x bf16>, %c: mut tensor")
-        .replace(
+        .edit("%c: mut tensor", "%d: tensor<m x n x bf16>, %c: mut tensor")
+        .edit(
             "  %i, %j = block_index",
             "  %vd = partition %d [128, 64] : partition<m x n x bf16, [128, 64]>\n  %i, %j = block_index",
         )
-        .replace(
+        .edit(
             "  store_masked %vc, %sum\n",
             "  %td = load_masked %vd[%i, %j] pad %pad : tile<128 x 64 x bf16>
   %wide = cast %td : tile<128 x 64 x f32>\n  %new = add %wide, %sum : tile<128 x 64 x f32>
@@ -282,7 +283,7 @@ pub(crate) fn with_residual() -> String {
 /// What the kernel adds to changes threads in rounds, through what rings leave.
 #[test]
 fn what_was_there_is_added_in_rounds() {
-    let source = matmul(HALF, "mk", "nk", [128, 256, 64]).replace(
+    let source = matmul(HALF, "mk", "nk", [128, 256, 64]).edit(
         "  store_masked %vc, %sum\n",
         "  %old = load_masked %vc pad %none : tile<128 x 256 x f32>
   %new = add %old, %sum : tile<128 x 256 x f32>\n  store_masked %vc, %new\n",
@@ -297,7 +298,7 @@ fn what_was_there_is_added_in_rounds() {
 #[test]
 fn a_pipeline_makes_room() {
     let source = matmul(HALF, "mk", "nk", [128, 128, 64]);
-    let source = source.replace(
+    let source = source.edit(
         "  store_masked %vc, %sum\n",
         "  %turned = permute %sum [1, 0] : tile<128 x 128 x f32>\n  %bits = flip %turned axis 1 : tile<128 x 128 x f32>\n  store_masked %vc, %bits\n",
     );
@@ -436,8 +437,8 @@ pub(crate) fn causal_attention(rows: usize, keys: usize, width: usize) -> String
   %hidden = splat %low : tile<{rows} x {keys} x f32>
 "
     );
-    let source = online_attention(rows, keys, width).replace("%own", "%gain");
-    let source = source.replace(&whole, &masked).replace(&end, &row);
+    let source = online_attention(rows, keys, width).edit("%own", "%gain");
+    let source = source.edit(&whole, &masked).edit(&end, &row);
     assert!(source.contains("%seen") && source.contains("%hidden"));
     source
 }
@@ -500,9 +501,9 @@ fn narrow_matmul(columns: usize) -> String {
     let source = matmul(HALF, "mk", "kn", [128, columns, 64]);
     let cast = format!("  %narrow = cast %sum : tile<128 x {columns} x bf16>\n  store_masked %vc, %narrow\n");
     source
-        .replace("%c: mut tensor<m x n x f32>", "%c: mut tensor<m x n x bf16>")
-        .replace("mut partition<m x n x f32", "mut partition<m x n x bf16")
-        .replace("  store_masked %vc, %sum\n", &cast)
+        .edit("%c: mut tensor<m x n x f32>", "%c: mut tensor<m x n x bf16>")
+        .edit("mut partition<m x n x f32", "mut partition<m x n x bf16")
+        .edit("  store_masked %vc, %sum\n", &cast)
 }
 
 /// Sums are rounded and stored through panels; the tile's rows and columns end within one.

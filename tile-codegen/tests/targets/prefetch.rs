@@ -6,6 +6,7 @@ use crate::support::{Memory, close, instance, run_native, run_simt, sample};
 use std::collections::BTreeSet;
 use tile_codegen::{Code, Options, compile, simt};
 use tile_ir::{Array, DType, Instance, TargetDesc, interp};
+use tile_test_edit::Edit;
 
 /// A kernel that asks for one tile of a moved tensor, and gives 1.
 fn asks(dtype: DType, view: &str, ty: &str, tile: [usize; 2], hints: &str, index: [usize; 2]) -> Instance {
@@ -63,7 +64,7 @@ fn every_line_of_what_exists_is_asked_for_and_no_other() {
     for &(view, ty, position) in VIEWS {
         for (dtype, [m, n]) in sizes {
             for (tile, index) in places {
-                let ty = ty.replace("{}", dtype.name());
+                let ty = ty.edit("{}", dtype.name());
                 let instance = asks(dtype, view, &ty, tile, "", index);
                 for threads in [None, Some(4)] {
                     let (base, asked) = asked(&instance, &sample(dtype, &[m, n], 1), threads);

@@ -5,6 +5,7 @@ use tile_codegen::{Cpu, Options, compile, jit};
 use tile_ir::ops::Literal;
 use tile_ir::target::CpuLevel;
 use tile_ir::{Array, DType, TargetDesc, interp};
+use tile_test_edit::Edit;
 
 /// What stands around an `mma` in a loop along K.
 #[derive(Clone, Copy)]
@@ -99,7 +100,7 @@ impl Case {
             pad_b = literal(self.pad, right),
             zero = literal(0, sum),
             first = self.first,
-            after = self.after.replace("TILE", &tile),
+            after = self.after.edit("TILE", &tile),
             out = if self.after.is_empty() { "%sum" } else { "%out" },
         )
     }
@@ -386,7 +387,7 @@ fn of_one_matrix_of_a_stack() {
     let source = |turned: bool| {
         let (extents, index, axes) =
             if turned { ("n x k", "%j, %p", "N, K") } else { ("k x n", "%p, %j", "K, N") };
-        let tile = axes.replace(", ", " x ");
+        let tile = axes.edit(", ", " x ");
         let turn = "    %fb = permute %rb [1, 0] : tile<K x N x f32>\n";
         format!(
             "kernel @one<M, N, K>(%a: tensor<s x m x k x f32>, %b: tensor<s x {extents} x f32>, %c: mut tensor<s x m x n x f32>) {{

@@ -9,6 +9,7 @@ use tile_codegen::{Cpu, Options};
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, interp};
+use tile_test_edit::Edit;
 
 /// A tile `%a` of one tensor becomes `%b`; turned, that is `%t` and becomes `%r`, which goes to another.
 fn transpose(dtype: &str, before: &str, through: &str) -> String {
@@ -29,7 +30,7 @@ fn transpose(dtype: &str, before: &str, through: &str) -> String {
 
 /// A tile of one tensor, turned, goes to another.
 fn transposed(dtype: &str) -> String {
-    transpose(dtype, "", "").replace("permute %b", "permute %a").replace(", %r", ", %t")
+    transpose(dtype, "", "").edit("permute %b", "permute %a").edit(", %r", ", %t")
 }
 
 #[test]
@@ -57,8 +58,8 @@ fn tiles_are_turned_between_other_ops() {
     for dtype in [DType::I8, DType::F16, DType::I32, DType::F64] {
         let name = dtype.name();
         let double = |to, from| format!("  %{to} = add %{from}, %{from} : tile<SHAPE x {name}>\n");
-        let before = double("b", "a").replace("SHAPE", "B x C");
-        let source = transpose(name, &before, &double("r", "t").replace("SHAPE", "C x B"));
+        let before = double("b", "a").edit("SHAPE", "B x C");
+        let source = transpose(name, &before, &double("r", "t").edit("SHAPE", "C x B"));
         for (tiles, shape) in [([64, 64], [70, 128]), ([40, 24], [100, 60]), ([16, 17], [33, 35])] {
             let [m, n] = shape;
             let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];

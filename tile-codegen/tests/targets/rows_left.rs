@@ -7,6 +7,7 @@ use crate::support::{Memory, Native, agree, close, instance, run_here, sample};
 use std::ops::Range;
 use tile_codegen::Options;
 use tile_ir::{Array, DType, Instance, interp};
+use tile_test_edit::Edit;
 
 /// Exponentials of a piece of a row, divided by their sum, times the piece itself, plus a weight and the block's number.
 fn weighted(output: DType) -> String {
@@ -120,7 +121,7 @@ fn ranges_of_blocks_have_the_bits_of_single_ones() {
         }
         let y = sample(DType::F32, &[rows, columns], 4);
         check(SCALED, &[("W", width)], &[x.clone(), w, y.clone()], 1e-5);
-        let early = SOFTMAX.replace("  %e = exp %d : tile<B x W x f32>\n", EARLY);
+        let early = SOFTMAX.edit("  %e = exp %d : tile<B x W x f32>\n", EARLY);
         assert_ne!(early, SOFTMAX);
         for source in [SOFTMAX, &early] {
             check(source, &[("B", 1), ("W", width)], &[x.clone(), y.clone()], 1e-5);

@@ -6,6 +6,7 @@ use crate::support::{instance, sample};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::{Elements, wrap_int};
 use tile_ir::{Array, DType, Instance, TargetDesc, Variant};
+use tile_test_edit::Edit;
 
 /// Rows of `x`, in tiles, go to those of `%m`, made of `y`, that `ids` name. Every id of a store is there once, so that the
 /// result doesn't depend on an order.
@@ -45,7 +46,7 @@ impl Rows {
     fn instance(&self) -> Instance {
         let Rows { tile: [rows, columns], elem, index, tensor, moved, start, mask, value, operation, .. } =
             self;
-        let moved = moved.replace("ELEM", elem.name());
+        let moved = moved.edit("ELEM", elem.name());
         let tile = format!("tile<{rows} x {columns}");
         let source = format!(
             "kernel @store_rows(%x: tensor<k x c x {elem}>, %ids: tensor<k x {index}>, %grid: mut tensor<k x c x {elem}>, %y: mut tensor<{tensor} x {elem}>) {{

@@ -8,6 +8,7 @@ use tile_ir::abi::Sharing;
 use tile_ir::ops::Literal;
 use tile_ir::tile_order::TileOrder;
 use tile_ir::{Array, DType, TargetDesc, interp};
+use tile_test_edit::Edit;
 
 const ORDERS: [(&str, TileOrder); 5] = [
     ("row_major", TileOrder::RowMajor),
@@ -177,7 +178,7 @@ fn products_and_what_they_carry_are_those_of_plain_loops() {
         ("hilbert", [4, 16, 16], (19, 65, 17)),
         ("grouped(8)", [64, 64, 16], (130, 70, 33)),
     ] {
-        let source = MATMUL.replace("ORDER", order);
+        let source = MATMUL.edit("ORDER", order);
         let instance = instance(&source, &[("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])]);
         let arguments = matmul_arguments(m, n, k);
         let expected = product_by_hand(&arguments, tiles[1]);
@@ -279,6 +280,6 @@ fn every_gpu_target_compiles_persistent_kernels() {
         gpu::check(&instance(&turns(order, 3), &[]));
     }
     let constants = [("BM", 64), ("BN", 64), ("BK", 16)];
-    gpu::check(&instance(&MATMUL.replace("ORDER", "hilbert"), &constants));
+    gpu::check(&instance(&MATMUL.edit("ORDER", "hilbert"), &constants));
     gpu::check(&instance(RUNNING, &[("B", 256)]));
 }

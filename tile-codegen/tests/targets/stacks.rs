@@ -8,6 +8,7 @@ use tile_ir::array::Elements;
 use tile_ir::gpu::{Scheduled, schedule};
 use tile_ir::ops::Literal;
 use tile_ir::{Array, DType, TargetDesc, passes};
+use tile_test_edit::Edit;
 
 /// `y = x·w[which]` in tiles of 64×64 and a depth of 64, where each 64 rows have a matrix.
 pub(crate) struct Stacked {
@@ -73,7 +74,7 @@ impl Stacked {
 }}
 "
         )
-        .replace("STRIDED", &self.layout())
+        .edit("STRIDED", &self.layout())
     }
 
     /// The layout of `%m`, as its view's type says it.
@@ -202,7 +203,7 @@ fn numbers_that_are_computed_of_elements() {
 ";
     Stacked { number: of_number, ..PLAIN }.check(&FOUR, &WHICH);
     Stacked { number: of_tiles, ..PLAIN }.check(&FOUR, &WHICH);
-    let of_table = of_table.replace("b / 2", "floor_div(b, 2)");
+    let of_table = of_table.edit("b / 2", "floor_div(b, 2)");
     Stacked { number: of_table.leak(), ..PLAIN }.check(&FOUR, &[9, 9, 9, 9, 9, 9, 3, -2, 0, 1, 4, 2]);
 }
 
@@ -256,15 +257,15 @@ fn matrices_of_any_axes() {
 fn matrices_that_turns_look_up() {
     let source = PLAIN
         .source()
-        .replace("  %m = view %w select 0 at %at : tensor<k x n x bf16>\n", "")
-        .replace(
+        .edit("  %m = view %w select 0 at %at : tensor<k x n x bf16>\n", "")
+        .edit(
             "  %vm = partition %m [64, 64] : partition<k x n x bf16, [64, 64]>\n",
             "  %vm = partition %w [1, 64, 64] : partition<e x k x n x bf16, [1, 64, 64]>\n  \
              %turns = max %number, %least : i32\n  %end = cast %turns : index\n",
         )
-        .replace("  %end = extent ceil_div(k, 64) : index\n", "")
-        .replace("  %pad = constant", "  %least = constant 0 : i32\n  %pad = constant")
-        .replace(
+        .edit("  %end = extent ceil_div(k, 64) : index\n", "")
+        .edit("  %pad = constant", "  %least = constant 0 : i32\n  %pad = constant")
+        .edit(
             "    %r = load_masked %vm[%p, %j] pad %pad : tile<64 x 64 x bf16>\n",
             "    %f = load_masked %ve[%p] pad %none : tile<1 x i32>\n    %page = item %f : i32\n    \
              %there = cast %page : index\n    \
@@ -272,7 +273,7 @@ fn matrices_that_turns_look_up() {
              %r = reshape %q : tile<64 x 64 x bf16>\n",
         );
     // In a tile of one element, one page up to a turn and another from there on.
-    let chosen = source.replace(
+    let chosen = source.edit(
         "    %page = item %f : i32\n",
         "    %turn = cast %p : i32\n    %turned = splat %turn : tile<1 x i32>\n    \
          %one = constant 1 : i32\n    %ones = splat %one : tile<1 x i32>\n    \
@@ -312,8 +313,8 @@ fn what_keeps_matrices_from_a_producer() {
 #[test]
 fn factors_that_end_before_the_other() {
     let source = matmul([DType::BF16, DType::F32], "mk", "kn", [64, 64, 64])
-        .replace("%b: tensor<k x n", "%b: tensor<l x n")
-        .replace("partition<k x n", "partition<l x n");
+        .edit("%b: tensor<k x n", "%b: tensor<l x n")
+        .edit("partition<k x n", "partition<l x n");
     for rows in [0, 72, 200, 264] {
         let arguments = [
             sample(DType::BF16, &[72, 200], 1),

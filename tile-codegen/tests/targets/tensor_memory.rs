@@ -9,6 +9,7 @@ use crate::pipelines::{
 use crate::support::{instance, sample};
 use tile_ir::gpu::{Scheduled, schedule};
 use tile_ir::{DType, TargetDesc, passes};
+use tile_test_edit::Edit;
 
 /// A block's consumers are two warpgroups; a third one copies and multiplies.
 const ON: On<'static> = ("sm_100a", 384);
@@ -87,25 +88,25 @@ fn several_sums_lie_beside_each_other() {
     let (before, rest) = source.split_once("  %sum = for").unwrap();
     let (body, after) = rest.split_once("  store_masked").unwrap();
     let renamed = [("%p", "%q"), ("%qad", "%pad"), ("%acc", "%more"), ("%l", "%m"), ("%next", "%then")];
-    let again = renamed.iter().fold(body.to_owned(), |text, (from, to)| text.replace(from, to));
-    let again = again.replace("[%q, %j]", "[%q, %i]");
+    let again = renamed.iter().fold(body.to_owned(), |text, (from, to)| text.edit(from, to));
+    let again = again.edit("[%q, %j]", "[%q, %i]");
     let both = format!(
         "{before}  %sum = for{body}  %other = for{again}  %twice = mul %other, %other : tile<128 x 64 x f32>
   %all = add %sum, %twice : tile<128 x 64 x f32>\n  store_masked{}",
-        after.replace("%sum", "%all")
+        after.edit("%sum", "%all")
     );
     let ty = "tile<128 x 64 x f32>";
     let beside = source
-        .replace("  %sum = for", "  %sum, %more = for")
-        .replace(&format!("(%acc = %zero) : {ty}"), &format!("(%acc = %zero, %also = %zero) : {ty}, {ty}"))
-        .replace(
+        .edit("  %sum = for", "  %sum, %more = for")
+        .edit(&format!("(%acc = %zero) : {ty}"), &format!("(%acc = %zero, %also = %zero) : {ty}, {ty}"))
+        .edit(
             "    yield %next\n",
             &format!(
                 "    %lm = load_masked %vb[%p, %i] pad %pad : tile<64 x 64 x bf16>
     %then = mma %la, %lm, %also : {ty}\n    yield %next, %then\n"
             ),
         )
-        .replace(
+        .edit(
             "  store_masked %vc, %sum",
             &format!("  %all = sub %sum, %more : {ty}\n  store_masked %vc, %all"),
         );
@@ -147,7 +148,7 @@ fn sums_that_threads_change_are_added_up_by_them() {
 fn sums_that_are_rounded_in_every_turn() {
     let (rows, width) = (128, 64);
     let ty = |dtype: &str| format!("tile<{rows} x {width} x {dtype}>");
-    let source = online_attention(rows, 64, width).replace(
+    let source = online_attention(rows, 64, width).edit(
         &format!("    %before = mul %acc, %shrinks : {}\n", ty("f32")),
         &format!(
             "    %wide = mul %acc, %shrinks : {}\n    %rounded = cast %wide : {}\n    %before = cast %rounded : {}\n",
@@ -163,10 +164,9 @@ fn sums_that_are_rounded_in_every_turn() {
 /// Sums that begin as something else, that are looked at in every turn, and integers.
 #[test]
 fn sums_that_are_looked_at_are_loaded_in_every_turn() {
-    let begun =
-        matmul(HALF, "mk", "kn", [128, 64, 64]).replace("%none = constant 0.0", "%none = constant 0.5");
+    let begun = matmul(HALF, "mk", "kn", [128, 64, 64]).edit("%none = constant 0.0", "%none = constant 0.5");
     let bytes = matmul([DType::I8, DType::I32], "mk", "nk", [128, 64, 64]);
-    let doubled = bytes.replace(
+    let doubled = bytes.edit(
         "    yield %next\n",
         "    %twice = add %next, %next : tile<128 x 64 x i32>\n    yield %twice\n",
     );

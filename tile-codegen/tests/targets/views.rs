@@ -9,6 +9,7 @@ use tile_ir::ops::Literal;
 use tile_ir::types::TensorType;
 use tile_ir::view::TensorMovement;
 use tile_ir::{Array, DType, Dim, Instance, interp};
+use tile_test_edit::Edit;
 
 fn agree(instance: &Instance, arguments: &[Array]) {
     let mut expected = arguments.to_vec();
@@ -130,7 +131,7 @@ fn reading(movements: &[TensorMovement], tile: &[usize], steps: Option<&[usize]>
         read = cut(tensor.to_string(), &steps),
         write = cut(dense.clone(), &tile),
         types = vec!["index"; rank].join(", "),
-        shape = tile.replace(", ", " x "),
+        shape = tile.edit(", ", " x "),
     );
     (source, extents)
 }
@@ -196,7 +197,7 @@ fn tensors_are_written_through_every_injective_movement() {
             cut(dense.clone()),
             vec!["index"; rank].join(", "),
             index = index.join(", "),
-            shape = tile.replace(", ", " x "),
+            shape = tile.edit(", ", " x "),
         );
         let instance = instance(&source, &[]);
         for selected in [0, 3, 9] {

@@ -6,6 +6,7 @@ use crate::pipelines::check;
 use crate::support::{instance, sample};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, TargetDesc, passes};
+use tile_test_edit::Edit;
 
 /// c = Σ a·b of the tiles of a row of a, and one tile of b.
 const ONE_B: &str = "\
@@ -59,7 +60,7 @@ fn right_factors_of_all_turns() {
     check_rings(ONE_B, &[2, 8]);
     // Sums that are looked at in every turn.
     let used = "    %more = add %next, %next : tile<64 x 96 x f32>\n    yield %more\n";
-    let used = ONE_B.replace("    yield %next\n", used);
+    let used = ONE_B.edit("    yield %next\n", used);
     assert_eq!(stages(&used), [2, 8]);
     check(&used, &[], &arguments(3), 256, 0.0);
 }
@@ -68,8 +69,8 @@ fn right_factors_of_all_turns() {
 #[test]
 fn both_factors_of_all_turns() {
     let load = "    %ta = load_masked %va[%i, %p] pad %pad : tile<64 x 32 x bf16>\n";
-    let before = load.trim_start().replace("%p]", "%0]");
-    let both = ONE_B.replace(load, "").replace(LOAD_B, &format!("{LOAD_B}  {before}"));
+    let before = load.trim_start().edit("%p]", "%0]");
+    let both = ONE_B.edit(load, "").edit(LOAD_B, &format!("{LOAD_B}  {before}"));
     assert_eq!(stages(&both), [2]);
     // That there is a tile to load, as there isn't where k is 0, is the kernel's to know.
     [1, 10].into_iter().for_each(|turns| check(&both, &[], &arguments(turns), 256, 0.0));
@@ -84,10 +85,10 @@ fn two_loops_read_one_tile() {
     let names = ["%sum", "%acc", "%ta", "%next", "%p ", "%p]"];
     let second = names.iter().fold(first.clone(), |text, name| {
         let (letters, end) = name.split_at(name.len() - usize::from(name.ends_with([' ', ']'])));
-        text.replace(name, &format!("{letters}_b{end}"))
+        text.edit(name, &format!("{letters}_b{end}"))
     });
-    let second = second.replace("= %zero)", "= %sum)");
-    let source = format!("{before}{first}{second}  store_masked{}", after.replace("%sum", "%sum_b"));
+    let second = second.edit("= %zero)", "= %sum)");
+    let source = format!("{before}{first}{second}  store_masked{}", after.edit("%sum", "%sum_b"));
     assert_eq!(stages(&source)[0], 2);
     [0, 1, 10].into_iter().for_each(|turns| check(&source, &[], &arguments(turns), 256, 0.0));
 }
@@ -97,9 +98,9 @@ fn two_loops_read_one_tile() {
 fn loops_within_loops() {
     let (before, rest) = ONE_B.split_once(LOAD_B).unwrap();
     let (product, after) = rest.split_once("  store_masked").unwrap();
-    let inner = product.replace("%sum = for", "%inner = for").replace("= %zero)", "= %all)");
+    let inner = product.edit("%sum = for", "%inner = for").edit("= %zero)", "= %all)");
     let inner: String = inner.lines().map(|line| format!("  {line}\n")).collect();
-    let load = LOAD_B.replace("[%0,", "[%h,");
+    let load = LOAD_B.edit("[%0,", "[%h,");
     let source = format!(
         "{before}  %two = constant 2 : index
   %sum = for %h = %0 to %two carry (%all = %zero) : tile<64 x 96 x f32> {{
@@ -115,7 +116,7 @@ fn loops_within_loops() {
 fn branches_around_loads() {
     let (before, rest) = ONE_B.split_once(LOAD_B).unwrap();
     let (product, after) = rest.split_once("  store_masked").unwrap();
-    let product = product.replace("%sum = for", "%product = for");
+    let product = product.edit("%sum = for", "%product = for");
     let source = format!(
         "{before}  %some = lt %j, %1 : bool
   %sum = if %some : tile<64 x 96 x f32> {{
@@ -135,7 +136,7 @@ fn kernels_load_a_tile_once() {
     let (names, rest) = rest.split_once('\n').unwrap();
     let (constants, rest) = rest.split_once(LOAD_B).unwrap();
     let body = rest.strip_suffix("}\n").unwrap();
-    let load = LOAD_B.replace("%j]", "%0]");
+    let load = LOAD_B.edit("%j]", "%0]");
     let source = format!(
         "{before}{constants}{load}  tiles %vc row_major {{\n  %i, %j = block_index{names}\n{body}  }}\n}}\n"
     );

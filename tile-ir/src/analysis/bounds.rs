@@ -229,6 +229,7 @@ mod tests {
     use super::*;
     use crate::VerifiedKernel;
     use crate::text::parse;
+    use tile_test_edit::Edit;
 
     /// The bounds of the first load of `x: tensor<m x f32>` in tiles of 4, in a kernel that isn't verified.
     fn first_load(lines: &str) -> Result<Vec<Bound>, Unbounded> {
@@ -309,7 +310,7 @@ mod tests {
   }";
         assert_eq!(violation(lines, 3, 8), None);
         assert_eq!(violation(lines, 40, 8), None);
-        let beyond = lines.replace(" - 1", " + 1");
+        let beyond = lines.edit(" - 1", " + 1");
         assert!(violation(&beyond, 40, 8).is_some());
         assert_eq!(violation(&beyond, 8, 8), None);
     }

@@ -1,6 +1,7 @@
 //! Schedules as a person reads them, and what holds of every one.
 
 use super::*;
+use tile_test_edit::Edit;
 
 fn scheduled(source: &str, numbers: &[(&str, usize)], target: &str) -> Scheduled {
     let instance = Instance::parse(source, numbers).unwrap_or_else(|error| panic!("{error}"));
@@ -241,7 +242,7 @@ fn what_follows_a_product_by_rows_stays_in_its_threads() {
 fn a_target_without_a_matching_instruction_multiplies_and_adds() {
     let text = print(&scheduled(ATTENTION, &[], "gfx942"));
     assert!(text.contains("m32n32k8"), "{text}");
-    let kernel = ATTENTION.replace("bf16", "f64").replace("f32", "f64").replace(
+    let kernel = ATTENTION.edit("bf16", "f64").edit("f32", "f64").edit(
         "%narrow = cast %weights : tile<64 x 32 x f64>",
         "%narrow = neg %weights : tile<64 x 32 x f64>",
     );
@@ -257,13 +258,13 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
 /// `wgmma` transposes elements of 16 bits alone.
 #[test]
 fn factors_of_bytes_lie_along_the_depth() {
-    let columns = ALIGNED_MATMUL.replace("bf16", "f8e4m3fn").replace("% 8", "% 16").replace(", 8)", ", 16)");
-    let rows = columns.replace("k x n x", "n x k x").replace("%b [64, 128]", "%b [128, 64]").replace(
+    let columns = ALIGNED_MATMUL.edit("bf16", "f8e4m3fn").edit("% 8", "% 16").edit(", 8)", ", 16)");
+    let rows = columns.edit("k x n x", "n x k x").edit("%b [64, 128]", "%b [128, 64]").edit(
         "%tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 128 x f8e4m3fn>",
         "%lb = load_masked %vb[%j, %p] pad %pad : tile<128 x 64 x f8e4m3fn>
     %tb = permute %lb [1, 0] : tile<64 x 128 x f8e4m3fn>",
     );
-    let rows = rows.replace("[64, 128]>", "[128, 64]>");
+    let rows = rows.edit("[64, 128]>", "[128, 64]>");
     let messages = |source: &str| -> Vec<String> {
         scheduled(source, &[], "sm_90a").remarks().iter().map(|remark| remark.message.clone()).collect()
     };
@@ -277,7 +278,7 @@ fn factors_of_bytes_lie_along_the_depth() {
         ]
     );
     let unaligned =
-        rows.replace(" where \"k % 16 == 0\": rem(k, 16) eq 0, \"n % 16 == 0\": rem(n, 16) eq 0", "");
+        rows.edit(" where \"k % 16 == 0\": rem(k, 16) eq 0, \"n % 16 == 0\": rem(n, 16) eq 0", "");
     // What tensor maps can't bring, warps multiply.
     assert!(messages(&unaligned).is_empty());
     assert!(print(&scheduled(&unaligned, &[], "sm_90a")).contains("m16n8k32"));
@@ -286,7 +287,7 @@ fn factors_of_bytes_lie_along_the_depth() {
 /// A target that has no instruction for 8-bit floats multiplies them as bf16, which every one of them is.
 #[test]
 fn factors_that_a_target_has_no_instruction_for_are_widened() {
-    let kernel = ALIGNED_MATMUL.replace("bf16", "f8e5m2");
+    let kernel = ALIGNED_MATMUL.edit("bf16", "f8e5m2");
     for (target, instruction) in
         [("sm_80", "m16n8k16"), ("gfx90a", "m32n32k8"), ("gfx942", "m32n32k8"), ("gfx1100", "m16n16k16")]
     {
@@ -301,19 +302,17 @@ fn factors_that_a_target_has_no_instruction_for_are_widened() {
         assert!(text.contains("= mma ") && !text.contains("= cast "), "{target}: {text}");
     }
     // Shallower than any of its own.
-    let shallow = kernel.replace("[128, 64]", "[128, 16]").replace("[64, 128]", "[16, 128]");
-    let shallow = shallow.replace("128 x 64 x", "128 x 16 x").replace("64 x 128 x", "16 x 128 x");
-    let text = print(&scheduled(&shallow.replace("ceil_div(k, 64)", "ceil_div(k, 16)"), &[], "sm_100a"));
+    let shallow = kernel.edit("[128, 64]", "[128, 16]").edit("[64, 128]", "[16, 128]");
+    let shallow = shallow.edit("128 x 64 x", "128 x 16 x").edit("64 x 128 x", "16 x 128 x");
+    let text = print(&scheduled(&shallow.edit("ceil_div(k, 64)", "ceil_div(k, 16)"), &[], "sm_100a"));
     assert!(text.contains("m16n8k16") && text.contains("= cast "), "{text}");
 }
 
 #[test]
 fn a_product_of_odd_extents_is_remarked_upon() {
-    let kernel =
-        ATTENTION.replace("t x 64", "t x 24").replace("64 x 64", "64 x 24").replace("s x 64", "s x 24");
-    let kernel =
-        kernel.replace("[32, 64]", "[32, 24]").replace("[64, 64]", "[64, 24]").replace("32 x 64", "32 x 24");
-    let kernel = kernel.replace("tile<64 x 32 x bf16>\n    %start", "tile<24 x 32 x bf16>\n    %start");
+    let kernel = ATTENTION.edit("t x 64", "t x 24").edit("64 x 64", "64 x 24").edit("s x 64", "s x 24");
+    let kernel = kernel.edit("[32, 64]", "[32, 24]").edit("[64, 64]", "[64, 24]").edit("32 x 64", "32 x 24");
+    let kernel = kernel.edit("tile<64 x 32 x bf16>\n    %start", "tile<24 x 32 x bf16>\n    %start");
     let remarks = scheduled(&kernel, &[], "gfx942").remarks().to_vec();
     assert_eq!(
         remarks[0].message,
@@ -352,7 +351,7 @@ fn tiles_of_a_product_are_copied_by_all_threads() {
 /// Rows of B may begin anywhere: its tiles are loaded a turn ahead.
 #[test]
 fn tiles_of_single_elements_are_not_copied() {
-    let kernel = ALIGNED_MATMUL.replace(", \"n % 8 == 0\": rem(n, 8) eq 0", "");
+    let kernel = ALIGNED_MATMUL.edit(", \"n % 8 == 0\": rem(n, 8) eq 0", "");
     insta::assert_snapshot!(print(&scheduled(&kernel, &[], "sm_80")));
 }
 
@@ -374,9 +373,9 @@ fn matmul_beside(residual: &str) -> String {
   store_masked %vc, %whole"
     );
     ALIGNED_MATMUL
-        .replace("%c: mut", &format!("%d: tensor<m x n x {residual}>, %c: mut"))
-        .replace("  %i, %j = block_index", &view)
-        .replace("  store_masked %vc, %sum", &sum)
+        .edit("%c: mut", &format!("%d: tensor<m x n x {residual}>, %c: mut"))
+        .edit("  %i, %j = block_index", &view)
+        .edit("  store_masked %vc, %sum", &sum)
 }
 
 #[test]
@@ -393,9 +392,9 @@ fn a_residual_is_loaded_to_where_the_sums_lie() {
 fn sums_that_a_loop_begins_with_are_loaded_to_where_they_are_added_to() {
     let view = "  %vd = partition %d [128, 128] : partition<m x n x f32, [128, 128]>\n  %i, %j = block_index";
     let source = ALIGNED_MATMUL
-        .replace("%c: mut", "%d: tensor<m x n x f32>, %c: mut")
-        .replace("  %i, %j = block_index", view)
-        .replace("%zero = splat %none :", "%zero = load_masked %vd[%i, %j] pad %none :");
+        .edit("%c: mut", "%d: tensor<m x n x f32>, %c: mut")
+        .edit("  %i, %j = block_index", view)
+        .edit("%zero = splat %none :", "%zero = load_masked %vd[%i, %j] pad %none :");
     for target in ["sm_90a", "sm_80", "gfx942"] {
         let [with, without] = [&source, ALIGNED_MATMUL].map(|source| scheduled(source, &[], target));
         assert_eq!(conversions(&with), conversions(&without), "{target}");
@@ -411,7 +410,7 @@ fn a_load_of_what_is_used_elsewhere_stays_coalesced() {
   %more = add %whole, %all : tile<128 x 128 x f32>
   store_masked %vc, %more";
     let source = matmul_beside("bf16")
-        .replace("  %whole = add %wide, %sum : tile<128 x 128 x f32>\n  store_masked %vc, %whole", again);
+        .edit("  %whole = add %wide, %sum : tile<128 x 128 x f32>\n  store_masked %vc, %whole", again);
     let scheduled = scheduled(&source, &[], "sm_80");
     let load = scheduled.walk().into_iter().rfind(|&op| scheduled.op(op).op.is_load()).unwrap();
     assert_eq!(scheduled.distribution(scheduled.op(load).results[0]).neighbours(1), 8);
@@ -421,13 +420,13 @@ fn a_load_of_what_is_used_elsewhere_stays_coalesced() {
 #[test]
 fn a_large_conversion_goes_in_rounds_before_fewer_tiles_are_copied_ahead() {
     let wide = ALIGNED_MATMUL
-        .replace("[64, 128]", "[64, 256]")
-        .replace("[128, 128]", "[128, 256]")
-        .replace("tile<64 x 128", "tile<64 x 256")
-        .replace("tile<128 x 128", "tile<128 x 256");
+        .edit("[64, 128]", "[64, 256]")
+        .edit("[128, 128]", "[128, 256]")
+        .edit("tile<64 x 128", "tile<64 x 256")
+        .edit("tile<128 x 128", "tile<128 x 256");
     let added = "  %old = load_masked %vc pad %none : tile<128 x 256 x f32>
   %new = add %old, %sum : tile<128 x 256 x f32>\n  store_masked %vc, %new";
-    let added = wide.replace("  store_masked %vc, %sum", added);
+    let added = wide.edit("  store_masked %vc, %sum", added);
     let [straight, added] = [wide, added].map(|source| scheduled(&source, &[], "sm_90a"));
     let stages = |scheduled: &Scheduled| scheduled.pipelines().all().next().map(|(_, ring)| ring.stages);
     assert_eq!(stages(&added), stages(&straight));
@@ -520,14 +519,14 @@ fn gathers_move_what_is_aligned() {
         scheduled.gathered(gather).map(|access| access.vector)
     };
     assert_eq!(vector(LOOKUP), Some(8));
-    assert_eq!(vector(&LOOKUP.replace("rem(d, 8)", "rem(d, 2)")), Some(2));
-    assert_eq!(vector(&LOOKUP.replace("constant 256 : index", "constant 252 : index")), Some(4));
-    assert_eq!(vector(&LOOKUP.replace("mul %j, %width", "add %j, %width")), Some(1));
-    assert_eq!(vector(&LOOKUP.replace("add %starts, %counted", "sub %starts, %counted")), None);
-    assert_eq!(vector(&LOOKUP.replace("%x[%which, %at]", "%x[%at, %which]")), None);
+    assert_eq!(vector(&LOOKUP.edit("rem(d, 8)", "rem(d, 2)")), Some(2));
+    assert_eq!(vector(&LOOKUP.edit("constant 256 : index", "constant 252 : index")), Some(4));
+    assert_eq!(vector(&LOOKUP.edit("mul %j, %width", "add %j, %width")), Some(1));
+    assert_eq!(vector(&LOOKUP.edit("add %starts, %counted", "sub %starts, %counted")), None);
+    assert_eq!(vector(&LOOKUP.edit("%x[%which, %at]", "%x[%at, %which]")), None);
     let padded = |pad: &str, ty: &str| {
         let view = format!("  %p = view %x pad {pad} : tensor<{ty}>\n  %vi =");
-        vector(&LOOKUP.replace("  %vi =", &view).replace("gather_load %x", "gather_load %p"))
+        vector(&LOOKUP.edit("  %vi =", &view).edit("gather_load %x", "gather_load %p"))
     };
     let border = "v x d + 8 x bf16, strided [d, 1] offset -8 within [[], [(8, d + 8)]]";
     assert_eq!(padded("[(0, 0), (8, 0)]", border), Some(1));
@@ -538,11 +537,11 @@ fn gathers_move_what_is_aligned() {
 /// Rows that are written to a cache at places that a tensor says; the same, added to.
 pub(super) fn cache(operation: &str) -> String {
     LOOKUP
-        .replace("%ids: tensor<k x i32>", "%ids: tensor<k x i32>, %kept: mut tensor<v x d x bf16>")
-        .replace("%t = gather_load %x[%which, %at] pad %pad", "%t = load_masked %vx[%i, %j] pad %pad")
-        .replace("%x: tensor<v x d", "%x: tensor<k x d")
-        .replace("  %vi =", "  %vx = partition %x [16, 256] : partition<k x d x bf16, [16, 256]>\n  %vi =")
-        .replace("  store_masked %vy, %t", operation)
+        .edit("%ids: tensor<k x i32>", "%ids: tensor<k x i32>, %kept: mut tensor<v x d x bf16>")
+        .edit("%t = gather_load %x[%which, %at] pad %pad", "%t = load_masked %vx[%i, %j] pad %pad")
+        .edit("%x: tensor<v x d", "%x: tensor<k x d")
+        .edit("  %vi =", "  %vx = partition %x [16, 256] : partition<k x d x bf16, [16, 256]>\n  %vi =")
+        .edit("  store_masked %vy, %t", operation)
 }
 
 const STORED: &str = "  atomic store relaxed device %kept[%which, %at], %t";
@@ -567,12 +566,12 @@ fn scatters_change_what_instructions_do() {
     let all = |source: &str| ["sm_80", "sm_90a", "gfx90a", "gfx942"].map(|target| together(source, target));
     assert_eq!(all(&stored), [8, 8, 4, 4]);
     assert_eq!(all(&added), [1, 8, 1, 2]);
-    assert_eq!(all(&added.replace("bf16", "f16")), [2, 8, 1, 2]);
-    assert_eq!(all(&added.replace("bf16", "f32").replace("rem(d, 8)", "rem(d, 4)")), [1, 4, 1, 1]);
-    assert_eq!(together(&stored.replace("rem(d, 8)", "rem(d, 2)"), "sm_90a"), 2);
-    assert_eq!(together(&stored.replace("%kept[%which, %at]", "%kept[%at, %which]"), "sm_90a"), 1);
+    assert_eq!(all(&added.edit("bf16", "f16")), [2, 8, 1, 2]);
+    assert_eq!(all(&added.edit("bf16", "f32").edit("rem(d, 8)", "rem(d, 4)")), [1, 4, 1, 1]);
+    assert_eq!(together(&stored.edit("rem(d, 8)", "rem(d, 2)"), "sm_90a"), 2);
+    assert_eq!(together(&stored.edit("%kept[%which, %at]", "%kept[%at, %which]"), "sm_90a"), 1);
     // Others see one addition of the host's as a whole, and an old element is asked for one by one.
-    assert_eq!(together(&added.replace("device", "system"), "sm_90a"), 1);
+    assert_eq!(together(&added.edit("device", "system"), "sm_90a"), 1);
     let used = format!("{ADDED}\n  store_masked %vy, %old");
     assert_eq!(together(&cache(&used), "sm_90a"), 1);
     // A word and one of its elements would be operations of different sizes at one place.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::array::Elements;
 use crate::{Array, DType, interp};
+use tile_test_edit::Edit;
 
 /// A product of `a`, in tiles of 8 × 16, and `b`; `edit` changes its text.
 fn product(edit: &[(&str, &str)]) -> Instance {
@@ -29,7 +30,7 @@ kernel @product(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tens
     .to_owned();
     for (from, to) in edit {
         assert!(text.contains(from), "{from}");
-        text = text.replace(from, to);
+        text = text.edit(from, to);
     }
     Instance::parse(&text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }

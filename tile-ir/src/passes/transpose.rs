@@ -271,6 +271,7 @@ impl Transposed<'_> {
 mod tests {
     use super::super::PIPELINE;
     use crate::{Instance, text};
+    use tile_test_edit::Edit;
 
     /// The derivative of a row of queries' scores: `STEP` is what a turn computes of `%q` and of the block's keys.
     const KERNEL: &str = "\
@@ -310,7 +311,7 @@ STEP
 
     /// The kernel with this step after the passes up to this one, and after it too.
     fn before_and_after(step: &str) -> [String; 2] {
-        let mut instance = Instance::parse(&KERNEL.replace("STEP", step), &[]).unwrap();
+        let mut instance = Instance::parse(&KERNEL.edit("STEP", step), &[]).unwrap();
         let at = PIPELINE.iter().position(|pass| pass.name == "transpose").unwrap();
         for pass in &PIPELINE[..at] {
             instance = super::super::run(instance, pass);
@@ -336,7 +337,7 @@ STEP
             "    %most = reduce sum %p axis 1 : tile<32 x 1 x f32>\n    print 0 \"{{0}}\" %most\n{NARROW}"
         ));
         // What isn't the same along an axis would be exchanged in its place.
-        let added = NARROW.replace(
+        let added = NARROW.edit(
             "%narrow = cast %p",
             "%more = mul %p, %other : tile<32 x 64 x f32>\n    %narrow = cast %more",
         );

@@ -4,6 +4,7 @@ use super::*;
 use crate::dtype::DType;
 use crate::text::{parse, print};
 use crate::view::GivenTensor;
+use tile_test_edit::Edit;
 
 const AXPY: &str = "\
 kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
@@ -132,11 +133,11 @@ fn an_optional_argument_is_one_where_it_is_given() {
     assert!(print(&without).contains("(%x: tensor<n x f32>, %y: "), "{}", print(&without));
     assert!(!print(&without).contains("%vb"), "{}", print(&without));
 
-    let always = BIAS.replace("%4 = load_masked %vx[%i]", "%4 = load_masked %vb[%i]");
+    let always = BIAS.edit("%4 = load_masked %vx[%i]", "%4 = load_masked %vb[%i]");
     let always = VerifiedKernel::parse(&always).unwrap();
     let message = made(&always, false).unwrap_err().to_string();
     assert!(message.contains("`bias` is used where `BIASED` doesn't hold"), "{message}");
-    let errors = verify(parse(&BIAS.replace(" if BIASED", " if WHOLE")).unwrap()).unwrap_err();
+    let errors = verify(parse(&BIAS.edit(" if BIASED", " if WHOLE")).unwrap()).unwrap_err();
     let part = "`WHOLE` is neither a `bool` nor a number that the kernel has as a parameter";
     assert!(errors.iter().any(|error| error.message.contains(part)), "{errors:?}");
 }
@@ -176,14 +177,14 @@ fn an_output_declares_the_grid_of_the_instances_that_have_it() {
         "{one}"
     );
 
-    let alone = COPIES.replace("%y[0]: mut tensor<n x f32>,", "%y[0]: mut tensor<n x f32> if K > 3,");
+    let alone = COPIES.edit("%y[0]: mut tensor<n x f32>,", "%y[0]: mut tensor<n x f32> if K > 3,");
     let errors = verify(parse(&alone).unwrap()).unwrap_err();
     assert_eq!(errors[0].message, "`y[0]` may be left out, and no other output says what the grid is then");
 }
 
 #[test]
 fn fast_accumulation_is_that_of_an_instance() {
-    let source = AXPY.replace("B>(", "B, FAST: bool>(").replace(" {", " fast_accumulation if FAST {");
+    let source = AXPY.edit("B>(", "B, FAST: bool>(").edit(" {", " fast_accumulation if FAST {");
     let kernel = VerifiedKernel::parse(&source).unwrap();
     for (fast, header) in [(true, ">) fast_accumulation {"), (false, ">) {")] {
         let bound =
@@ -191,7 +192,7 @@ fn fast_accumulation_is_that_of_an_instance() {
         let text = print(&specialize(&kernel, &bound.map(|(name, value)| (name.to_owned(), value))).unwrap());
         assert!(text.contains(header), "{fast}: {text}");
     }
-    let unknown = VerifiedKernel::parse(&source.replace("if FAST", "if QUICK")).unwrap_err().to_string();
+    let unknown = VerifiedKernel::parse(&source.edit("if FAST", "if QUICK")).unwrap_err().to_string();
     assert!(unknown.contains("`QUICK` is neither a `bool` nor a number"), "{unknown}");
 }
 
@@ -208,7 +209,7 @@ fn arguments_of_an_array_have_layouts() {
 
 #[test]
 fn conditions_of_parameters_are_decided_and_dropped() {
-    let source = AXPY.replace(
+    let source = AXPY.edit(
         ") {",
         ") where \"B % 16 == 0\": rem(B, 16) eq 0, \"n % B == 0\": rem(n, B) eq 0, \"2 > 1\": 2 gt 1 {",
     );
@@ -223,6 +224,6 @@ fn conditions_of_parameters_are_decided_and_dropped() {
     let instance = made(32).unwrap();
     assert!(print(&instance).contains(") where \"n % B == 0\": rem(n, 32) eq 0 {"), "{}", print(&instance));
     assert_eq!(made(24).unwrap_err().to_string(), "kernel `axpy` needs `B % 16 == 0`, but B = 24");
-    let unbound = source.replace("rem(n, B) eq", "rem(q, B) eq");
+    let unbound = source.edit("rem(n, B) eq", "rem(q, B) eq");
     assert!(VerifiedKernel::parse(&unbound).is_err());
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Instance, text};
+use tile_test_edit::Edit;
 
 const KERNEL: &str = "\
 kernel @product(%scale: f32, %a: tensor<k x m x bf16>, %c: mut tensor<m x n x f32>) {
@@ -150,7 +151,7 @@ fn damaged_texts_are_refused() {
         ("tile 64", "tile"),
         ("[", ""),
     ] {
-        assert!(text::parse_tensor_map(&text.replace(from, to)).is_err(), "{to:?} for {from:?}");
+        assert!(text::parse_tensor_map(&text.edit(from, to)).is_err(), "{to:?} for {from:?}");
     }
     for end in 0..text.len() {
         assert!(text::parse_tensor_map(&text[..end]).is_err(), "{end}");

@@ -32,6 +32,7 @@ impl fmt::Display for Kernel {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use tile_test_edit::Edit;
 
     pub(crate) use crate::pages::EXAMPLE as MATMUL;
 
@@ -200,7 +201,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
     fn locations_survive() {
         let text = MATMUL
             .replacen("kernel", "file \"src/a b.rs\"\nkernel", 1)
-            .replace("%acc_1 : tile<BM x BN x f32>\n", "%acc_1 : tile<BM x BN x f32> @7:9\n");
+            .edit("%acc_1 : tile<BM x BN x f32>\n", "%acc_1 : tile<BM x BN x f32> @7:9\n");
         let kernel = parse(&text).unwrap();
         assert_eq!(kernel.file, "src/a b.rs");
         assert!(kernel.walk().iter().any(|&op| kernel.op(op).loc == crate::Loc::new(7, 9)));

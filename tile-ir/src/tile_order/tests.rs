@@ -4,6 +4,7 @@ use super::*;
 use crate::abi::{KernelAbi, Sharing};
 use crate::{Array, DType, Instance, VerifiedKernel, interp, ops::Literal, specialize};
 use std::collections::HashSet;
+use tile_test_edit::Edit;
 
 const ORDERS: [TileOrder; 7] = [
     TileOrder::RowMajor,
@@ -187,7 +188,7 @@ kernel @turns(%y: mut tensor<m x n x i64>) {
 ";
 
 fn turns(order: &str) -> Instance {
-    let kernel = VerifiedKernel::parse(&TURNS.replace("ORDER", order));
+    let kernel = VerifiedKernel::parse(&TURNS.edit("ORDER", order));
     specialize(&kernel.unwrap_or_else(|errors| panic!("{errors:?}")), &[]).unwrap()
 }
 

@@ -5,6 +5,7 @@ use super::*;
 use std::fs;
 use std::process::Command;
 use tempfile::TempDir;
+use tile_test_edit::Edit;
 
 /// A kernel without parameters that stores what a call gives.
 fn kernel(name: &str, call: &str) -> String {
@@ -85,11 +86,11 @@ fn of_file(lines: &[String]) -> Vec<Vec<u32>> {
 fn finds_kernels_in_modules_and_leaves_wrong_ones_to_the_macro() {
     let filling = "fn NAME<const B: usize>(y: &mut Tensor<f32, n>) { let mut y = y.partition_view_mut([B]); \
                    y.store_masked(Tile::ones([B])); }";
-    let kernel = |attribute: &str, name: &str| format!("{attribute}\n{}\n", filling.replace("NAME", name));
+    let kernel = |attribute: &str, name: &str| format!("{attribute}\n{}\n", filling.edit("NAME", name));
     let text = [
         format!("mod m {{ {} }}", kernel("#[tile::tile_kernel(instances(B = 4; B = 8))]", "nested")),
         kernel("#[tile_kernel]", "without_instances"),
-        kernel("#[tile_kernel]", "without_parameters").replace("<const B: usize>", "").replace("[B]", "[8]"),
+        kernel("#[tile_kernel]", "without_parameters").edit("<const B: usize>", "").edit("[B]", "[8]"),
         kernel("#[tile_kernel(instances(B = 0))]", "refused"),
         kernel("#[inline]", "no_kernel"),
         format!(
@@ -97,12 +98,12 @@ fn finds_kernels_in_modules_and_leaves_wrong_ones_to_the_macro() {
              Tile<f32, 1> {{ Sum {{ t: Tile::ones([B + 0 * SIZE]) }}.twice() }} #[derive(TileStruct)] struct Sum {{ t: \
              Tile<f32, 1> }} #[tile_fn] impl Sum {{ fn twice(self) -> Tile<f32, 1> {{ self.t + self.t }} }} #[tile_fn] pub fn with(x: Tile<f32, 1>, f: impl \
              Fn(Tile<f32, 1>) -> Tile<f32, 1>) -> Tile<f32, 1> {{ f(x) * SIZE as f32 }} {} }}\n",
-            kernel("#[tile_kernel(instances(B = 4))]", "calling").replace("Tile::ones([B])", "one::<B>()")
+            kernel("#[tile_kernel(instances(B = 4))]", "calling").edit("Tile::ones([B])", "one::<B>()")
         ),
-        kernel("#[tile_kernel(instances(B = 4))]", "lost").replace("Tile::ones([B])", "two::<B>()"),
-        kernel("#[tile_kernel(instances(B = 4))]", "across").replace("Tile::ones([B])", "helped::one::<B>()"),
+        kernel("#[tile_kernel(instances(B = 4))]", "lost").edit("Tile::ones([B])", "two::<B>()"),
+        kernel("#[tile_kernel(instances(B = 4))]", "across").edit("Tile::ones([B])", "helped::one::<B>()"),
         kernel("#[tile_kernel(instances(B = 4))]", "given")
-            .replace("Tile::ones([B])", "helped::with(Tile::ones([B]), |t| two_calls(t) + 1.0)"),
+            .edit("Tile::ones([B])", "helped::with(Tile::ones([B]), |t| two_calls(t) + 1.0)"),
         "macro_rules! doubled { ($name:ident) => { #[tile_kernel(instances(B = 4))] fn $name() {} } }\n"
             .to_owned(),
         "#[tile_fn] fn two_calls(x: Tile<f32, 1>) -> Tile<f32, 1> { module::of_file(x) }\n".to_owned(),
@@ -111,7 +112,7 @@ fn finds_kernels_in_modules_and_leaves_wrong_ones_to_the_macro() {
     let file = format!(
         "tile::kernels! {{ const ONE: f32 = 1.0; #[tile_fn] pub fn of_file(x: Tile<f32, 1>) -> Tile<f32, 1> {{ x + ONE }} {} }}\n",
         kernel("#[tile_kernel(instances(B = 4))]", "in_file")
-            .replace("Tile::ones([B])", "of_file(super::two_calls(Tile::ones([B])))")
+            .edit("Tile::ones([B])", "of_file(super::two_calls(Tile::ones([B])))")
     );
     let files =
         [("src/lib.rs", text.concat()), ("src/module.rs", file), ("src/broken.rs", "fn {".to_owned())];

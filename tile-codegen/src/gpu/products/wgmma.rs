@@ -316,6 +316,7 @@ mod tests {
     use crate::gpu::targets::features;
     use inkwell::context::Context;
     use inkwell::memory_buffer::MemoryBuffer;
+    use tile_test_edit::Edit;
 
     const NAME: &str = "tile.wgmma.m64n8k16.f32.bf16.bf16.ss.ka.kb";
     const TYPE: &str = "{ float, float, float, float }";
@@ -404,7 +405,7 @@ mod tests {
         ];
         let bodies = [
             [&product("p", "b", "x"), &product("q", "b", "p"), ends[0]].concat(),
-            [&product("p", "b", "x"), &product("q", "b", "p").replace("%p3", "%y3"), ends[1]].concat(),
+            [&product("p", "b", "x"), &product("q", "b", "p").edit("%p3", "%y3"), ends[1]].concat(),
         ];
         for body in bodies {
             let (statements, text) = expanded(&body);

@@ -2,6 +2,7 @@
 
 use super::harness::{Kernel, fault, is_right, problem, results, store_result};
 use crate::simt::{Fault, Memory, Problem};
+use tile_test_edit::Edit;
 
 /// Each thread writes its number to shared memory, then reads its neighbour's.
 fn neighbours(between: &str) -> String {
@@ -62,9 +63,9 @@ fn fenced(memory: &str, [release, acquire]: [&str; 2], more: &str) -> Result<Res
         "  fence syncscope(\"workgroup\") release{release}\n  call void @llvm.amdgcn.s.barrier()\n  \
          fence syncscope(\"workgroup\") acquire{acquire}\n{more}"
     );
-    let body = neighbours(&between).replace("ptr addrspace(3) @shared", memory);
+    let body = neighbours(&between).edit("ptr addrspace(3) @shared", memory);
     let space = &memory[.."ptr addrspace(3)".len()];
-    let body = body.replace("ptr addrspace(3)", space);
+    let body = body.edit("ptr addrspace(3)", space);
     let parameters = "ptr addrspace(1) %a, ptr addrspace(1) %b, ptr addrspace(1) %c";
     let kernel = Kernel::compile_with(TAGS, "gfx1201", 64, parameters, &body)?;
     Ok(kernel.run(&mut [vec![0; 64], vec![0; 64], vec![0; 64]]).map(|_| ()))

@@ -2,6 +2,7 @@
 
 use super::harness::{Kernel, store_result, words};
 use crate::simt::{Fault, Memory, Problem, Timing};
+use tile_test_edit::Edit;
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 
@@ -114,14 +115,14 @@ fn a_buffer_is_not_copied_to_while_others_read_it() {
 fn copies_of_every_size() {
     for size in [4, 8, 16] {
         let body = copy(&format!("{COMMIT}{WAIT}{BARRIER}{}", read_other()))
-            .replace("cg.shared.global.16", &format!("ca.shared.global.{size}"));
+            .edit("cg.shared.global.16", &format!("ca.shared.global.{size}"));
         for timing in BOTH {
             let [input, result] = run(&body, timing).unwrap_or_else(|fault| panic!("{fault}"));
             assert_eq!(result, (0..64).map(|thread| input[(thread + 33) % 64 * 4]).collect::<Vec<_>>());
         }
         let whole =
             "  %all = load <4 x i32>, ptr addrspace(3) %other\n  %r = extractelement <4 x i32> %all, i32 3\n";
-        let beyond = body.replace("  %r = load i32, ptr addrspace(3) %other\n", whole);
+        let beyond = body.edit("  %r = load i32, ptr addrspace(3) %other\n", whole);
         let result = Kernel::new("sm_90a", 64, &beyond).run(&mut [words(256, 3), vec![0; 80]]);
         assert_eq!(result.is_ok(), size == 16, "only {size} bytes came");
     }
@@ -140,8 +141,8 @@ fn bytes_that_do_not_exist_are_zero() {
         let [input, result] = run(&body, timing).unwrap();
         assert_eq!(result, (0..64).map(|thread| input[thread * 4 + 1] & 0xffff).collect::<Vec<_>>());
     }
-    fails(&body.replace("i32 6)", "i32 17)"), |problem| matches!(problem, Problem::Misuse(_)));
-    let aside = body.replace("@shared, i32 %bytes", "@shared, i32 4");
+    fails(&body.edit("i32 6)", "i32 17)"), |problem| matches!(problem, Problem::Misuse(_)));
+    let aside = body.edit("@shared, i32 %bytes", "@shared, i32 4");
     fails(&aside, |problem| matches!(problem, Problem::Misaligned { alignment: 16, excess: 4 }));
 }
 
@@ -188,7 +189,7 @@ fn arrivals_and_waits_order_threads() {
     fails(&mbarrier(64, &exchange(ARRIVE)), race);
     let relaxed = "  %s = call i64 @llvm.nvvm.mbarrier.arrive.relaxed.scope.cta.space.cta(ptr addrspace(3) %bar, i32 1)\n";
     fails(&mbarrier(64, &exchange(&format!("{relaxed}{}", wait(0, "try.wait")))), race);
-    let unordered = wait(0, "try.wait").replace(".parity.scope", ".parity.relaxed.scope");
+    let unordered = wait(0, "try.wait").edit(".parity.scope", ".parity.relaxed.scope");
     fails(&mbarrier(64, &exchange(&format!("{ARRIVE}{unordered}"))), race);
     // The phase of parity 1 seems to be over before the first is: so the wait is for nothing.
     fails(&mbarrier(64, &exchange(&format!("{ARRIVE}{}", wait(1, "try.wait")))), race);
@@ -244,7 +245,7 @@ fn misuses_of_mbarriers() {
         "  %s = call i64 @llvm.nvvm.mbarrier.arrive.scope.cta.space.cta(ptr addrspace(3) %bar, i32 65)\n";
     fails(&mbarrier(64, many), misuse);
     fails(&mbarrier(0, ARRIVE), misuse);
-    fails(&mbarrier(64, ARRIVE).replace(BARRIER, ""), misuse);
+    fails(&mbarrier(64, ARRIVE).edit(BARRIER, ""), misuse);
     let touched = "  %v = load i32, ptr addrspace(3) %bar\n";
     fails(
         &mbarrier(64, touched),
@@ -258,7 +259,7 @@ fn misuses_of_mbarriers() {
     );
     for timing in BOTH {
         // Others may still ask when thread 0 ends it, so a barrier comes before.
-        let body = mbarrier(64, &end.replace("  br i1 %zero", &format!("{BARRIER}  br i1 %zero")));
+        let body = mbarrier(64, &end.edit("  br i1 %zero", &format!("{BARRIER}  br i1 %zero")));
         run(&body, timing).unwrap_or_else(|fault| panic!("{fault}"));
     }
 }
@@ -272,8 +273,8 @@ fn copies_arrive_at_an_mbarrier() {
         assert_eq!(result, (0..64).map(|thread| input[(thread + 33) % 64 * 4]).collect::<Vec<_>>());
     }
     // Arrivals that are extra don't end the phase by themselves.
-    let extra = right.replace(".noinc", "");
+    let extra = right.edit(".noinc", "");
     fails(&extra, |problem| matches!(problem, Problem::Stuck(_)));
-    let plain = right.replace(arrive, ARRIVE);
+    let plain = right.edit(arrive, ARRIVE);
     fails(&plain, |problem| matches!(problem, Problem::InFlight { .. }));
 }

@@ -5,6 +5,7 @@ use super::mutations::{
     ATTENTION, Case, MATMUL, RUNS, Shapes, carried, every_one_is_missed, replace_uses, run,
 };
 use crate::simt::*;
+use tile_test_edit::Edit;
 
 /// Of four blocks of rows the second and the third have nothing to do.
 const OF_FOUR_BLOCKS: Shapes = |depth| vec![vec![256, depth], vec![depth, 96], vec![256, 96]];
@@ -17,7 +18,7 @@ fn with_condition(source: &str, behind: &str) -> String {
   %of_pair = div %odd, %two : index
   %some = ne %of_pair, %one : bool
 ";
-    source.replace(behind, &format!("{condition}{behind}"))
+    source.edit(behind, &format!("{condition}{behind}"))
 }
 
 /// As an early exit is: the loop and the store stand in the branch.
@@ -32,16 +33,15 @@ fn with_exit() -> String {
 fn with_sums_of_a_branch() -> String {
     let source = with_condition(MATMUL, "  %sum = for");
     source
-        .replace("  %sum = for", "  %sum = if %some : tile<64 x 96 x f32> {\n  %product = for")
-        .replace("  store_masked", "    yield %product\n  } else {\n    yield %zero\n  }\n  store_masked")
+        .edit("  %sum = for", "  %sum = if %some : tile<64 x 96 x f32> {\n  %product = for")
+        .edit("  store_masked", "    yield %product\n  } else {\n    yield %zero\n  }\n  store_masked")
 }
 
 /// A branch says how many turns there are.
 fn with_turns_of_a_branch() -> String {
     let turns = "  %turns = if %some : index {\n    yield %end\n  } else {\n    yield %0\n  }\n";
-    let source =
-        with_condition(MATMUL, "  %sum = for").replace("  %sum = for", &format!("{turns}  %sum = for"));
-    source.replace("%p = %0 to %end", "%p = %0 to %turns")
+    let source = with_condition(MATMUL, "  %sum = for").edit("  %sum = for", &format!("{turns}  %sum = for"));
+    source.edit("%p = %0 to %end", "%p = %0 to %turns")
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn nothing_can_be_left_out_of_turns_that_a_branch_decides() {
 #[test]
 fn nothing_can_be_left_out_where_an_element_decides() {
     let source = with_exit()
-        .replace("96", "48")
-        .replace("%c: mut", "%w: tensor<r x i32>, %c: mut")
-        .replace("  %vb = partition", "  %vw = partition %w [1] : partition<r x i32, [1]>\n  %vb = partition")
-        .replace(
+        .edit("96", "48")
+        .edit("%c: mut", "%w: tensor<r x i32>, %c: mut")
+        .edit("  %vb = partition", "  %vw = partition %w [1] : partition<r x i32, [1]>\n  %vb = partition")
+        .edit(
             "  %some = ne %of_pair, %one : bool\n",
             "  %number = load %vw[%0] : tile<1 x i32>\n  %element = item %number : i32\n  \
              %which = cast %element : index\n  %other = add %which, %one : index\n  \
@@ -85,8 +85,8 @@ fn nothing_can_be_left_out_of_a_late_product_behind_an_exit() {
     let inside = inside.strip_suffix("}\n").expect("a kernel ends");
     let branch = "    yield\n  } else {\n    yield\n  }\n}\n";
     let source = format!("{before}  if %some {{\n  %sum, %last = for{inside}{branch}")
-        .replace("%one = constant 1.0", "%whole = constant 1.0")
-        .replace("splat %one :", "splat %whole :");
+        .edit("%one = constant 1.0", "%whole = constant 1.0")
+        .edit("splat %one :", "splat %whole :");
     every_one_is_missed((&source, |keys| vec![vec![keys, 64], vec![keys, 96], vec![256, 96]]));
 }
 

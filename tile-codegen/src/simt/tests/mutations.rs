@@ -5,6 +5,7 @@ use inkwell::values::{
     AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, PhiValue,
 };
 use tile_ir::Instance;
+use tile_test_edit::Edit;
 
 pub(super) const MATMUL: &str = "\
 kernel @matmul(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
@@ -29,7 +30,7 @@ kernel @matmul(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tenso
 
 /// The same with sums that are looked at in every turn.
 fn with_sums_in_use() -> String {
-    MATMUL.replace(
+    MATMUL.edit(
         "    yield %next\n",
         "    %one = constant 1.0 : f32\n    %ones = splat %one : tile<64 x 96 x f32>\n    \
          %more = add %next, %ones : tile<64 x 96 x f32>\n    yield %more\n",
@@ -259,9 +260,8 @@ fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
 /// The right factor is one of a stack, by a number that the producer loads for each tile.
 #[test]
 fn nothing_can_be_left_out_of_a_product_with_a_matrix_of_a_stack() {
-    let source = MATMUL
-        .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
-        .replace(
+    let source =
+        MATMUL.edit("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>").edit(
             "  %vb = partition %b",
             "  %vw = partition %w [1] : partition<r x i32, [1]>\n  %first = constant 0 : index\n  \
              %one = load %vw[%first] : tile<1 x i32>\n  %number = item %one : i32\n  \
@@ -275,14 +275,14 @@ fn nothing_can_be_left_out_of_a_product_with_a_matrix_of_a_stack() {
 /// Of 8-bit floats, so wide that half of the columns is done at a time.
 fn in_parts() -> String {
     MATMUL
-        .replace("bf16", "f8e4m3fn")
-        .replace("% 8", "% 16")
-        .replace(", 8)", ", 16)")
-        .replace("96", "256")
-        .replace("k x n x", "n x k x")
-        .replace("%b [32, 256]", "%b [256, 32]")
-        .replace("[32, 256]>", "[256, 32]>")
-        .replace(
+        .edit("bf16", "f8e4m3fn")
+        .edit("% 8", "% 16")
+        .edit(", 8)", ", 16)")
+        .edit("96", "256")
+        .edit("k x n x", "n x k x")
+        .edit("%b [32, 256]", "%b [256, 32]")
+        .edit("[32, 256]>", "[256, 32]>")
+        .edit(
             "%tb = load_masked %vb[%p, %j] pad %pad : tile<32 x 256 x f8e4m3fn>",
             "%lb = load_masked %vb[%j, %p] pad %pad : tile<256 x 32 x f8e4m3fn>\n    \
              %tb = permute %lb [1, 0] : tile<32 x 256 x f8e4m3fn>",
@@ -332,20 +332,20 @@ const OF_TWO_WAYS: Shapes = |queries| vec![vec![queries, 96], vec![128, 96], vec
 fn nothing_can_be_left_out_of_products_that_read_one_tile() {
     every_one_is_missed((TWO_WAYS, OF_TWO_WAYS));
     // Both in their turn: what is done with the sums after it keeps the second from being late.
-    let in_turn = TWO_WAYS.replace(
+    let in_turn = TWO_WAYS.edit(
         "    yield %next\n",
         "    %more = add %next, %none : tile<64 x 96 x f32>\n    %some = exp2 %more : tile<64 x 96 x f32>\n    yield %some\n",
     );
     every_one_is_missed((&in_turn, OF_TWO_WAYS));
     // One that stands before the product that is done ahead, and is done after it.
     let overtaken = TWO_WAYS
-        .replace("%sum = for", "%sum, %others = for")
-        .replace(
+        .edit("%sum = for", "%sum, %others = for")
+        .edit(
             "(%acc = %none) : tile<64 x 96 x f32>",
             "(%acc = %none, %all = %start) : tile<64 x 96 x f32>, tile<64 x 32 x f32>",
         )
-        .replace("    %scores", "    %other = mma %key, %turned, %all : tile<64 x 32 x f32>\n    %scores")
-        .replace("yield %next", "yield %next, %other");
+        .edit("    %scores", "    %other = mma %key, %turned, %all : tile<64 x 32 x f32>\n    %scores")
+        .edit("yield %next", "yield %next, %other");
     every_one_is_missed((&overtaken, OF_TWO_WAYS));
 }
 
@@ -356,11 +356,11 @@ const OF_KEYS: Shapes = |queries| vec![vec![queries, 96], vec![192, 96], vec![19
 fn with_keys() -> String {
     let cut = "  %vo = partition %o";
     let view = format!("  %vk = partition %k [64, 96] : partition<t x 96 x bf16, [64, 96]>\n{cut}");
-    let source = TWO_WAYS.replace(cut, &view).replace(
+    let source = TWO_WAYS.edit(cut, &view).edit(
         "%key = splat %one : tile<64 x 96 x bf16>",
         "%key = load_masked %vk[%i, %0] pad %pad : tile<64 x 96 x bf16>",
     );
-    source.replace("  %one = constant 1.0 : bf16\n", "")
+    source.edit("  %one = constant 1.0 : bf16\n", "")
 }
 
 #[test]
@@ -372,20 +372,20 @@ fn nothing_can_be_left_out_of_a_tile_of_all_turns() {
 #[test]
 fn nothing_can_be_left_out_of_a_product_that_goes_on_beside_the_next() {
     let source = with_keys()
-        .replace("%o: mut tensor<t x 96 x f32>", "%o: mut tensor<t x 96 x f32>, %w: mut tensor<t x 96 x f32>")
-        .replace(
+        .edit("%o: mut tensor<t x 96 x f32>", "%o: mut tensor<t x 96 x f32>, %w: mut tensor<t x 96 x f32>")
+        .edit(
             "  %i, %j = block_index",
             "  %vw = partition %w [64, 96] : mut partition<t x 96 x f32, [64, 96]>\n  %i, %j = block_index",
         )
-        .replace(
+        .edit(
             "  %sum = for",
             "  %one = constant 1.0 : bf16\n  %value = splat %one : tile<64 x 96 x bf16>\n  %sum, %others = for",
         )
-        .replace(
+        .edit(
             "(%acc = %none) : tile<64 x 96 x f32>",
             "(%acc = %none, %all = %none) : tile<64 x 96 x f32>, tile<64 x 96 x f32>",
         )
-        .replace(
+        .edit(
             "    %next = mma %narrow, %query, %acc : tile<64 x 96 x f32>\n",
             "    %other = mma %narrow, %query, %all : tile<64 x 96 x f32>
     %slopes = mma %value, %turned, %start : tile<64 x 32 x f32>
@@ -394,8 +394,8 @@ fn nothing_can_be_left_out_of_a_product_that_goes_on_beside_the_next() {
     %next = mma %steep, %query, %acc : tile<64 x 96 x f32>
 ",
         )
-        .replace("yield %next", "yield %next, %other")
-        .replace("  store_masked %vo, %sum\n", "  store_masked %vo, %sum\n  store_masked %vw, %others\n");
+        .edit("yield %next", "yield %next, %other")
+        .edit("  store_masked %vo, %sum\n", "  store_masked %vo, %sum\n  store_masked %vw, %others\n");
     let shapes: Shapes = |queries| vec![vec![queries, 96], vec![192, 96], vec![192, 96], vec![192, 96]];
     every_one_is_missed((&source, shapes));
 }
@@ -452,10 +452,10 @@ fn a_ring_that_begins_anew_at_a_tile_is_missed() {
 /// The order in which warpgroups issue products is a matter of time; who isn't let begin waits forever.
 #[test]
 fn no_warpgroup_goes_on_before_it_is_let_begin() {
-    let source = ATTENTION.replace("64 x 96", "128 x 96").replace("[64, 96]", "[128, 96]");
-    let source = source.replace("<64 x 1 x", "<128 x 1 x").replace("<64 x 32 x f32", "<128 x 32 x f32");
-    let source = source.replace("<64 x 64 x bf16", "<128 x 64 x bf16");
-    let source = source.replace("%narrow = cast %weights : tile<64", "%narrow = cast %weights : tile<128");
+    let source = ATTENTION.edit("64 x 96", "128 x 96").edit("[64, 96]", "[128, 96]");
+    let source = source.edit("<64 x 1 x", "<128 x 1 x").edit("<64 x 32 x f32", "<128 x 32 x f32");
+    let source = source.edit("<64 x 64 x bf16", "<128 x 64 x bf16");
+    let source = source.edit("%narrow = cast %weights : tile<64", "%narrow = cast %weights : tile<128");
     let case: Case<'_> = (&source, OF_ATTENTION);
     run(case, RUNS[0], &mut |_| {}).unwrap_or_else(|fault| panic!("{fault}"));
     let mut numbers = Vec::new();

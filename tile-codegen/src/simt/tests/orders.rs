@@ -2,6 +2,7 @@
 
 use super::harness::{Kernel, problem};
 use crate::simt::{Fault, Memory, Problem, Timing};
+use tile_test_edit::Edit;
 
 /// Runs two blocks of one thread: what the first writes to `%a[0]` the second reads once it found the flag `%b[0]`.
 fn hand_over(publish: &str, find: &str) -> Result<(), Fault> {
@@ -32,7 +33,7 @@ fn is_race(result: &Result<(), Fault>) -> bool {
 #[test]
 fn release_and_acquire_order_blocks() {
     hand_over(RELEASE, ACQUIRE).unwrap();
-    let system = |text: &str| text.replace("syncscope(\"device\") ", "");
+    let system = |text: &str| text.edit("syncscope(\"device\") ", "");
     hand_over(&system(RELEASE), &system(ACQUIRE)).unwrap();
     assert!(is_race(&hand_over(RELAXED_STORE, ACQUIRE)));
     assert!(is_race(&hand_over(RELEASE, RELAXED_LOAD)));
@@ -66,10 +67,10 @@ fn updates_order_as_they_say() {
     let update = |order: &str| {
         format!("  %u = atomicrmw add ptr addrspace(1) %b, i32 1 syncscope(\"device\") {order}, align 4\n")
     };
-    hand_over(&update("acq_rel"), &update("acq_rel").replace("%u", "%v")).unwrap();
-    let read = update("monotonic").replace("%u", "%v");
+    hand_over(&update("acq_rel"), &update("acq_rel").edit("%u", "%v")).unwrap();
+    let read = update("monotonic").edit("%u", "%v");
     assert!(is_race(&hand_over(&update("acq_rel"), &read)));
-    assert!(is_race(&hand_over(&update("monotonic"), &update("acq_rel").replace("%u", "%v"))));
+    assert!(is_race(&hand_over(&update("monotonic"), &update("acq_rel").edit("%u", "%v"))));
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn fences_order_relaxed_accesses() {
 
 #[test]
 fn the_scope_of_a_block_orders_no_other() {
-    let block = |text: &str| text.replace("device", "block");
+    let block = |text: &str| text.edit("device", "block");
     assert!(is_race(&hand_over(&block(RELEASE), ACQUIRE)));
     assert!(is_race(&hand_over(RELEASE, &block(ACQUIRE))));
 }
@@ -148,7 +149,7 @@ fn threads_may_spin_on_what_another_one_writes() {
     let mut arrays = [vec![0], vec![0], vec![0]];
     Kernel::new("sm_90a", 32, &spin(store)).run(&mut arrays).unwrap_or_else(|fault| panic!("{fault}"));
     assert_eq!(arrays[1], [5]);
-    let relaxed = store.replace("release", "monotonic");
+    let relaxed = store.edit("release", "monotonic");
     assert!(matches!(problem("sm_90a", 32, &spin(&relaxed)), Problem::Race { .. }));
 }
 

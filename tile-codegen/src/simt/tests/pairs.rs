@@ -6,6 +6,7 @@ use crate::simt::*;
 use half::bf16;
 use inkwell::values::{AnyValue, BasicValueEnum, CallSiteValue, InstructionValue};
 use tile_ir::Instance;
+use tile_test_edit::Edit;
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 
@@ -200,7 +201,7 @@ fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
 /// Makes a call one of another intrinsic of the same type.
 pub(super) fn rename<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, from: &str, to: &str) {
     let callee = CallSiteValue::try_from(call).expect("a call").get_called_fn_value().expect("a declaration");
-    let name = callee.get_name().to_string_lossy().replace(from, to);
+    let name = callee.get_name().to_string_lossy().edit(from, to);
     let other = ir.module.get_function(&name);
     let other = other.unwrap_or_else(|| ir.module.add_function(&name, callee.get_type(), None));
     let place = call.get_num_operands() - 1;

@@ -7,6 +7,7 @@ use half::bf16;
 use std::fmt::Write;
 use tile_ir::DType;
 use tile_ir::tensor_map::{BoundMap, Swizzle};
+use tile_test_edit::Edit;
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 
@@ -200,15 +201,15 @@ fn each_wait_of_the_warps_is_needed() {
     let right = body();
     let mut changed: Vec<(String, String)> = Vec::new();
     for step in 0..4 {
-        changed.push((format!("no wait for full {step}"), right.replace(&wait_full(step), "")));
+        changed.push((format!("no wait for full {step}"), right.edit(&wait_full(step), "")));
     }
     for step in 2..4 {
-        changed.push((format!("no wait for empty {step}"), right.replace(&wait_empty(step), "")));
-        changed.push((format!("no arrival {step}"), right.replace(&free(step - 2), "")));
+        changed.push((format!("no wait for empty {step}"), right.edit(&wait_empty(step), "")));
+        changed.push((format!("no arrival {step}"), right.edit(&free(step - 2), "")));
     }
-    changed.push(("no wait for products".to_owned(), right.replace(WAIT_PRODUCTS, "")));
-    let one_left = WAIT_PRODUCTS.replace("i64 0", "i64 1");
-    changed.push(("products wait too late".to_owned(), right.replace(WAIT_PRODUCTS, &one_left)));
+    changed.push(("no wait for products".to_owned(), right.edit(WAIT_PRODUCTS, "")));
+    let one_left = WAIT_PRODUCTS.edit("i64 0", "i64 1");
+    changed.push(("products wait too late".to_owned(), right.edit(WAIT_PRODUCTS, &one_left)));
     for (what, body) in changed {
         assert_ne!(body, right, "{what}");
         for timing in BOTH {
@@ -358,9 +359,8 @@ fn copies_run_a_stage_ahead() {
 fn each_wait_of_the_stages_is_needed() {
     use staged::{BARRIER, COMMIT, body, run, wait};
     let right = body();
-    let mut changed =
-        vec![right.replace(&wait(1), ""), right.replace(&wait(0), ""), right.replacen(COMMIT, "", 1)];
-    changed.push(right.replace(&wait(1), &wait(2)));
+    let mut changed = vec![right.edit(&wait(1), ""), right.edit(&wait(0), ""), right.replacen(COMMIT, "", 1)];
+    changed.push(right.edit(&wait(1), &wait(2)));
     // Each barrier in turn, but for those after the last two products: no copy follows them.
     for number in [0, 1, 2, 3, 4, 6] {
         let (at, _) = right.match_indices(BARRIER).nth(number).expect("there are so many");

@@ -7,6 +7,7 @@ use super::harness::{Kernel, SHARED_BYTES, copy_to_shared, words};
 use super::wgmma::Place;
 use crate::simt::{Fault, Timing};
 use half::{bf16, f16};
+use tile_test_edit::Edit;
 
 const THREADS: u32 = 160;
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
@@ -344,9 +345,9 @@ fn a_commit_may_arrive_in_other_blocks() {
     let right = product
         .body(&product.multiply(false))
         .replacen(BARRIER, all, 1)
-        .replace("  %is.loader = icmp ult i32 %tid, 128\n", rank)
-        .replace("%done, i32 1)", "%done, i32 2)")
-        .replace(COMMIT, commit);
+        .edit("  %is.loader = icmp ult i32 %tid, 128\n", rank)
+        .edit("%done, i32 1)", "%done, i32 2)")
+        .edit(COMMIT, commit);
     let run = |body: &str, timing| {
         let mut arrays = [product.image(), vec![0; 128 * product.columns]];
         let run = Kernel::of_clusters("sm_100a", THREADS, 2, body).run_blocks(&mut arrays, 2, timing);
@@ -357,11 +358,11 @@ fn a_commit_may_arrive_in_other_blocks() {
         product.compare(&result, 1);
         for (body, expected) in [
             (
-                right.replace("%done, i16 3)", "%done, i16 5)"),
+                right.edit("%done, i16 3)", "%done, i16 5)"),
                 "arrives in the blocks of mask 0x5, of a cluster of 2",
             ),
-            (right.replace(commit, COMMIT), "waits for the phase of parity 0"),
-            (right.replace(all, BARRIER), "which may not have begun"),
+            (right.edit(commit, COMMIT), "waits for the phase of parity 0"),
+            (right.edit(all, BARRIER), "which may not have begun"),
         ] {
             let fault = run(&body, timing).expect_err("something is wrong").to_string();
             assert!(fault.contains(expected), "{fault}");

@@ -4,12 +4,13 @@ use super::mutations::{
     Case, RUNS, Shapes, carried, every_one_is_missed_on, replace_uses, run_on, unmissed_on,
 };
 use crate::simt::*;
+use tile_test_edit::Edit;
 
 const ON: &str = "sm_100a";
 
 /// A product in tiles of 128×64, stored by threads, or with whole lines by copies.
 fn matmul(columns: usize) -> String {
-    super::mutations::MATMUL.replace("64", "128").replace("96", &columns.to_string())
+    super::mutations::MATMUL.edit("64", "128").edit("96", &columns.to_string())
 }
 
 const NARROW: Shapes = |depth| vec![vec![384, depth], vec![depth, 16], vec![384, 16]];

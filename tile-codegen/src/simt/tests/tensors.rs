@@ -5,6 +5,7 @@ use crate::simt::{Fault, Memory, Problem, Timing};
 use tile_ir::abi::KernelAbi;
 use tile_ir::tensor_map::{BoundMap, MapAxis, Swizzle, TensorMap};
 use tile_ir::{DType, Dim, Instance, log};
+use tile_test_edit::Edit;
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 const BARRIER: &str = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n";
@@ -190,11 +191,11 @@ fn fails(body: &str, width: u32, is_expected: impl Fn(&Problem) -> bool) {
 #[test]
 fn new_mbarriers_are_shown_to_copies() {
     let issue = format!("{}{}", expect(1024), copy_in(0, 0));
-    let second = issue.replace("%s =", "%s2 =");
+    let second = issue.edit("%s =", "%s2 =");
     // Thread 1 copies; thread 0 makes the mbarrier, and `before` and `after` stand around the barrier.
     let body = |before: &str, after: &str| {
         let other = format!("{}  %other = icmp eq i32 %tid, 1\n", start());
-        let copy = leader("copy", &second).replace("%zero", "%other");
+        let copy = leader("copy", &second).edit("%zero", "%other");
         let init = leader("init", &format!("{INIT}{before}"));
         format!("{other}{init}{BARRIER}{after}{copy}{WAIT}{READ}")
     };
@@ -208,7 +209,7 @@ fn new_mbarriers_are_shown_to_copies() {
     // The fence of thread 0 is behind the barrier, so thread 1 needn't see what it does.
     fails(&body("", &leader("late", FENCE)), 64, misuse("the fence of thread 0 isn't ordered"));
     // Nor does a fence order what another thread made.
-    let of_other = leader("late", FENCE).replace("%zero", "%other");
+    let of_other = leader("late", FENCE).edit("%zero", "%other");
     fails(&body("", &of_other), 64, misuse("no `fence.mbarrier_init`"));
     let without_barrier = body(FENCE, "").replacen(BARRIER, "", 1);
     fails(&without_barrier, 64, misuse("with no barrier between them"));
@@ -218,29 +219,28 @@ fn new_mbarriers_are_shown_to_copies() {
 fn loads_that_are_wrong() {
     let right = format!("{}{READ}", load(64, 0, 0));
     let misuse = |problem: &Problem| matches!(problem, Problem::Misuse(_));
-    fails(&right.replace(FENCE, ""), 64, misuse);
+    fails(&right.edit(FENCE, ""), 64, misuse);
     fails(
-        &right.replace(WAIT, ""),
+        &right.edit(WAIT, ""),
         64,
         |problem| matches!(problem, Problem::InFlight { memory: Memory::Shared, operation, .. } if operation.name.contains("g2s")),
     );
-    let unread = load(64, 0, 0).replace(WAIT, "");
+    let unread = load(64, 0, 0).edit(WAIT, "");
     fails(&unread, 64, |problem| matches!(problem, Problem::Misuse(what) if what.contains("still writes")));
-    let wrong_bytes = right.replace(&expect(1024), &expect(1040));
+    let wrong_bytes = right.edit(&expect(1024), &expect(1040));
     fails(
         &wrong_bytes,
         64,
         |problem| matches!(problem, Problem::Stuck(what) if what.contains("misses 0 of 1 arrivals and 16 bytes")),
     );
-    let none = right.replace(&copy_in(0, 0), "");
+    let none = right.edit(&copy_in(0, 0), "");
     fails(&none, 64, |problem| matches!(problem, Problem::Stuck(what) if what.contains("1024 bytes")));
-    let aside = right.replace("@shared, i32 1024", "@shared, i32 1040");
+    let aside = right.edit("@shared, i32 1024", "@shared, i32 1040");
     fails(&aside, 64, |problem| matches!(problem, Problem::Misaligned { alignment: 128, excess: 16 }));
-    let rank =
-        right.replace("g2s.cta.tile.2d", "g2s.cta.tile.1d").replace("i32 0, i32 0, i64 0", "i32 0, i64 0");
+    let rank = right.edit("g2s.cta.tile.2d", "g2s.cta.tile.1d").edit("i32 0, i32 0, i64 0", "i32 0, i64 0");
     fails(&rank, 64, misuse);
     // The box is overwritten while others may read it.
-    let issue = format!("{}{}", expect(1024).replace("%s", "%t"), copy_in(0, 0));
+    let issue = format!("{}{}", expect(1024).edit("%s", "%t"), copy_in(0, 0));
     fails(&format!("{right}{}", leader("again", &issue)), 64, |problem| {
         // With copies at once, two phases may end before others ask for the first.
         matches!(problem, Problem::Race { .. } | Problem::InFlight { .. } | Problem::Stuck(_))
@@ -253,7 +253,7 @@ fn the_form_for_clusters_copies_to_the_own_block() {
         %remote = addrspacecast ptr %generic to ptr addrspace(7)\n  \
         call void @llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d(ptr addrspace(7) %remote, ptr addrspace(3) %bar, ptr %map, \
         i32 8, i32 0, i16 0, i64 0, i1 false, i1 false, i32 0)\n";
-    let body = format!("{}{READ}", load(64, 8, 0)).replace(&copy_in(8, 0), cluster);
+    let body = format!("{}{READ}", load(64, 8, 0)).edit(&copy_in(8, 0), cluster);
     let input = words(ROWS * COLUMNS / 2, 6);
     let mut arrays = [aligned(&input), vec![0; 256]];
     run(&body, &mut arrays, &map(0, 64, Swizzle::None), Timing::Late)
@@ -438,16 +438,16 @@ fn stores_that_are_wrong() {
         }
     };
     let right = store("s2g", READ_OVER);
-    fails(&right.replace(PROXY, ""), &|problem| {
+    fails(&right.edit(PROXY, ""), &|problem| {
         matches!(problem, Problem::Unfenced { memory: Memory::Shared, .. })
     });
-    fails(&right.replace(BARRIER, ""), &|problem| {
+    fails(&right.edit(BARRIER, ""), &|problem| {
         matches!(problem, Problem::Race { .. } | Problem::Uninitialized { .. })
     });
     let ends =
         |problem: &Problem| matches!(problem, Problem::Misuse(what) if what.contains("when the block ends"));
-    fails(&right.replace(READ_OVER, ""), &ends);
-    fails(&right.replace(COMMIT, ""), &ends);
+    fails(&right.edit(READ_OVER, ""), &ends);
+    fails(&right.edit(COMMIT, ""), &ends);
     // Shared memory is written again, without and with a wait, which only helps the thread that waited.
     let again = "  store i32 0, ptr addrspace(3) %box\n";
     let rewrite = |wait: &str| store("s2g", &format!("{wait}{again}"));

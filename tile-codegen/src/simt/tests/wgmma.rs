@@ -3,6 +3,7 @@
 use super::harness::{Kernel, SHARED_BYTES, copy_to_shared, settled, words};
 use crate::simt::{Fault, Problem, Timing};
 use half::bf16;
+use tile_test_edit::Edit;
 
 /// How one matrix lies in shared memory.
 #[derive(Clone, Copy, Debug)]
@@ -285,38 +286,38 @@ fn what_is_missing_is_found() {
             assert!(is_expected(&fault.problem), "{fault}");
         }
     };
-    fails(&right.replace(PROXY, ""), &|problem| matches!(problem, Problem::Unfenced { .. }));
-    fails(&right.replace(BARRIER, ""), &|problem| {
+    fails(&right.edit(PROXY, ""), &|problem| matches!(problem, Problem::Unfenced { .. }));
+    fails(&right.edit(BARRIER, ""), &|problem| {
         matches!(problem, Problem::Race { .. } | Problem::Uninitialized { .. })
     });
     fails(
-        &right.replace(FENCE, ""),
+        &right.edit(FENCE, ""),
         &|problem| matches!(problem, Problem::Misuse(what) if what.contains("wgmma.fence")),
     );
     fails(
-        &right.replace(WAIT, ""),
+        &right.edit(WAIT, ""),
         &|problem| matches!(problem, Problem::Misuse(what) if what.contains("block ends")),
     );
     // Thread 5 writes what is being read.
     let write = "  %five = icmp eq i32 %tid, 5\n  br i1 %five, label %write, label %go\nwrite:\n  \
                  store i32 0, ptr addrspace(3) @shared\n  br label %go\ngo:\n";
     fails(
-        &right.replace(WAIT, &format!("{write}{WAIT}")),
+        &right.edit(WAIT, &format!("{write}{WAIT}")),
         // Others may have waited by then, which doesn't help the thread that writes.
         &|problem| matches!(problem, Problem::InFlight { .. } | Problem::Race { .. }),
     );
     // A barrier makes everybody come before anybody waits.
-    fails(&right.replace(WAIT, &format!("{BARRIER}{write}{WAIT}")), &|problem| {
+    fails(&right.edit(WAIT, &format!("{BARRIER}{write}{WAIT}")), &|problem| {
         matches!(problem, Problem::InFlight { .. } | Problem::Race { .. })
     });
-    let after = right.replace(WAIT, &format!("{WAIT}{write}"));
+    let after = right.edit(WAIT, &format!("{WAIT}{write}"));
     product.run(&after, Timing::Late).unwrap_or_else(|fault| panic!("{fault}"));
     // Descriptors differ among threads.
-    let differs = right.replace(
+    let differs = right.edit(
         "%da = or i64 %da.field",
         "%t64 = zext i32 %tid to i64\n  %da.other = add i64 %da.field, %t64\n  %da = or i64 %da.other",
     );
     fails(&differs, &|problem| matches!(problem, Problem::NotUniform { .. }));
-    let outside = right.replace("%db.base, 16384", "%db.base, 33000");
+    let outside = right.edit("%db.base, 16384", "%db.base, 33000");
     fails(&outside, &|problem| matches!(problem, Problem::OutsideShared { .. } | Problem::Misuse(_)));
 }

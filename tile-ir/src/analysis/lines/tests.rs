@@ -4,6 +4,7 @@ use super::*;
 use crate::array::Array;
 use crate::ops::Literal;
 use crate::{Instance, interp, passes};
+use tile_test_edit::Edit;
 
 const ROWS: usize = 8;
 const COLUMNS: usize = 512;
@@ -79,11 +80,11 @@ const fn run(run: u64) -> Line {
 
 #[test]
 fn counters_and_what_is_repeated() {
-    let rows = IDS.replace("%r =", "%t =");
+    let rows = IDS.edit("%r =", "%t =");
     assert_eq!(lines_of(&rows, DType::I32), [Line::Unknown, Line::Constant]);
-    let columns = COLUMN.replace("%c =", "%t =");
+    let columns = COLUMN.edit("%c =", "%t =");
     assert_eq!(lines_of(&columns, DType::I32), [Line::Constant, run(MOST)]);
-    let splat = "  %t = splat %s : tile<8 x 512 x index>\n".replace("%s", "%n").replace("index", "i32");
+    let splat = "  %t = splat %s : tile<8 x 512 x index>\n".edit("%s", "%n").edit("index", "i32");
     let splat = format!("  %n = cast %s : i32\n{splat}");
     assert_eq!(lines_of(&splat, DType::I32), [Line::Constant; 2]);
 }

@@ -228,6 +228,7 @@ mod tests {
     use crate::kernel::OpId;
     use crate::ops::Op;
     use crate::{Instance, TargetDesc};
+    use tile_test_edit::Edit;
 
     fn scheduled(body: &str) -> Scheduled {
         let source = format!(
@@ -275,8 +276,8 @@ mod tests {
         let body = format!(
             "  %r = for %p = %from to %to carry (%t = %t) : tile<1 x 1024 x f32> {{\n  {SUM}    yield %u\n  }}\n"
         )
-        .replace("(%t = %t)", "(%c = %t)")
-        .replace("reduce sum %t", "reduce sum %c");
+        .edit("(%t = %t)", "(%c = %t)")
+        .edit("reduce sum %t", "reduce sum %c");
         assert_eq!(waits(&scheduled(&body)), [true]);
     }
 
@@ -289,7 +290,7 @@ mod tests {
 ";
         let body = format!(
             "  %r = for %p = %from to %to carry (%c = %t) : tile<1 x 1024 x f32> {{\n  {}  {second}    yield %w\n  }}\n",
-            SUM.replace("reduce sum %t", "reduce sum %c")
+            SUM.edit("reduce sum %t", "reduce sum %c")
         );
         assert_eq!(waits(&scheduled(&body)), [false, false]);
     }

@@ -5,6 +5,7 @@ use super::{Pipelines, Slice};
 use crate::kernel::OpId;
 use crate::ops::Op;
 use crate::{Instance, TargetDesc, VerifiedKernel};
+use tile_test_edit::Edit;
 
 pub(in super::super) const MATMUL: &str = "\
 kernel @matmul<M, N, K>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 64 == 0\": rem(k, 64) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
@@ -43,11 +44,11 @@ pub(in super::super) fn twice() -> String {
     let (body, after) = rest.split_once("  store_masked").unwrap();
     let renamed = [("%p", "%q"), ("%qad", "%pad"), ("%acc", "%more"), ("%ta", "%ua"), ("%tb", "%ub")];
     let renamed = renamed.into_iter().chain([("%vb[%q, %j]", "%vb[%q, %i]"), ("%next", "%then")]);
-    let again = renamed.fold(body.to_owned(), |text, (from, to)| text.replace(from, to));
+    let again = renamed.fold(body.to_owned(), |text, (from, to)| text.edit(from, to));
     let all = "  %all = add %sum, %other : tile<M x N x f32>\n";
     format!(
         "{before}  %sum = for{body}  %other = for{again}{all}  store_masked{}",
-        after.replace("%sum", "%all")
+        after.edit("%sum", "%all")
     )
 }
 
@@ -57,7 +58,7 @@ fn two_loops_share_the_room_for_their_stages() {
     let scheduled = in_tiles_of_64(&twice());
     let stages: Vec<u64> = scheduled.pipelines().all().map(|(_, pipeline)| pipeline.stages).collect();
     assert_eq!(stages, [8, 5]);
-    let wide = twice().replace("<M, N, K>", "").replace('M', "128").replace('N', "256").replace('K', "64");
+    let wide = twice().edit("<M, N, K>", "").replace('M', "128").replace('N', "256").replace('K', "64");
     let wide = in_tiles_of_64(&wide);
     let stages: Vec<u64> = wide.pipelines().all().map(|(_, pipeline)| pipeline.stages).collect();
     assert_eq!((stages, wide.remarks().len()), (vec![2, 2], 0));
@@ -78,19 +79,19 @@ fn matmul_source(dtype: &str, sum: &str, b: [&str; 3]) -> String {
     let [ty, loaded, index] = b;
     let turned = if ty == "n x k" { "    %tt = permute %tb [1, 0] : tile<K x N x bf16>\n" } else { "" };
     MATMUL
-        .replace("k x n x bf16", &format!("{ty} x bf16"))
-        .replace("[K, N] : partition", &format!("[{loaded}] : partition"))
-        .replace("bf16, [K, N]>", &format!("bf16, [{loaded}]>"))
-        .replace("load_masked %vb[%p, %j] pad %pad : tile<K x N x bf16>\n", &{
-            let loaded = loaded.replace(", ", " x ");
+        .edit("k x n x bf16", &format!("{ty} x bf16"))
+        .edit("[K, N] : partition", &format!("[{loaded}] : partition"))
+        .edit("bf16, [K, N]>", &format!("bf16, [{loaded}]>"))
+        .edit("load_masked %vb[%p, %j] pad %pad : tile<K x N x bf16>\n", &{
+            let loaded = loaded.edit(", ", " x ");
             format!("load_masked %vb[{index}] pad %pad : tile<{loaded} x bf16>\n{turned}")
         })
-        .replace("mma %ta, %tb,", if turned.is_empty() { "mma %ta, %tb," } else { "mma %ta, %tt," })
-        .replace("x f32", &format!("x {sum}"))
-        .replace("0.0 : f32", &format!("{} : {sum}", if sum == "i32" { "0" } else { "0.0" }))
-        .replace("0.0 : bf16", &format!("{} : bf16", if sum == "i32" { "0" } else { "0.0" }))
-        .replace("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
-        .replace("bf16", dtype)
+        .edit("mma %ta, %tb,", if turned.is_empty() { "mma %ta, %tb," } else { "mma %ta, %tt," })
+        .edit("x f32", &format!("x {sum}"))
+        .edit("0.0 : f32", &format!("{} : {sum}", if sum == "i32" { "0" } else { "0.0" }))
+        .edit("0.0 : bf16", &format!("{} : bf16", if sum == "i32" { "0" } else { "0.0" }))
+        .edit("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
+        .edit("bf16", dtype)
 }
 
 const ACROSS: [&str; 3] = ["k x n", "K, N", "%p, %j"];
@@ -127,7 +128,7 @@ fn sums_of_8_bit_floats_go_on_with_fast_accumulation() {
     assert!(!text(&fast).contains(" = add %") && text(&fast).contains("fast_accumulation {"));
     let of_bytes = matmul_source("i8", "i32", ALONG);
     let said_of_bytes = text(&of_bytes.replacen(" {\n", " fast_accumulation {\n", 1));
-    assert_eq!(said_of_bytes.replace(" fast_accumulation", ""), text(&of_bytes));
+    assert_eq!(said_of_bytes.edit(" fast_accumulation", ""), text(&of_bytes));
 }
 
 #[test]
@@ -138,9 +139,9 @@ fn narrow_sums_are_no_warpgroups() {
 
 /// Of a product in tiles of 128 by 128 whose sums are stored in a format.
 fn matrices_of_store(dtype: &str) -> Option<(u64, bool)> {
-    let source = MATMUL.replace("mut tensor<m x n x f32>", &format!("mut tensor<m x n x {dtype}>"));
-    let source = source.replace("mut partition<m x n x f32", &format!("mut partition<m x n x {dtype}"));
-    let source = source.replace(
+    let source = MATMUL.edit("mut tensor<m x n x f32>", &format!("mut tensor<m x n x {dtype}>"));
+    let source = source.edit("mut partition<m x n x f32", &format!("mut partition<m x n x {dtype}"));
+    let source = source.edit(
         "  store_masked %vc, %sum\n",
         &format!("  %stored = cast %sum : tile<M x N x {dtype}>\n  store_masked %vc, %stored\n"),
     );
@@ -235,7 +236,7 @@ fn a_tile_that_two_products_read_is_copied_once() {
 /// stages beside both.
 #[test]
 fn what_is_loaded_before_a_loop_takes_the_room_that_is_left() {
-    let before = MATMUL.replace("%va[%i, %p]", "%va[%i, %1]");
+    let before = MATMUL.edit("%va[%i, %p]", "%va[%i, %1]");
     let rings = |columns: usize, depth: usize| {
         let numbers = [("M", 128), ("N", columns), ("K", depth)];
         let instance = crate::passes::optimize(Instance::parse(&before, &numbers).unwrap());
@@ -252,14 +253,12 @@ fn what_is_loaded_before_a_loop_takes_the_room_that_is_left() {
 /// The products of what a loop loads, and the transposed of that.
 #[test]
 fn both_factors_may_be_one_tile() {
-    let by_itself =
-        MATMUL.replace("    %tb = load_masked %vb[%p, %j] pad %pad", "    %tb = permute %ta [1, 0]");
-    let by_itself =
-        ["M, K", "K, N", "M, N"].iter().fold(by_itself.replace("<M, N, K>", ""), |text, shape| {
-            let tile = |shape: &str| format!("tile<{} x", shape.replace(", ", " x "));
-            text.replace(&format!("[{shape}]"), "[64, 64]").replace(&tile(shape), &tile("64, 64"))
-        });
-    let by_itself = by_itself.replace("ceil_div(k, K)", "ceil_div(k, 64)");
+    let by_itself = MATMUL.edit("    %tb = load_masked %vb[%p, %j] pad %pad", "    %tb = permute %ta [1, 0]");
+    let by_itself = ["M, K", "K, N", "M, N"].iter().fold(by_itself.edit("<M, N, K>", ""), |text, shape| {
+        let tile = |shape: &str| format!("tile<{} x", shape.edit(", ", " x "));
+        text.edit(&format!("[{shape}]"), "[64, 64]").edit(&tile(shape), &tile("64, 64"))
+    });
+    let by_itself = by_itself.edit("ceil_div(k, K)", "ceil_div(k, 64)");
     let scheduled = in_tiles_of_64(&by_itself);
     let (_, pipeline) = scheduled.pipelines().all().next().expect("the loop is a pipeline");
     let [fill] = pipeline.fills.as_slice() else { panic!("{:?}", pipeline.fills) };
@@ -271,16 +270,16 @@ fn both_factors_may_be_one_tile() {
 fn what_is_used_besides_lies_in_no_ring() {
     let besides = "%more = cast %query : tile<64 x 64 x f32>\n    %some = add %next, %more : tile<64 x 64 x f32>\n    \
                    yield %some";
-    let used = TWO_WAYS.replace("yield %next", besides);
+    let used = TWO_WAYS.edit("yield %next", besides);
     assert!(in_tiles_of_64(&used).pipelines().is_empty());
     let carried = TWO_WAYS
-        .replace("%sum = for", "%sum, %last = for")
-        .replace(
+        .edit("%sum = for", "%sum, %last = for")
+        .edit(
             "(%acc = %none) : tile<64 x 64 x f32>",
             "(%acc = %none, %before = %key) : tile<64 x 64 x f32>, tile<64 x 64 x bf16>",
         )
-        .replace("mma %key,", "mma %before,")
-        .replace("yield %next", "yield %next, %query");
+        .edit("mma %key,", "mma %before,")
+        .edit("yield %next", "yield %next, %query");
     assert!(in_tiles_of_64(&carried).pipelines().is_empty());
 }
 
@@ -322,13 +321,13 @@ fn pairs_share_the_larger_factor() {
 #[test]
 fn axes_of_an_odd_number_of_tiles_have_no_pairs() {
     let columns = |columns: usize| {
-        let text = MATMUL.replace("k x n x", &format!("k x {columns} x"));
-        text.replace("m x n x", &format!("m x {columns} x")).replace(", \"n % 8 == 0\": rem(n, 8) eq 0", "")
+        let text = MATMUL.edit("k x n x", &format!("k x {columns} x"));
+        text.edit("m x n x", &format!("m x {columns} x")).edit(", \"n % 8 == 0\": rem(n, 8) eq 0", "")
     };
     assert_eq!(axis_of_pairs(&columns(256), [256, 128]), Some(1));
     assert_eq!(axis_of_pairs(&columns(128), [256, 128]), Some(0));
     assert_eq!(axis_of_pairs(&columns(384), [256, 128]), Some(0));
-    let rows = |rows: usize, text: &str| text.replace("<m x", &format!("<{rows} x"));
+    let rows = |rows: usize, text: &str| text.edit("<m x", &format!("<{rows} x"));
     assert_eq!(axis_of_pairs(&rows(256, &columns(128)), [256, 128]), None);
     assert_eq!(axis_of_pairs(&rows(512, &columns(128)), [256, 128]), Some(0));
 }
@@ -336,24 +335,23 @@ fn axes_of_an_odd_number_of_tiles_have_no_pairs() {
 #[test]
 fn blocks_that_share_nothing_or_are_seen_are_no_pairs() {
     // Both factors depend on the one axis of the grid.
-    let alone = MATMUL.replace("%va[%i, %p]", "%va[%j, %p]");
+    let alone = MATMUL.edit("%va[%i, %p]", "%va[%j, %p]");
     assert_eq!(axis_of_pairs(&alone, [128, 128]), Some(0), "the other axis is free");
-    let counted =
-        MATMUL.replace("for %p = %1 to %2", "for %p = %1 to %i").replace("%vb[%p, %j]", "%vb[%j, %j]");
+    let counted = MATMUL.edit("for %p = %1 to %2", "for %p = %1 to %i").edit("%vb[%p, %j]", "%vb[%j, %j]");
     assert_eq!(axis_of_pairs(&counted, [128, 256]), Some(1), "turns depend on the other axis");
-    let counted = counted.replace("%va[%i, %p]", "%va[%j, %p]");
+    let counted = counted.edit("%va[%i, %p]", "%va[%j, %p]");
     assert_eq!(axis_of_pairs(&counted, [128, 256]), None, "turns depend on one axis, factors on the other");
-    let said = MATMUL.replace("  store_masked", "  print 0 \"{0}\" %i\n  store_masked");
+    let said = MATMUL.edit("  store_masked", "  print 0 \"{0}\" %i\n  store_masked");
     assert_eq!(axis_of_pairs(&said, [128, 128]), None);
     // Of a number that a loop carries nothing is known but what it begins with and what comes around.
     let carried = MATMUL
-        .replace(
+        .edit(
             "carry (%acc = %zero) : tile<M x N x f32>",
             "carry (%acc = %zero, %at = %1) : tile<M x N x f32>, index",
         )
-        .replace("%sum = for", "%sum, %last = for")
-        .replace("%vb[%p, %j]", "%vb[%at, %j]")
-        .replace("yield %next", "%more = add %at, %i : index\n    yield %next, %more");
+        .edit("%sum = for", "%sum, %last = for")
+        .edit("%vb[%p, %j]", "%vb[%at, %j]")
+        .edit("yield %next", "%more = add %at, %i : index\n    yield %next, %more");
     assert_eq!(axis_of_pairs(&carried, [128, 256]), Some(1), "the right factor depends on both axes");
     assert_eq!(axis_of_pairs(ATTENTION, [128, 128]), None, "several products of a loop");
 }
@@ -365,9 +363,9 @@ fn stacked(number: &str) -> String {
     let cut = "  %vb = partition %b [K, N] : partition<k x n x bf16, [K, N]>\n";
     let index = "  %i, %j = block_index %vc : index, index\n";
     MATMUL
-        .replace(cut, "")
-        .replace(index, &format!("{index}{}", cut.replace("  %vb = partition %b", &select)))
-        .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
+        .edit(cut, "")
+        .edit(index, &format!("{index}{}", cut.edit("  %vb = partition %b", &select)))
+        .edit("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
 }
 
 const BY_ELEMENT: &str = "  %vw = partition %w [1] : partition<r x i32, [1]>
@@ -402,7 +400,7 @@ fn remarks(source: &str) -> Vec<String> {
 #[test]
 fn what_producers_do_not_know_is_remarked_upon() {
     assert!(remarks(&stacked(BY_ELEMENT)).is_empty());
-    let most = BY_ELEMENT.replace("%w [1]", "%w [4]").replace("i32, [1]>", "i32, [4]>").replace(
+    let most = BY_ELEMENT.edit("%w [1]", "%w [4]").edit("i32, [1]>", "i32, [4]>").edit(
         "  %tile = load_masked %vw[%i] pad %first : tile<1 x i32>",
         "  %four = load_masked %vw[%i] pad %first : tile<4 x i32>\n  %tile = reduce max %four axis 0 : tile<1 x i32>",
     );
@@ -412,7 +410,7 @@ fn what_producers_do_not_know_is_remarked_upon() {
     assert_eq!(remarks(&stacked(&most)), [message]);
     // It decides whether there is anything to copy, too.
     let branch =
-        in_branch(&stacked(&most.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast")));
+        in_branch(&stacked(&most.edit("%at = cast", "%some = ge %number, %first : bool\n  %at = cast")));
     assert_eq!(remarks(&branch), [message]);
 }
 
@@ -426,8 +424,8 @@ fn in_branch(source: &str) -> String {
 /// The producer takes the branches around copies by conditions that it knows, as an early exit is one.
 #[test]
 fn producers_take_branches() {
-    let by_place = MATMUL.replace("  %sum = for", "  %some = lt %i, %j : bool\n  %sum = for");
-    let by_element = BY_ELEMENT.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+    let by_place = MATMUL.edit("  %sum = for", "  %some = lt %i, %j : bool\n  %sum = for");
+    let by_element = BY_ELEMENT.edit("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
     for source in [in_branch(&by_place), in_branch(&stacked(&by_element))] {
         let scheduled = in_tiles_of_64(&source);
         assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty(), "{source}");
@@ -453,8 +451,7 @@ fn producers_know_what_branches_give() {
     yield %2
   }
 ";
-    let turns =
-        MATMUL.replace("  %sum = for", &format!("{branch}  %sum = for")).replace("to %2", "to %turns");
+    let turns = MATMUL.edit("  %sum = for", &format!("{branch}  %sum = for")).edit("to %2", "to %turns");
     let scheduled = in_tiles_of_64(&turns);
     assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty());
     let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
@@ -472,15 +469,15 @@ fn producers_know_what_branches_give() {
 fn pairs_take_branches_together() {
     let branch = |condition: &str| {
         let condition = format!("  %some = {condition} : bool\n  %sum = for");
-        axis_of_pairs(&in_branch(&MATMUL.replace("  %sum = for", &condition)), [128, 256])
+        axis_of_pairs(&in_branch(&MATMUL.edit("  %sum = for", &condition)), [128, 256])
     };
     assert_eq!(branch("lt %1, %2"), Some(0));
     assert_eq!(branch("lt %i, %2"), Some(1));
     assert_eq!(branch("lt %i, %j"), None);
     // An element depends on the place that it is loaded from.
     let element = |place: &str| {
-        let number = BY_ELEMENT.replace("%vw[%i]", &format!("%vw[{place}]"));
-        let number = number.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+        let number = BY_ELEMENT.edit("%vw[%i]", &format!("%vw[{place}]"));
+        let number = number.edit("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
         let number = format!("  %zeroth = constant 0 : index\n{number}");
         axis_of_pairs(&in_branch(&stacked(&number)), [128, 256])
     };
@@ -529,16 +526,16 @@ fn roles_that_lack_what_they_need_are_found() {
 
 #[test]
 fn tiles_of_pairs_are_copied_in_halves() {
-    let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
+    let paired = MATMUL.edit("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
     insta::assert_snapshot!(scheduled(&paired, &[("M", 128), ("N", 256), ("K", 64)]));
-    let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 2 {");
+    let paired = MATMUL.edit("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 2 {");
     let along_no_axis = scheduled(&paired, &[("M", 128), ("N", 256), ("K", 64)]);
     assert!(!along_no_axis.contains("blocks are pairs"), "{along_no_axis}");
 }
 
 #[test]
 fn halves_that_nobody_copies_are_found() {
-    let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
+    let paired = MATMUL.edit("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
     let right = in_tiles_of_64(&paired);
     let problem = |change: &dyn Fn(&mut Pipelines)| problem_of(&right, change);
     assert_eq!(problem(&|_| {}), Ok(()));

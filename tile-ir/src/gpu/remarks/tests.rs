@@ -5,6 +5,7 @@ use super::super::{Remark, print, schedule};
 use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
 use crate::{DType, Dim, Instance, TargetDesc};
+use tile_test_edit::Edit;
 
 /// What is said of a product that a change of its text takes from warpgroups, behind what became of it.
 fn reason(change: impl Fn(String) -> String) -> String {
@@ -19,7 +20,7 @@ fn reason(change: impl Fn(String) -> String) -> String {
 
 /// Puts ops between the load of the right factor and the product.
 fn made_of_b(ops: &'static str) -> impl Fn(String) -> String {
-    move |text| text.replace("    %next = mma %ta, %tb,", &format!("{ops}    %next = mma %ta, %made,"))
+    move |text| text.edit("    %next = mma %ta, %tb,", &format!("{ops}    %next = mma %ta, %made,"))
 }
 
 #[test]
@@ -34,40 +35,40 @@ fn right_factors_that_no_copy_brings_are_remarked_upon() {
     );
     // What is advised helps.
     let transposed = "    %made = neg %ta : tile<M x K x bf16>\n    %next = mma %made, %tb,";
-    let transposed = in_tiles_of_64(&MATMUL.replace("    %next = mma %ta, %tb,", transposed));
+    let transposed = in_tiles_of_64(&MATMUL.edit("    %next = mma %ta, %tb,", transposed));
     assert!(!transposed.pipelines().is_empty() && transposed.remarks().is_empty());
     // Where both are computed, so would be the right factor of the transposed product.
     let both =
         made_of_b("    %made = neg %tb : tile<K x N x bf16>\n    %mine = abs %ta : tile<M x K x bf16>\n");
     assert_eq!(
-        reason(|text| both(text).replace("mma %ta,", "mma %mine,")),
+        reason(|text| both(text).edit("mma %ta,", "mma %mine,")),
         "its right factor is computed in the loop, by `-`, and they take that from copied tiles; the left one is, too, by \
          `abs`; have another kernel store the right one, so that it is loaded"
     );
     // One that is loaded before the loop is copied before that.
-    let before = in_tiles_of_64(&MATMUL.replace("%vb[%p, %j]", "%vb[%j, %j]"));
+    let before = in_tiles_of_64(&MATMUL.edit("%vb[%p, %j]", "%vb[%j, %j]"));
     assert!(!before.pipelines().is_empty() && before.remarks().is_empty());
     let joined = |text: String| {
         let loaded = "%tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>";
-        let long = loaded.replace("%tb", "%long").replace("64 x 64", "8 x 512");
-        in_numbers(text.replace("[K, N]", "[8, 512]"))
-            .replace(loaded, &format!("{long}\n    %tb = reshape %long : tile<64 x 64 x bf16>"))
+        let long = loaded.edit("%tb", "%long").edit("64 x 64", "8 x 512");
+        in_numbers(text.edit("[K, N]", "[8, 512]"))
+            .edit(loaded, &format!("{long}\n    %tb = reshape %long : tile<64 x 64 x bf16>"))
     };
     assert_eq!(
         reason(joined),
         "`reshape` joins or splits axes of its right factor after the load; give the tensor these axes in place of its \
          tiles"
     );
-    let padded = |text: String| text.replace("%pad = constant 0.0", "%pad = constant 1.0");
+    let padded = |text: String| text.edit("%pad = constant 0.0", "%pad = constant 1.0");
     assert_eq!(reason(padded), "what lies outside of `b` isn't zero, as copies have it; load zeros there");
     let in_branch = |text: String| {
-        text.replace("%next = mma %ta", "%inner = mma %ta")
-            .replace("    %inner", "      %inner")
-            .replace(
+        text.edit("%next = mma %ta", "%inner = mma %ta")
+            .edit("    %inner", "      %inner")
+            .edit(
                 "      %inner",
                 "    %some = lt %p, %i : bool\n    %next = if %some : tile<M x N x f32> {\n      %inner",
             )
-            .replace(
+            .edit(
                 "    yield %next",
                 "      yield %inner\n    } else {\n      yield %acc\n    }\n    yield %next",
             )
@@ -83,16 +84,14 @@ fn of_moved(movement: &TensorMovement) -> impl Fn(String) -> String {
     let moved = format!("  %m = view %b {movement} : {}", Type::Tensor(tensor.clone()));
     let cut = PartitionType { tensor, tile: tile.clone(), steps: tile, spanned: Vec::new() };
     let cut = format!("{moved}\n  %vb = partition %m [64, 64] : {}", Type::Partition(cut));
-    move |text| {
-        in_numbers(text.replace("  %vb = partition %b [K, N] : partition<k x n x bf16, [K, N]>", &cut))
-    }
+    move |text| in_numbers(text.edit("  %vb = partition %b [K, N] : partition<k x n x bf16, [K, N]>", &cut))
 }
 
 /// The text with extents in place of parameters.
 fn in_numbers(text: String) -> String {
-    let text = text.replace("<M, N, K>", "").replace("ceil_div(k, K)", "ceil_div(k, 64)");
+    let text = text.edit("<M, N, K>", "").edit("ceil_div(k, K)", "ceil_div(k, 64)");
     let text = ["[M, N]", "[M, K]", "[K, N]"].iter().fold(text, |text, tile| text.replace(tile, "[64, 64]"));
-    ["M x N", "M x K", "K x N"].iter().fold(text, |text, shape| text.replace(shape, "64 x 64"))
+    ["M x N", "M x K", "K x N"].iter().fold(text, |text, shape| text.edit(shape, "64 x 64"))
 }
 
 #[test]
@@ -113,7 +112,7 @@ fn views_that_no_tensor_map_shows_are_remarked_upon() {
         "elements of tiles of a view of `b` don't lie next to each other in memory; cut tiles that are long along the \
          axis whose elements do"
     );
-    let narrow = |text: String| text.replace("k x n x", "k x 60 x");
+    let narrow = |text: String| text.edit("k x n x", "k x 60 x");
     assert_eq!(
         reason(narrow),
         "rows of `b` don't all begin at multiples of 16 bytes; pass rows of such lengths"
@@ -127,7 +126,7 @@ fn products_that_are_no_warpgroups_are_remarked_upon() {
         let loads = text.lines().filter(|line| line.contains("load_masked")).collect::<Vec<_>>().join("\n");
         let (before, rest) = text.split_once("  %sum = for").unwrap();
         let (_, after) = rest.split_once("  store_masked").unwrap();
-        let loads = loads.replace("%p,", "%1,").replace("%p]", "%1]");
+        let loads = loads.edit("%p,", "%1,").edit("%p]", "%1]");
         format!("{before}{loads}\n  %sum = mma %ta, %tb, %zero : tile<M x N x f32>\n  store_masked{after}")
     };
     assert_eq!(
@@ -136,10 +135,7 @@ fn products_that_are_no_warpgroups_are_remarked_upon() {
          loads the factors"
     );
     let few_rows = |text: String| {
-        text.replace("M, K]", "32, K]")
-            .replace("<M x", "<32 x")
-            .replace("[M, N]", "[32, N]")
-            .replace("M, N, K>", "N, K>")
+        text.edit("M, K]", "32, K]").edit("<M x", "<32 x").edit("[M, N]", "[32, N]").edit("M, N, K>", "N, K>")
     };
     assert_eq!(
         reason(few_rows),
@@ -160,7 +156,7 @@ fn what_uses_a_tile_besides_is_remarked_upon() {
     yield %more
 "
         );
-        move |text| in_numbers(text).replace("    yield %next\n", &besides)
+        move |text| in_numbers(text).edit("    yield %next\n", &besides)
     };
     let reason_of = "`sum` uses the tile of `b`, too, and no thread holds a tile that was copied; do that in a loop of its own";
     assert_eq!(reason(summed("%tb")), reason_of);
@@ -181,7 +177,7 @@ fn every_product_that_is_slower_is_remarked_upon() {
   %more = mma %left, %right, %sum : tile<M x N x f32>
   store_masked %vc, %more
 ";
-    let scheduled = in_tiles_of_64(&MATMUL.replace("  store_masked %vc, %sum\n", besides));
+    let scheduled = in_tiles_of_64(&MATMUL.edit("  store_masked %vc, %sum\n", besides));
     assert!(!scheduled.pipelines().is_empty());
     let [Remark { message, .. }] = scheduled.remarks() else { panic!("{:?}", scheduled.remarks()) };
     let start = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with no tiles copied ahead: it \

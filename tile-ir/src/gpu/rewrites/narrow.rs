@@ -260,10 +260,11 @@ mod tests {
     use super::*;
     use crate::gpu::{print, schedule};
     use crate::specialize::Instance;
+    use tile_test_edit::Edit;
 
     /// A product of f32 that are made of a tile of 128×64 elements of a format each, by these lines from `%x` to `%y`.
     fn product(element: &str, lines: &str) -> String {
-        let factor = |from: &str, to: &str| lines.replace("%x", from).replace("%y", to);
+        let factor = |from: &str, to: &str| lines.edit("%x", from).edit("%y", to);
         let (left, right) = (factor("%ta", "%fa"), factor("%tb", "%fb"));
         format!(
             "kernel @product(%a: tensor<128 x 64 x {element}>, %b: tensor<128 x 64 x {element}>, %s: tensor<128 x 2 x f8e8m0fnu>, %c: mut tensor<128 x 128 x f32>) {{

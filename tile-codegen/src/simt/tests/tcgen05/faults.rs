@@ -3,6 +3,7 @@
 use super::super::harness::{fault, is_right};
 use super::*;
 use crate::simt::Problem;
+use tile_test_edit::Edit;
 
 /// Two rounds: the second product's sums take the place of the first one's when all have loaded these.
 fn rounds() -> String {
@@ -26,7 +27,7 @@ fn rounds() -> String {
 fn what_is_read_must_be_there_and_visible() {
     let product = small();
     let right = product.body(&product.multiply(false));
-    product.fails(&right.replace(PROXY, ""), "with no proxy fence between them");
+    product.fails(&right.edit(PROXY, ""), "with no proxy fence between them");
     let unordered = right.replacen(BARRIER, "", 1);
     for timing in BOTH {
         let fault = product.run(&unordered, timing).expect_err("a barrier is missing");
@@ -41,10 +42,10 @@ fn what_is_in_flight_is_not_overwritten() {
     let store = only("is.first", "write", "  store i32 0, ptr addrspace(3) @shared\n");
     let end = wait("end", "done", 0);
     product.fails(
-        &right.replace(&end, &format!("{BARRIER}{store}{end}")),
+        &right.edit(&end, &format!("{BARRIER}{store}{end}")),
         "which `llvm.nvvm.tcgen05.mma.shared` of thread 128 still reads",
     );
-    let later = right.replace(&end, &format!("{end}{store}"));
+    let later = right.edit(&end, &format!("{end}{store}"));
     product.run(&later, Timing::Late).unwrap_or_else(|fault| panic!("{fault}"));
 }
 
@@ -52,20 +53,20 @@ fn what_is_in_flight_is_not_overwritten() {
 fn sums_are_loaded_when_they_are_there() {
     let product = small();
     let right = product.body(&product.multiply(false));
-    product.fails(&right.replace(COMMIT, ""), "waits for the phase of parity 0");
+    product.fails(&right.edit(COMMIT, ""), "waits for the phase of parity 0");
     product.fails(
-        &right.replace(&wait("end", "done", 0), BARRIER),
+        &right.edit(&wait("end", "done", 0), BARRIER),
         "of tensor memory (lanes 0 to 15), which `llvm.nvvm.tcgen05.mma.shared` of thread 128 still writes: nobody \
          waited at the mbarrier of a `tcgen05.commit` after it",
     );
     product.fails(
-        &right.replace(AFTER, ""),
+        &right.edit(AFTER, ""),
         "of tensor memory (lanes 0 to 15), which a product wrote, with no `tcgen05.fence::after_thread_sync` in this \
          thread since it heard of that",
     );
-    product.fails(&right.replace(&product.multiply(false), ""), "(lanes 0 to 15), which nobody wrote");
+    product.fails(&right.edit(&product.multiply(false), ""), "(lanes 0 to 15), which nobody wrote");
     product.fails(
-        &right.replace(&product.multiply(false), &product.multiply(true)),
+        &right.edit(&product.multiply(false), &product.multiply(true)),
         "adds to column 480 of tensor memory (lanes 0 to 15), which nobody wrote",
     );
 }
@@ -76,15 +77,13 @@ fn sums_may_be_heard_of_from_others() {
     let product = small();
     let right = product.body(&product.multiply(false));
     let end = wait("end", "done", 0);
-    let heard = right.replace(&end, &format!("{}{BARRIER}", only("is.first", "waits", &end)));
+    let heard = right.edit(&end, &format!("{}{BARRIER}", only("is.first", "waits", &end)));
     for timing in BOTH {
         let result = product.run(&heard, timing).unwrap_or_else(|fault| panic!("{fault}"));
         product.compare(&result, 1);
     }
-    product.fails(
-        &right.replace(&end, &only("is.first", "waits", &end)),
-        "(lanes 32 to 47), which nobody wrote",
-    );
+    product
+        .fails(&right.edit(&end, &only("is.first", "waits", &end)), "(lanes 32 to 47), which nobody wrote");
 }
 
 #[test]
@@ -96,23 +95,22 @@ fn sums_are_replaced_when_all_have_loaded_them() {
         product.compare(&result, 1);
     }
     product.fails(
-        &right.replace(BEFORE, ""),
+        &right.edit(BEFORE, ""),
         "read, with no `tcgen05.fence::before_thread_sync` in that thread before it let this one go on",
     );
     let without = format!("{}{}", wait("empty", "free", 0), product.multiply(false));
     let with = format!("{}{AFTER}{}", wait("empty", "free", 0), product.multiply(false));
     product.fails(
-        &right.replace(&with, &without),
+        &right.edit(&with, &without),
         "read, with no `tcgen05.fence::after_thread_sync` in this thread since it heard of that",
     );
     // Early, the first product's phase is over and gone before anybody looks.
-    let hasty = right.replace(&with, &product.multiply(false));
+    let hasty = right.edit(&with, &product.multiply(false));
     product.fails_in(Timing::Late, &hasty, "read, with nothing between them that this thread waited for");
     product.fails_in(Timing::Early, &hasty, "waits for the phase of parity 0");
     // The phase may be known to be over though nobody else let this thread go on.
-    let relaxed =
-        right.replace("mbarrier.arrive.shared(", "mbarrier.arrive.relaxed.scope.cluster.space.cta(");
-    let relaxed = relaxed.replace("ptr addrspace(3) %free)\n  br", "ptr addrspace(3) %free, i32 1)\n  br");
+    let relaxed = right.edit("mbarrier.arrive.shared(", "mbarrier.arrive.relaxed.scope.cluster.space.cta(");
+    let relaxed = relaxed.edit("ptr addrspace(3) %free)\n  br", "ptr addrspace(3) %free, i32 1)\n  br");
     for timing in BOTH {
         product.run(&relaxed, timing).unwrap_or_else(|fault| panic!("{fault}"));
     }
@@ -131,7 +129,7 @@ fn products_follow_each_other_with_the_same_sums_and_shape() {
     let other = format!("{is_other}{}", only("is.other", "other", &product.multiply(true)));
     let body = product.body(&product.multiply(false));
     let end = wait("end", "done", 0);
-    product.fails(&body.replace(&end, &format!("{other}{end}")), "adds to column 480 of tensor memory");
+    product.fails(&body.edit(&end, &format!("{other}{end}")), "adds to column 480 of tensor memory");
     // Sums beside each other have nothing to do with each other.
     let beside = "  %beside = add i32 %base, 16\n  %e = inttoptr i32 %beside to ptr addrspace(6)\n";
     let both = product.multiply(false) + beside + &product.multiply_at("%e", false) + &product.multiply(true);
@@ -146,14 +144,14 @@ fn warps_load_lanes_of_their_own() {
     let product = small();
     let right = product.body(&product.multiply(false));
     product.fails(
-        &right.replace("add i32 %base, %rows", "add i32 %base, 2097152"),
+        &right.edit("add i32 %base, %rows", "add i32 %base, 2097152"),
         "warp 0 loads sixteen lanes of tensor memory from lane 0 or 16 on, not from lane 32",
     );
     product.fails(
-        &right.replace("add i32 %low, 1048576", "add i32 %low, 524288"),
+        &right.edit("add i32 %low, 1048576", "add i32 %low, 524288"),
         "warp 0 loads sixteen lanes of tensor memory from lane 0 or 16 on, not from lane 8",
     );
-    let differs = right.replace("add i32 %base, %rows", "add i32 %base, %tid");
+    let differs = right.edit("add i32 %base, %rows", "add i32 %base, %tid");
     product.fails(&differs, "but all lanes must agree");
 }
 
@@ -162,37 +160,35 @@ fn memory_is_the_blocks_own() {
     let product = small();
     let right = product.body(&product.multiply(false));
     product.fails(
-        &right.replace("%base = load i32, ptr addrspace(3) %where", "%base = add i32 0, 0"),
+        &right.edit("%base = load i32, ptr addrspace(3) %where", "%base = add i32 0, 0"),
         "uses columns 0 to 15 of tensor memory, which the block doesn't have: the block has columns 480 to 511",
     );
     product.fails(
         &right
-            .replace(&only("is.last", "alloc", &format!("{}{RELINQUISH}", allocate(32))), "")
-            .replace("%base = load i32, ptr addrspace(3) %where", "%base = add i32 0, 0"),
+            .edit(&only("is.last", "alloc", &format!("{}{RELINQUISH}", allocate(32))), "")
+            .edit("%base = load i32, ptr addrspace(3) %where", "%base = add i32 0, 0"),
         "which the block doesn't have: the block has none",
     );
     product.fails(
-        &right.replace(
-            "%d = inttoptr i32 %base",
-            "%lane16 = add i32 %base, 1048576\n  %d = inttoptr i32 %lane16",
-        ),
+        &right
+            .edit("%d = inttoptr i32 %base", "%lane16 = add i32 %base, 1048576\n  %d = inttoptr i32 %lane16"),
         "begin at lane 0 of tensor memory, not at lane 16",
     );
     product.fails(
-        &right.replace(&free(32), ""),
+        &right.edit(&free(32), ""),
         "32 columns of tensor memory from column 480 on are still allocated when the block ends",
     );
     product.fails(
-        &right.replace(&deallocate(32), &deallocate(64)),
+        &right.edit(&deallocate(32), &deallocate(64)),
         "frees 64 columns of tensor memory from lane 0, column 480 on, but the allocation has 32",
     );
     product.fails(
-        &right.replace(&deallocate(32), &format!("{}{}", deallocate(32), deallocate(32))),
+        &right.edit(&deallocate(32), &format!("{}{}", deallocate(32), deallocate(32))),
         "uses column 480 of tensor memory, which thread 128 has freed",
     );
     let loads = product.load();
     product.fails(
-        &right.replace(&loads, "").replace(&free(32), &format!("{}{BARRIER}{loads}", free(32))),
+        &right.edit(&loads, "").edit(&free(32), &format!("{}{BARRIER}{loads}", free(32))),
         "uses columns 480 to 495 of tensor memory, which thread 128 has freed",
     );
 }
@@ -202,13 +198,13 @@ fn memory_is_freed_when_nobody_uses_it() {
     let product = small();
     let right = product.body(&product.multiply(false));
     let end = format!("{}{AFTER}", wait("end", "done", 0));
-    let early = right.replace(&free(32), "").replace(&end, &format!("{}{end}", free(32)));
+    let early = right.edit(&free(32), "").edit(&end, &format!("{}{end}", free(32)));
     product.fails(
         &early,
         "frees column 480 of tensor memory (lanes 0 to 15), which `llvm.nvvm.tcgen05.mma.shared`",
     );
     // Who comes first depends on when the product ends.
-    let unordered = right.replace(&format!("{BARRIER}{}", free(32)), &free(32));
+    let unordered = right.edit(&format!("{BARRIER}{}", free(32)), &free(32));
     let read = "frees column 480 of tensor memory (lanes 0 to 15), which thread 4 read, with nothing between them that \
                 this thread waited for";
     product.fails_in(Timing::Late, &unordered, read);
@@ -220,7 +216,7 @@ fn memory_is_freed_when_nobody_uses_it() {
 fn allocations_are_as_the_manual_says() {
     let product = small();
     let right = product.body(&product.multiply(false));
-    let with = |what: &str| right.replace(&allocate(32), what);
+    let with = |what: &str| right.edit(&allocate(32), what);
     for columns in [16, 48, 1024] {
         product.fails(
             &with(&allocate(columns)),
@@ -248,12 +244,12 @@ fn descriptors_are_checked() {
     let right = product.body(&product.multiply(false));
     let a = product.a.descriptor();
     product.fails(
-        &right.replace(&a.cast_signed().to_string(), &(a ^ 1 << 46).cast_signed().to_string()),
+        &right.edit(&a.cast_signed().to_string(), &(a ^ 1 << 46).cast_signed().to_string()),
         "has 0b000 in bits 46 to 48",
     );
-    product.fails(&right.replace("i32 0, i32 1, i32 0)", "i32 0, i32 2, i32 0)"), "pairs of blocks");
-    product.fails(&right.replace("i32 0, i32 1, i32 0)", "i32 0, i32 1, i32 1)"), "in the collector");
-    product.fails(&right.replace("%db.base, 16384", "%db.base, 33000"), "outside it");
+    product.fails(&right.edit("i32 0, i32 1, i32 0)", "i32 0, i32 2, i32 0)"), "pairs of blocks");
+    product.fails(&right.edit("i32 0, i32 1, i32 0)", "i32 0, i32 1, i32 1)"), "in the collector");
+    product.fails(&right.edit("%db.base, 16384", "%db.base, 33000"), "outside it");
 }
 
 #[test]
@@ -280,7 +276,7 @@ fn an_address_is_the_warps_before_it_is_others() {
         early.contains("reads byte 64 of shared memory, which an asynchronous operation wrote"),
         "{early}"
     );
-    let misaligned = fault("sm_100a", 32, &whole.replace("i32 64\n", "i32 66\n")).to_string();
+    let misaligned = fault("sm_100a", 32, &whole.edit("i32 64\n", "i32 66\n")).to_string();
     assert!(misaligned.contains("alignment of 4 bytes"), "{misaligned}");
 }
 

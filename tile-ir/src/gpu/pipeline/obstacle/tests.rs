@@ -10,12 +10,13 @@ use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
 use crate::{DType, Dim, Instance, TargetDesc, passes};
 use std::collections::BTreeSet;
+use tile_test_edit::Edit;
 
 /// A product of 64×64, 64 deep, with extents in place of parameters.
 fn matmul() -> String {
-    let text = MATMUL.replace("<M, N, K>", "").replace("ceil_div(k, K)", "ceil_div(k, 64)");
-    let text = ["[M, N]", "[M, K]", "[K, N]"].iter().fold(text, |text, tile| text.replace(tile, "[64, 64]"));
-    ["M x N", "M x K", "K x N"].iter().fold(text, |text, shape| text.replace(shape, "64 x 64"))
+    let text = MATMUL.edit("<M, N, K>", "").edit("ceil_div(k, K)", "ceil_div(k, 64)");
+    let text = ["[M, N]", "[M, K]", "[K, N]"].iter().fold(text, |text, tile| text.edit(tile, "[64, 64]"));
+    ["M x N", "M x K", "K x N"].iter().fold(text, |text, shape| text.edit(shape, "64 x 64"))
 }
 
 const LOAD_B: &str = "    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>\n";
@@ -24,7 +25,7 @@ const PRODUCT: &str = "    %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>\n";
 
 /// With ops between the load of the right factor and the product, which give it.
 fn made_of_b(ops: &str) -> String {
-    matmul().replace(PRODUCT, &format!("{ops}    %next = mma %ta, %made, %acc : tile<64 x 64 x f32>\n"))
+    matmul().edit(PRODUCT, &format!("{ops}    %next = mma %ta, %made, %acc : tile<64 x 64 x f32>\n"))
 }
 
 /// With the right factor cut from what movements make of a tensor of these extents; `select` is at `%two`.
@@ -42,25 +43,25 @@ fn moved(extents: &[&str], movements: &[TensorMovement]) -> String {
     let cut = PartitionType { tensor, tile: tile.clone(), steps: tile, spanned: Vec::new() };
     let cut = format!("{views}  %vb = partition %{name} [64, 64] : {}\n", Type::Partition(cut));
     matmul()
-        .replace(CUT_B, &cut)
-        .replace("tensor<k x n x bf16>", &format!("tensor<{} x bf16>", extents.join(" x ")))
+        .edit(CUT_B, &cut)
+        .edit("tensor<k x n x bf16>", &format!("tensor<{} x bf16>", extents.join(" x ")))
 }
 
 /// With a right factor whose view has other axes: the tensor's extents, the tile's, and the index of that.
 fn cut(extents: &str, tile: &str, index: &str) -> String {
-    let loaded = tile.replace(", ", " x ");
+    let loaded = tile.edit(", ", " x ");
     let load = format!(
         "    %lb = load_masked %vb[{index}] pad %pad : tile<{loaded} x bf16>\n    %tb = reshape %lb : tile<64 x 64 x bf16>\n"
     );
     matmul()
-        .replace("tensor<k x n x bf16>", &format!("tensor<{extents} x bf16>"))
-        .replace(CUT_B, &format!("  %vb = partition %b [{tile}] : partition<{extents} x bf16, [{tile}]>\n"))
-        .replace(LOAD_B, &load)
+        .edit("tensor<k x n x bf16>", &format!("tensor<{extents} x bf16>"))
+        .edit(CUT_B, &format!("  %vb = partition %b [{tile}] : partition<{extents} x bf16, [{tile}]>\n"))
+        .edit(LOAD_B, &load)
 }
 
 /// With tiles of other extents.
 fn tiles([rows, columns, depth]: [usize; 3]) -> String {
-    let text = MATMUL.replace("<M, N, K>", "");
+    let text = MATMUL.edit("<M, N, K>", "");
     [("M", rows), ("N", columns), ("K", depth)].iter().fold(text, |text, (name, extent)| {
         let ends = [("[", ","), (" ", "]"), ("<", " x"), ("x ", " x"), (" ", ")")];
         ends.iter().fold(text, |text, (before, after)| {
@@ -80,9 +81,8 @@ fn in_parts() -> [String; 3] {
 
 fn alone() -> String {
     let [before, body, after] = in_parts();
-    let body =
-        body.replace("%p,", "%1,").replace("%p]", "%1]").replace("%acc", "%zero").replace("    ", "  ");
-    format!("{before}{body}{}", after.replace("%sum", "%next"))
+    let body = body.edit("%p,", "%1,").edit("%p]", "%1]").edit("%acc", "%zero").edit("    ", "  ");
+    format!("{before}{body}{}", after.edit("%sum", "%next"))
 }
 
 fn in_branch() -> String {
@@ -94,7 +94,7 @@ fn in_branch() -> String {
       yield %acc
     }
 ";
-    matmul().replace(PRODUCT, branch)
+    matmul().edit(PRODUCT, branch)
 }
 
 /// A loop that nobody can count, behind the one over products.
@@ -108,44 +108,44 @@ fn with_while() -> String {
   }
   print 0 \"{0}\" %last
   store_masked %vc";
-    matmul().replace("  store_masked %vc", turns)
+    matmul().edit("  store_masked %vc", turns)
 }
 
 fn stack() -> String {
-    let text = matmul().replace("64 x 64 x", "2 x 64 x 64 x").replace("[64, 64]", "[2, 64, 64]");
+    let text = matmul().edit("64 x 64 x", "2 x 64 x 64 x").edit("[64, 64]", "[2, 64, 64]");
     let text = text
-        .replace("<m x", "<e x m x")
-        .replace("<k x n", "<e x k x n")
-        .replace("%i, %j = block", "%h, %i, %j = block");
-    let text = text.replace(": index, index\n", ": index, index, index\n");
-    text.replace("%va[", "%va[%h, ").replace("%vb[", "%vb[%h, ")
+        .edit("<m x", "<e x m x")
+        .edit("<k x n", "<e x k x n")
+        .edit("%i, %j = block", "%h, %i, %j = block");
+    let text = text.edit(": index, index\n", ": index, index, index\n");
+    text.edit("%va[", "%va[%h, ").edit("%vb[", "%vb[%h, ")
 }
 
 fn carried() -> String {
     matmul()
-        .replace("  %sum = for", "  %old = splat %pad : tile<64 x 64 x bf16>\n  %sum, %last = for")
-        .replace(
+        .edit("  %sum = for", "  %old = splat %pad : tile<64 x 64 x bf16>\n  %sum, %last = for")
+        .edit(
             "(%acc = %zero) : tile<64 x 64 x f32>",
             "(%acc = %zero, %before = %old) : tile<64 x 64 x f32>, tile<64 x 64 x bf16>",
         )
-        .replace("mma %ta, %tb,", "mma %ta, %before,")
-        .replace("yield %next", "yield %next, %tb")
+        .edit("mma %ta, %tb,", "mma %ta, %before,")
+        .edit("yield %next", "yield %next, %tb")
 }
 
 /// Two tiles of 128 KiB that all turns read.
 fn loaded_before() -> String {
     let load = "    %tb = load_masked %vb[%p, %j] pad %pad : tile<256 x 256 x bf16>\n";
-    let first = load.trim_start().replace("%p]", "%1]").replace("[%p,", "[%1,");
-    let second = first.replace("%tb", "%ub").replace("[%1,", "[%i,");
+    let first = load.trim_start().edit("[%p,", "[%1,");
+    let second = first.edit("%tb", "%ub").edit("[%1,", "[%i,");
     let product = "    %next = mma %ta, %tb, %acc : tile<64 x 256 x f32>\n";
     tiles([64, 256, 256])
-        .replace(load, "")
-        .replace("  %sum = for", &format!("  {first}  {second}  %sum = for"))
-        .replace(
+        .edit(load, "")
+        .edit("  %sum = for", &format!("  {first}  {second}  %sum = for"))
+        .edit(
             product,
             &format!(
                 "{}    %next = mma %ta, %ub, %half : tile<64 x 256 x f32>\n",
-                product.replace("%next", "%half")
+                product.edit("%next", "%half")
             ),
         )
 }
@@ -156,13 +156,13 @@ fn read_by_another() -> String {
     %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>
     %more = mma %tb, %made, %next : tile<64 x 64 x f32>
 ";
-    matmul().replace(PRODUCT, other).replace("yield %next", "yield %more")
+    matmul().edit(PRODUCT, other).edit("yield %next", "yield %more")
 }
 
 /// Bytes, whose right factor lies across the depth.
 fn across() -> String {
-    let text = matmul().replace("bf16", "i8").replace("f32", "i32").replace("0.0", "0");
-    text.replace("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
+    let text = matmul().edit("bf16", "i8").edit("f32", "i32").edit("0.0", "0");
+    text.edit("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
 }
 
 fn summed() -> String {
@@ -172,14 +172,14 @@ fn summed() -> String {
     %more = add %next, %all : tile<64 x 64 x f32>
     yield %more
 ";
-    matmul().replace("    yield %next\n", besides)
+    matmul().edit("    yield %next\n", besides)
 }
 
 fn written() -> String {
     matmul()
-        .replace("%b: tensor<k x n x bf16>", "%b: mut tensor<m x n x bf16>")
-        .replace(CUT_B, &CUT_B.replace(": partition<k x n", ": mut partition<m x n"))
-        .replace("%vb[%p, %j]", "%vb")
+        .edit("%b: tensor<k x n x bf16>", "%b: mut tensor<m x n x bf16>")
+        .edit(CUT_B, &CUT_B.edit(": partition<k x n", ": mut partition<m x n"))
+        .edit("%vb[%p, %j]", "%vb")
 }
 
 /// The number of the matrix is the largest of four.
@@ -194,9 +194,9 @@ fn unknown() -> String {
 ";
     let index = "  %i, %j = block_index %vc : index, index\n";
     matmul()
-        .replace(CUT_B, "")
-        .replace(index, &format!("{index}{number}{}", CUT_B.replace("%b", "%m")))
-        .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
+        .edit(CUT_B, "")
+        .edit(index, &format!("{index}{number}{}", CUT_B.edit("%b", "%m")))
+        .edit("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
 }
 
 /// A target, and the threads of its blocks if that isn't left open.
@@ -205,39 +205,39 @@ type On = (&'static str, Option<u32>);
 /// By the reason's name: a kernel for a target that has tensor memory.
 fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
     let matmul = tiles([128, 64, 64]);
-    let bytes = matmul.replace("bf16", "i8").replace("f32", "i32").replace("0.0", "0");
+    let bytes = matmul.edit("bf16", "i8").edit("f32", "i32").edit("0.0", "0");
     let turned = bytes
-        .replace("k x n x i8", "n x k x i8")
-        .replace("%tb = load_masked %vb[%p, %j]", "%tt = load_masked %vb[%j, %p]")
-        .replace(
+        .edit("k x n x i8", "n x k x i8")
+        .edit("%tb = load_masked %vb[%p, %j]", "%tt = load_masked %vb[%j, %p]")
+        .edit(
             "    %next = mma %ta",
             "    %tb = permute %tt [1, 0] : tile<64 x 64 x i8>\n    %next = mma %ta",
         );
     let held = turned
-        .replace("    %next = mma %ta", "    %made = neg %ta : tile<128 x 64 x i8>\n    %next = mma %made");
+        .edit("    %next = mma %ta", "    %made = neg %ta : tile<128 x 64 x i8>\n    %next = mma %made");
     let after = "  %la = load_masked %va[%i, %1] pad %pad : tile<128 x 64 x bf16>
   %lb = load_masked %vb[%1, %j] pad %pad : tile<64 x 64 x bf16>
   %all = mma %la, %lb, %sum : tile<128 x 64 x f32>
   store_masked %vc, %all";
     let sums = "tile<256 x 256 x f32>";
     let two = tiles([256, 256, 64])
-        .replace("  %sum = for", "  %sum, %more = for")
-        .replace(
+        .edit("  %sum = for", "  %sum, %more = for")
+        .edit(
             &format!("carry (%acc = %zero) : {sums}"),
             &format!("carry (%acc = %zero, %also = %zero) : {sums}, {sums}"),
         )
-        .replace(
+        .edit(
             "    yield %next\n",
             &format!("    %then = mma %ta, %tb, %also : {sums}\n    yield %next, %then\n"),
         )
-        .replace(
+        .edit(
             "  store_masked %vc, %sum",
             &format!("  %all = add %sum, %more : {sums}\n  store_masked %vc, %all"),
         );
     vec![
         ("Halves", tiles([128, 48, 64])),
         ("LeftHeld", held),
-        ("Beside", matmul.replace("  store_masked %vc, %sum", after)),
+        ("Beside", matmul.edit("  store_masked %vc, %sum", after)),
         ("TensorMemory", two),
     ]
 }
@@ -257,8 +257,8 @@ fn cases() -> Vec<(&'static str, String, On)> {
         ("NoLoop", alone()),
         ("Branch", in_branch()),
         ("Stacked", stack()),
-        ("Formats", rounded.replace("bf16", "f32").replace("mma %ta", "mma %round")),
-        ("Sums", matmul().replace("bf16", "f16").replace("f32", "f16")),
+        ("Formats", rounded.edit("bf16", "f32").edit("mma %ta", "mma %round")),
+        ("Sums", matmul().edit("bf16", "f16").edit("f32", "f16")),
         ("Extents", tiles([32, 64, 64])),
         ("Computed", made_of_b("    %made = neg %tb : tile<64 x 64 x bf16>\n")),
         ("Reshaped", joined),
@@ -268,14 +268,14 @@ fn cases() -> Vec<(&'static str, String, On)> {
         ("UsedBesides", summed()),
         ("ReadByAnother", read_by_another()),
         ("Written", written()),
-        ("Pad", matmul().replace("%pad = constant 0.0", "%pad = constant 1.0")),
+        ("Pad", matmul().edit("%pad = constant 0.0", "%pad = constant 1.0")),
         ("Selected", moved(&["e", "1", "n"], &[select, repeated])),
         ("RowBytes", tiles([64, 8, 64])),
         ("Rows", tiles([64, 64, 272])),
         ("Windows", moved(&["k", "n"], &[pad])),
         ("Apart", moved(&["k", "n"], &[step])),
         ("Repeated", moved(&["k", "n"], &[TensorMovement::Flip(vec![0])])),
-        ("Unaligned", matmul().replace("k x n x", "k x 60 x")),
+        ("Unaligned", matmul().edit("k x n x", "k x 60 x")),
         ("ManyAxes", cut("e x e x e x e x k x n", "1, 1, 1, 1, 64, 64", "%1, %1, %1, %1, %p, %j")),
         ("Unknown", unknown()),
         ("Room", tiles([64, 256, 256])),

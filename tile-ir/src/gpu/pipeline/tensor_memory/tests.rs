@@ -5,6 +5,7 @@ use super::super::Pipelines;
 use super::super::tests::{ATTENTION, MATMUL, own_of, twice};
 use super::{Leaving, TensorSums};
 use crate::{Instance, TargetDesc, passes};
+use tile_test_edit::Edit;
 
 fn scheduled(source: &str, [rows, columns, depth]: [usize; 3]) -> Scheduled {
     let numbers = own_of(source, [("M", rows), ("N", columns), ("K", depth)]);
@@ -23,7 +24,7 @@ fn threads_hold_no_sums_in_the_loop() {
 
 /// Attention that shrinks its sums in every turn.
 fn shrinking() -> String {
-    ATTENTION.replace(
+    ATTENTION.edit(
         "    %next = mma %narrow, %value, %acc",
         "    %shrink = exp2 %most : tile<128 x 1 x f32>
     %every = broadcast %shrink : tile<128 x 128 x f32>

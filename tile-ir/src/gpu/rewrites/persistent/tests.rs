@@ -5,6 +5,7 @@ use crate::abi::{KernelAbi, Sharing};
 use crate::gpu::room::Room;
 use crate::gpu::{print, schedule};
 use crate::{Array, Instance, interp, passes, text};
+use tile_test_edit::Edit;
 
 fn instance(source: &str) -> Instance {
     passes::optimize(Instance::parse(source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}")))
@@ -96,11 +97,11 @@ fn what_could_be_seen_keeps_one_block_per_tile() {
   %at = splat %first : tile<1 x i32>
   %before = atomic add relaxed device %n[%at], %by : tile<1 x i32>
 ";
-    let counted = add(16, "", "", counts).replace("%y: mut", "%n: mut tensor<k x i32>, %y: mut");
+    let counted = add(16, "", "", counts).edit("%y: mut", "%n: mut tensor<k x i32>, %y: mut");
     assert_eq!(order_for(&counted, "sm_90a"), None);
     // A view that depends on the block can't be made before the loop.
     let moved = add(16, "", "", "")
-        .replace(
+        .edit(
             "%pad = constant 1.0 : f32\n",
             "%pad = constant 1.0 : f32
   %own = view %x select 0 at %i : tensor<n x f32>
@@ -109,7 +110,7 @@ fn what_could_be_seen_keeps_one_block_per_tile() {
   %w = item %u : f32
 ",
         )
-        .replace("splat %pad", "splat %w");
+        .edit("splat %pad", "splat %w");
     assert_eq!(order_for(&moved, "sm_90a"), None);
     // The author has the word.
     assert_eq!(order_for(&product(" grid tiles", ""), "sm_90a"), None);
@@ -127,7 +128,7 @@ fn what_takes_long_besides_keeps_one_block_per_tile() {
         let source = add(16, "", "", more);
         let (used, unused) = if more == sorted { ("%s", "%r") } else { ("%u", "%r") };
         let source =
-            source.replace(&format!("store_masked %vy, {unused}"), &format!("store_masked %vy, {used}"));
+            source.edit(&format!("store_masked %vy, {unused}"), &format!("store_masked %vy, {used}"));
         assert_eq!(order_for(&source, "sm_90a"), None, "{source}");
     }
 }
@@ -141,7 +142,7 @@ fn the_body_becomes_that_of_a_loop_over_tiles() {
   %back = sub %rows, %row : index
   %far = cast %back : f32
 ";
-    let source = add(16, "", place, "").replace("splat %pad", "splat %far");
+    let source = add(16, "", place, "").edit("splat %pad", "splat %far");
     insta::assert_snapshot!(print(&schedule(instance(&source), TargetDesc::named("sm_90a").unwrap(), None)));
 }
 
@@ -161,9 +162,9 @@ fn the_rewritten_kernel_means_the_same() {
 ";
     let sources = [
         add(16, "", "", ""),
-        add(16, "", place, "").replace("splat %pad", "splat %far"),
+        add(16, "", place, "").edit("splat %pad", "splat %far"),
         // A block id in a branch, and the tile's old elements.
-        add(16, "", "", "").replace(
+        add(16, "", "", "").edit(
             "  store_masked %vy, %r",
             "  %c = block_id axis 1 : index
   %z = constant 0 : index
