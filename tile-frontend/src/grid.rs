@@ -1,4 +1,5 @@
-//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`, extents of names that the signature binds, and `grid = tiles`.
+//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`, extents of names that the signature binds, and `grid = tiles`. A
+//! number among the arguments that a grid names, `blocks: usize`, is one of its sizes.
 
 use crate::attribute::GridOption;
 use crate::diagnostic::Diagnostics;
@@ -8,7 +9,10 @@ use tile_ir::Grid;
 /// What an expression of a grid is.
 const EXTENT: Kind = Kind {
     name: "an extent of a grid",
-    examples: "an extent is a run-time size of the signature such as `m`, a const parameter, a number",
+    examples: "an extent is a run-time size of the signature such as `m`, an argument `blocks: usize`, a const parameter, a \
+               number",
+    names: "name an axis of an argument, as `n` in `&Tensor<f32, n>`, an argument `blocks: usize`, or a const parameter of \
+            the kernel",
 };
 
 /// The grid that the attribute asks for.
