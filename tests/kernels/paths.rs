@@ -80,13 +80,16 @@ fn likeliest<const S: usize>(
 fn states_are_found_by_going_back() {
     let (b, t, s) = (2, 9, 8);
     let (emissions, transitions) = (numbers::<f32>(b * t * s, 5), numbers::<f32>(s * s, 6));
-    let first_largest = |scores: &[f32]| (0..s).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+    let first_largest =
+        |scores: &[f32]| (0..s).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
     let (mut from, mut path) = (vec![0; b * t * s], vec![0; b * t]);
     for b in 0..b {
         let mut score = emissions[b * t * s..][..s].to_vec();
         for i in 1..t {
             let at = (b * t + i) * s;
-            let into = |state: usize| -> Vec<f32> { (0..s).map(|q| score[q] + transitions[q * s + state]).collect() };
+            let into = |state: usize| -> Vec<f32> {
+                (0..s).map(|q| score[q] + transitions[q * s + state]).collect()
+            };
             let best: Vec<usize> = (0..s).map(|state| first_largest(&into(state))).collect();
             let next = (0..s).map(|state| into(state)[best[state]] + emissions[at + state]).collect();
             from[at..][..s].iter_mut().zip(&best).for_each(|(from, &best)| *from = best as i32);

@@ -4,7 +4,8 @@
 use crate::attribute::GridOption;
 use crate::diagnostic::Diagnostics;
 use crate::extent::{self, Kind, Names};
-use tile_ir::Grid;
+use syn::{FnArg, ItemFn, Pat, parse_quote};
+use tile_ir::{Grid, Kernel};
 
 /// What an expression of a grid is.
 const EXTENT: Kind = Kind {
@@ -26,4 +27,18 @@ pub(crate) fn lower(grid: &GridOption, names: &Names) -> Result<Grid, Diagnostic
         }
     }
     if errors.is_empty() { Ok(Grid::Extents(extents)) } else { Err(Diagnostics::new(errors)) }
+}
+
+/// Mentions in the body the arguments that the grid names, which rustc would take for unused where nothing else does.
+pub(crate) fn use_arguments(function: &mut ItemFn, kernel: &Kernel) {
+    let is_named = |ident: &syn::Ident| kernel.grid_arguments().any(|(_, name)| ident == name);
+    let named = function.sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(pattern) if is_named(&pattern.ident) => Some(pattern.ident.clone()),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
+    let uses: Vec<syn::Stmt> = named.map(|ident| parse_quote!(let _ = #ident;)).collect();
+    function.block.stmts.splice(0..0, uses);
 }

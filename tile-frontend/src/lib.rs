@@ -126,6 +126,7 @@ pub fn lower_with(
     let body = lower::body(signature, &function, helpers)?;
     turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);
+    grid::use_arguments(&mut function, &body.kernel);
     let allows_slow_products = attribute.allows_slow_products;
     let instances = attribute.specialize(&body.kernel)?;
     Ok(Lowered { kernel: body.kernel, instances, allows_slow_products, function })
