@@ -24,7 +24,7 @@ fn matmul<const BM: usize, const BN: usize, const BK: usize>(
     c.store_masked(acc);
 }
 
-#[tile_kernel(instances(ROWS = 1 | 4 | 16, COLUMNS = 1024 | 4096))]
+#[tile_kernel(where(n <= COLUMNS), instances(ROWS = 1 | 4 | 16, COLUMNS = 1024 | 4096))]
 fn softmax<const ROWS: usize, const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
     let x = x.partition_view([ROWS, COLUMNS]);
     let mut y = y.partition_view_mut([ROWS, COLUMNS]);

@@ -205,6 +205,51 @@ fn the_best_of_one_is_that() {
     }
 }
 
+/// Rows by their largest element, each in one tile, which nothing says.
+#[tile_kernel(instances(ROWS = 1 | 2, COLUMNS = 4 | 8))]
+fn by_largest<const ROWS: usize, const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let mut y = y.partition_view_mut([ROWS, COLUMNS]);
+    let x = x.partition_view([ROWS, COLUMNS]).load_masked(y.index());
+    y.store_masked(x / x.max(1));
+}
+
+/// The same, in which it is said.
+#[tile_kernel(where(n <= COLUMNS), instances(ROWS = 1 | 2, COLUMNS = 4 | 8))]
+fn by_largest_of_row<const ROWS: usize, const COLUMNS: usize>(
+    x: &Tensor<f32, m, n>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let mut y = y.partition_view_mut([ROWS, COLUMNS]);
+    let x = x.partition_view([ROWS, COLUMNS]).load_masked(y.index());
+    y.store_masked(x / x.max(1));
+}
+
+/// Where instances compute different things, none is the best; where a tile holds a row, or one is named, all is well.
+#[test]
+fn instances_that_see_other_parts_of_a_row_are_no_choice() {
+    for (device, label) in devices() {
+        let row = |n: usize| Tensor::from_vec(&device, (1..=n).map(|x| x as f32).collect(), [1, n]).unwrap();
+        let (x, mut y) = (row(6), Tensor::zeros(&device, [1, 6]).unwrap());
+        let error = by_largest::best(&x, &mut y).launch().unwrap_err();
+        let message = error.reason().to_string();
+        let begin = "`best` of `by_largest` has no choice between ROWS = 1, COLUMNS = 4 and ROWS = 1, COLUMNS = 8, which \
+                     give different results: `max` at tests/kernels/choices.rs:";
+        let end = " is of a block's own tile alone: of 4 and of 6 elements along axis 1 of `x`, which has 6 elements. If it is \
+                   meant to be of all of them, say `where(n <= COLUMNS)`, which leaves out instances with shorter tiles, or \
+                   go through the tiles of longer lines in a loop; if it is meant to be of a tile, name the instance at the \
+                   launch";
+        assert!(message.starts_with(begin) && message.ends_with(end), "{label}: {message}");
+        assert_eq!(by_largest::best(&x, &mut y).tune().unwrap_err().reason().to_string(), message, "{label}");
+        by_largest::<1, 4>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap()[3..], [1.0, 5.0 / 6.0, 1.0], "{label}");
+        by_largest_of_row::best(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap()[3..], [4.0 / 6.0, 5.0 / 6.0, 1.0], "{label}");
+        let (x, mut y) = (row(3), Tensor::zeros(&device, [1, 3]).unwrap());
+        by_largest::best(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0 / 3.0, 2.0 / 3.0, 1.0], "{label}");
+    }
+}
+
 /// How often a number fits into another, counted in steps of which no model knows how many there are.
 #[tile_kernel(instances(STEP = 1 | 500))]
 fn counted_up<const STEP: usize>(to: usize, x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {

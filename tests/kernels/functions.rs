@@ -6,7 +6,6 @@ use tile::prelude::*;
 
 #[tile_kernels]
 mod kernels {
-    use tile::kernel::PartitionView;
     use tile::prelude::*;
 
     const SLOPE: f32 = 0.125;

@@ -126,6 +126,68 @@ fn a_grid_that_nobody_can_count_is_refused() {
     }
 }
 
+/// How often numbers occur, counted by as many blocks as the launch says: each goes through its share of the tiles. Along
+/// the second axis half of the numbers count.
+#[tile_kernel(grid = [blocks, 2])]
+fn counted_by<const B: usize>(x: &Tensor<i32, n>, blocks: usize, counts: &mut Tensor<i32, 6>) {
+    let counts = counts.atomic_view();
+    let x = x.partition_view([B]);
+    let mut own = Tile::<i32, 1>::zeros([4]);
+    for i in (block_id(0)..x.tiles(0)).step_by(blocks) {
+        own += x.load_masked_or(-1, [i]).histogram(4);
+    }
+    let number = Tile::<i32, 1>::iota([4], 0);
+    counts.fetch_add_masked(number / 2 == block_id(1) as i32, [number], own, Relaxed, DeviceScope);
+    counts.fetch_add([4], (blocks * 10 + block_count(0)) as i32, Relaxed, DeviceScope);
+}
+
+/// The first elements, as many as the launch has blocks.
+#[tile_kernel(grid = [blocks])]
+fn sum_of_first(x: &Tensor<i32, n>, blocks: usize, sum: &mut Tensor<i32, 1>) {
+    let first = x.partition_view([1]).load([block_id(0)]);
+    sum.atomic_view().fetch_add([0], first.item(), Relaxed, DeviceScope);
+}
+
+#[test]
+fn a_launch_says_how_many_blocks_there_are() {
+    let x: Vec<i32> = (0..29).map(|i| i * i % 4 + i % 3 % 2).collect();
+    let zeros = [0i32; 6];
+    for blocks in [0usize, 1, 3, 12] {
+        let mut expected = [0.0; 6];
+        if blocks > 0 {
+            x.iter().for_each(|&x| expected[x as usize] += 1.0);
+            expected[4] = (2 * blocks * (blocks * 10 + blocks)) as f64;
+        }
+        let number = tile::ir::Array::new(
+            tile::ir::DType::Index,
+            Vec::new(),
+            tile::ir::array::Elements::Int(vec![blocks as i128]),
+        );
+        let output = super::whole::Expected { elements: expected.to_vec(), tolerance: 0.0 };
+        let arguments =
+            vec![(super::array(&x, &[29]), None), (number, None), (super::array(&zeros, &[6]), Some(output))];
+        super::whole::check(&counted_by::ir(), &[("B", tile::ir::Binding::Const(4))], arguments, &|device| {
+            let x = Tensor::from_slice(device, &x, [29])?;
+            let mut counts = Tensor::zeros(device, [6])?;
+            counted_by::<4>(&x, blocks, &mut counts).launch()?;
+            Ok(vec![super::widen(&counts.to_vec()?)])
+        });
+    }
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1, 2, 3], [3]).unwrap();
+        let mut sum = Tensor::zeros(&device, [1]).unwrap();
+        sum_of_first(&x, 2, &mut sum).launch().unwrap();
+        assert_eq!(sum.to_vec().unwrap(), [3], "{label}");
+        let message = sum_of_first(&x, 5, &mut sum).launch().unwrap_err().reason().to_string();
+        assert!(
+            message.contains("tile 4 of axis 0 ends at element 5, but the axis has 3 elements"),
+            "{label}: {message}"
+        );
+        let message = sum_of_first(&x, usize::MAX, &mut sum).launch().unwrap_err().reason().to_string();
+        assert!(message.contains("more blocks than can be counted"), "{label}: {message}");
+    }
+}
+
 /// Two products that have nothing in common, by one launch: each output is as long as the longer one, and where that
 /// isn't its own, nothing is written.
 #[tile_kernel]

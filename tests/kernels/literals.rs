@@ -2,7 +2,6 @@
 
 use super::check_vectors;
 use tile::ir::{Binding, DType};
-use tile::kernel::PartitionView;
 use tile::prelude::*;
 
 /// A literal wherever a tile or scalar of bf16 is the other side.

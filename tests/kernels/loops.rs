@@ -119,6 +119,59 @@ fn ranges_count_as_in_rust() {
     check_vectors(ranges::ir(), B8, &x, expected, 1e-12, |x, y| ranges::<8>(x, y).launch());
 }
 
+/// Recurrences that end before the first element, or go in steps: where a range lies between sizes, its counter is known to
+/// lie there, too, so that accesses need no mask.
+#[tile_kernel]
+fn backwards(x: &Tensor<f64, rows, n>, y: &mut Tensor<f64, rows, n>) {
+    let x = x.partition_view([1, 1]);
+    let mut y = y.partition_view_mut([1, 1]).spanning([1]);
+    let [row, _] = y.index();
+    let mut sum = Tile::zeros([1, 1]);
+    for i in (1..n).rev() {
+        sum = sum * 0.5 + x.load([row, i]);
+        y.at([i]).store(sum);
+    }
+    for i in (1..n).rev() {
+        sum = sum * 0.5 + x.load([row, i - 1]);
+        let mut before = y.at([i - 1]);
+        before.store(before.load() + sum);
+    }
+    for i in (2..n).step_by(3).rev() {
+        sum = sum * 0.5 + i as f64;
+    }
+    for i in (2..=n).rev().step_by(3) {
+        sum = sum * 0.5 + i as f64;
+    }
+    for i in (3..n).step_by(2) {
+        sum = sum * 0.5 + i as f64;
+    }
+    if n > 0 {
+        y.at([0]).store(sum);
+    }
+}
+
+#[test]
+fn counters_of_ranges_between_sizes_are_bounded() {
+    for n in [1, 2, 3, 4, 5, 9] {
+        let x = numbers::<f64>(2 * n, 5);
+        let mut expected = vec![0.0; 2 * n];
+        for (x, y) in x.chunks(n).zip(expected.chunks_mut(n)) {
+            let mut sum = 0.0;
+            for i in (1..n).rev() {
+                sum = sum * 0.5 + x[i];
+                y[i] = sum;
+            }
+            for i in (1..n).rev() {
+                sum = sum * 0.5 + x[i - 1];
+                y[i - 1] += sum;
+            }
+            let steps = (2..n).step_by(3).rev().chain((2..=n).rev().step_by(3)).chain((3..n).step_by(2));
+            y[0] = steps.fold(sum, |sum, i| sum * 0.5 + i as f64);
+        }
+        super::check_exact!(backwards<>(x: &x, [2, n]) -> f64, [2, n] => expected);
+    }
+}
+
 /// Collatz steps in wrapping integers, one `while` in another, and arithmetic that overflows.
 #[tile_kernel]
 fn integers<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {

@@ -43,6 +43,7 @@ mod movement;
 mod optional;
 mod optional_outputs;
 mod overflow;
+mod paths;
 mod patterns;
 mod places;
 mod products;

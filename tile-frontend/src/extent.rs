@@ -15,6 +15,8 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// `an extent is a const parameter, a number`, to which operations of these are added.
     pub(crate) examples: &'static str,
+    /// What a name may be: `name an axis of an argument, or a const parameter of the kernel`.
+    pub(crate) names: &'static str,
 }
 
 /// The extent that an expression is.
@@ -31,9 +33,8 @@ pub(crate) fn lower(expression: &Expr, names: &Names, kind: &Kind) -> Result<Dim
         Expr::Path(path) => {
             let ident = path.path.get_ident().ok_or_else(refused)?;
             names.get(&ident.to_string()).cloned().ok_or_else(|| {
-                let help = "name an axis of an argument, as `n` in `&Tensor<f32, n>`, or a const parameter of the kernel";
                 let message = format!("`{ident}` is no extent of the signature");
-                Box::new(Diagnostic::new(expression.span(), message).help(help))
+                Box::new(Diagnostic::new(expression.span(), message).help(kind.names))
             })
         }
         Expr::Paren(inner) => lower(&inner.expr, names, kind),

@@ -1,14 +1,19 @@
-//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`, extents of names that the signature binds, and `grid = tiles`.
+//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`, extents of names that the signature binds, and `grid = tiles`. A
+//! number among the arguments that a grid names, `blocks: usize`, is one of its sizes.
 
 use crate::attribute::GridOption;
 use crate::diagnostic::Diagnostics;
 use crate::extent::{self, Kind, Names};
-use tile_ir::Grid;
+use syn::{FnArg, ItemFn, Pat, parse_quote};
+use tile_ir::{Grid, Kernel};
 
 /// What an expression of a grid is.
 const EXTENT: Kind = Kind {
     name: "an extent of a grid",
-    examples: "an extent is a run-time size of the signature such as `m`, a const parameter, a number",
+    examples: "an extent is a run-time size of the signature such as `m`, an argument `blocks: usize`, a const parameter, a \
+               number",
+    names: "name an axis of an argument, as `n` in `&Tensor<f32, n>`, an argument `blocks: usize`, or a const parameter of \
+            the kernel",
 };
 
 /// The grid that the attribute asks for.
@@ -22,4 +27,18 @@ pub(crate) fn lower(grid: &GridOption, names: &Names) -> Result<Grid, Diagnostic
         }
     }
     if errors.is_empty() { Ok(Grid::Extents(extents)) } else { Err(Diagnostics::new(errors)) }
+}
+
+/// Mentions in the body the arguments that the grid names, which rustc would take for unused where nothing else does.
+pub(crate) fn use_arguments(function: &mut ItemFn, kernel: &Kernel) {
+    let is_named = |ident: &syn::Ident| kernel.grid_arguments().any(|(_, name)| ident == name);
+    let named = function.sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(typed) => match &*typed.pat {
+            Pat::Ident(pattern) if is_named(&pattern.ident) => Some(pattern.ident.clone()),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    });
+    let uses: Vec<syn::Stmt> = named.map(|ident| parse_quote!(let _ = #ident;)).collect();
+    function.block.stmts.splice(0..0, uses);
 }

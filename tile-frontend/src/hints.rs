@@ -8,7 +8,11 @@ use tile_ir::ops::TypeError;
 use tile_ir::{ScheduleHint, ScheduleHints};
 
 /// What an expression of a hint is.
-const NUMBER: Kind = Kind { name: "the number of a hint", examples: "a hint is a const parameter, a number" };
+const NUMBER: Kind = Kind {
+    name: "the number of a hint",
+    examples: "a hint is a const parameter, a number",
+    names: "name a const parameter of the kernel, or write a number",
+};
 
 /// The hints that the attribute gives.
 pub(crate) fn lower(hints: &[(ScheduleHint, Expr)], names: &Names) -> Result<ScheduleHints, Diagnostics> {

@@ -119,13 +119,14 @@ pub fn lower_with(
     let attribute = attribute::parse(attribute)?;
     let mut signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
     if let Some(grid) = &attribute.grid {
-        signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
+        signature.kernel.grid = Some(grid::lower(grid, &signature.extents_of_grid())?);
     }
     signature.kernel.hints = hints::lower(&attribute.hints, &signature.extents())?;
     signature.kernel.fast_accumulation = attribute.fast_accumulation(&signature.kernel)?;
     let body = lower::body(signature, &function, helpers)?;
     turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);
+    grid::use_arguments(&mut function, &body.kernel);
     let allows_slow_products = attribute.allows_slow_products;
     let instances = attribute.specialize(&body.kernel)?;
     Ok(Lowered { kernel: body.kernel, instances, allows_slow_products, function })

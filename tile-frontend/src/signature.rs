@@ -39,6 +39,18 @@ impl Signature {
         });
         named.collect()
     }
+
+    /// The extents that are names in a grid: besides these, numbers that a launch passes.
+    pub(crate) fn extents_of_grid(&self) -> HashMap<String, Dim> {
+        let mut names = self.extents();
+        for &param in self.kernel.params().iter().filter(|param| *self.kernel.ty(**param) == Type::INDEX) {
+            let is_optional = self.kernel.optional.contains_key(&param);
+            if let Some(name) = self.kernel.value(param).name.as_ref().filter(|_| !is_optional) {
+                names.entry(name.clone()).or_insert_with(|| Dim::size(name));
+            }
+        }
+        names
+    }
 }
 
 pub(crate) fn parse(

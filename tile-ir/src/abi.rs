@@ -113,6 +113,9 @@ pub struct KernelAbi {
     pub arguments: Vec<Argument>,
     /// Run-time sizes in the order of their slots.
     pub sizes: Vec<String>,
+    /// Where those of them that the grid names are among the arguments, which are numbers, in the order of their slots: before
+    /// what says how tensors lie.
+    pub size_arguments: Vec<usize>,
     /// The sizes that say how tensors lie which aren't dense and aligned, in the order of their slots. They are the last
     /// ones: each with the number of its tensor, counted without scalars.
     pub layout_sizes: Vec<(usize, LayoutSize)>,
@@ -364,6 +367,7 @@ impl KernelAbi {
             kernel: kernel.name.clone(),
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
+            size_arguments: kernel.grid_arguments().map(|(position, _)| position).collect(),
             layout_sizes: layout_sizes(kernel),
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             persistent: kernel.is_persistent(),

@@ -7,7 +7,7 @@ mod accesses;
 mod evaluation;
 
 use crate::abi::{BindError, KernelAbi, REFERENCE_BLOCKS, Sharing};
-use crate::array::Array;
+use crate::array::{Array, Elements};
 use crate::dim::Dim;
 use crate::kernel::ValueId;
 use crate::log::Event;
@@ -109,7 +109,11 @@ fn run_until(
         );
     }
     let abi = KernelAbi::of(instance);
-    let bound = abi.share(abi.bind_tensors(given)?, sharing, REFERENCE_BLOCKS)?;
+    let number = |position: usize| match arguments[position].elements() {
+        Elements::Int(values) => u64::try_from(*values.first()?).ok(),
+        Elements::Float(_) => None,
+    };
+    let bound = abi.share(abi.bind_tensors(given, &number)?, sharing, REFERENCE_BLOCKS)?;
     let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
     let (views, tensors) = (views(instance), tensors(instance));
     let mut log = Vec::new();

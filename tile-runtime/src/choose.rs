@@ -4,6 +4,8 @@
 //! What was chosen is kept for each kernel, processor, element types, `bool`s and shapes, so that a launch like one before
 //! looks up a number. Nothing is run to find out, unless a launch is tuned: then the times that were measured decide.
 
+mod agreement;
+
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::launch::{Candidate, KernelDef};
@@ -105,6 +107,7 @@ impl Query<'_> {
         }
         let assessed = self.assess_all(bind);
         let Some(number) = best(&assessed) else { return Err(self.none(assessed)) };
+        agreement::check(self.kernel, &assessed)?;
         let Ok(fitting) = &assessed[number].outcome else { unreachable!("the best one fits") };
         self.keep(number, fitting.prepared, Vec::new());
         Ok((number, fitting.prepared))
@@ -148,7 +151,9 @@ impl Query<'_> {
         times: impl FnOnce(&[(usize, Fitting)]) -> Result<Vec<Duration>>,
     ) -> Result<()> {
         let (mut fitting, mut refused) = (Vec::new(), Vec::new());
-        for (number, one) in self.assess_all(bind).into_iter().enumerate() {
+        let assessed = self.assess_all(bind);
+        agreement::check(self.kernel, &assessed)?;
+        for (number, one) in assessed.into_iter().enumerate() {
             match one.outcome {
                 Ok(fits) => fitting.push((number, fits)),
                 Err(_) => refused.push(one),

@@ -244,6 +244,19 @@ pub enum Error {
         /// What is wrong with each, a line for an instance.
         reasons: String,
     },
+    /// Instances that compute different things, for a launch that would take the fastest.
+    #[error(
+        "`best` of `{kernel}` has no choice between {} and {}, which give different results: {difference}",
+        .instances[0], .instances[1]
+    )]
+    InstancesDiffer {
+        /// The kernel.
+        kernel: String,
+        /// Two of them.
+        instances: [String; 2],
+        /// In what they differ, and what to do.
+        difference: String,
+    },
     /// Compilation at run time failed.
     #[error("kernel `{kernel}` can't be compiled: {message}")]
     Compile {

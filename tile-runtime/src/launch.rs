@@ -301,7 +301,11 @@ impl<'a> Launch<'a> {
                 return Err(self.misfit(format!("argument `{}` isn't what the kernel declares", given.name)));
             }
         }
-        let bound = abi.bind_tensors(&self.tensors())?;
+        let number = |position: usize| match self.arguments.get(position)?.value {
+            GivenValue::Scalar { slot, .. } => Some(slot),
+            GivenValue::Tensor { .. } => None,
+        };
+        let bound = abi.bind_tensors(&self.tensors(), &number)?;
         let device = self.device()?;
         self.check_overlaps()?;
         let at_once = match &device.0 {

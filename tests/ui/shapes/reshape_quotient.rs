@@ -16,4 +16,13 @@ fn groups<const E: usize, const G: usize>(x: &Tensor<f32, E>, y: &mut Tensor<f32
     y.partition_view_mut([G]).store(scores.max(1).squeeze(1));
 }
 
+/// Quarters of an extent are more than halves of a part of it.
+#[tile_kernel]
+fn quarters<const K: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([K / 2]);
+    let mut y = y.partition_view_mut([K / 2]);
+    let pairs = x.load_masked(y.index()).reshape([K / 4, 2]);
+    y.store_masked((pairs - pairs.max(1)).reshape([K / 2]));
+}
+
 fn main() {}

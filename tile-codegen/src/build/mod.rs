@@ -138,6 +138,8 @@ impl Kernels {
         Ok(package.targets.iter().filter(is_wanted).collect())
     }
 
+    /// Warns where nothing was compiled. What was, cargo shows who asks, by `cargo build -vv`: cargo repeats warnings at
+    /// every build, and they are for what a person should change.
     fn summary(&self, environment: &Environment, kernels: usize, instances: usize) {
         if instances == 0 {
             println!(
@@ -149,7 +151,7 @@ impl Kernels {
         let plural =
             |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         println!(
-            "cargo::warning=compiled {} in {} for {}: see {}",
+            "compiled {} in {} for {}: see {}",
             plural(kernels, "kernel"),
             plural(instances, "instance"),
             self.targets.join(", "),

@@ -76,8 +76,9 @@ impl SimtKernel {
             let (Argument::Tensor { dtype, .. } | Argument::Scalar { dtype, .. }) = declared;
             assert_eq!(argument.dtype(), *dtype, "arguments have the declared formats");
         }
-        let bound = self.abi.bind_tensors(given)?;
         let mut memory: Vec<Vec<Line>> = arguments.iter().map(lines).collect();
+        let number = |position: usize| memory.get(position)?.first().map(word);
+        let bound = self.abi.bind_tensors(given, &number)?;
         let slot = |(lines, declared): (&mut Vec<Line>, &Argument)| match declared {
             Argument::Tensor { .. } => lines.as_mut_ptr() as u64,
             Argument::Scalar { .. } => word(&lines[0]),

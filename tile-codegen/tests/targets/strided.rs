@@ -363,7 +363,7 @@ fn aligned_factors_are_copied_by_tensor_maps() {
         laid.push(Laid::of(&sample(DType::F32, &[64, 64], 3), DENSE));
         let instance = made_for(&source, &tiles, &laid);
         let given: Vec<GivenTensor<'_>> = laid.iter().map(Laid::given).collect();
-        let bound = KernelAbi::of(&instance).bind_tensors(&given).unwrap();
+        let bound = KernelAbi::of(&instance).bind_tensors(&given, &|_| None).unwrap();
         let target = TargetDesc::named("sm_90a").unwrap();
         let variant = taken(&instance, target, &bound);
         let artifact = compile(&variant, target, &Options::default()).unwrap();
@@ -451,7 +451,7 @@ fn code_for_aligned_arguments_is_objected_to_elsewhere() {
         let instance = made_for(&source, &[("B", 64)], &laid);
         let given: Vec<GivenTensor<'_>> = laid.iter().map(Laid::given).collect();
         let target = TargetDesc::named("sm_80").unwrap();
-        let bound = KernelAbi::of(&instance).bind_tensors(&given).unwrap();
+        let bound = KernelAbi::of(&instance).bind_tensors(&given, &|_| None).unwrap();
         let kernel = compile_simt(&taken(&instance, target, &bound), target, Some(32));
         (kernel, laid.map(|laid| laid.memory))
     };

@@ -109,7 +109,8 @@ impl Memory {
         let arguments: Vec<Argument> = arguments.iter().map(|array| Argument::of(array, fence)).collect();
         let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
         let abi = KernelAbi::of(instance);
-        let bound = abi.share(abi.bind_tensors(tensors).unwrap(), sharing, REFERENCE_BLOCKS).unwrap();
+        let bound =
+            abi.share(abi.bind_tensors(tensors, &|_| None).unwrap(), sharing, REFERENCE_BLOCKS).unwrap();
         let slot = |(i, argument): (usize, &Argument)| {
             if is_tensor(i) { argument.address as u64 } else { argument.word() }
         };

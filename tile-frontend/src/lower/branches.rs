@@ -1,6 +1,7 @@
 //! `if`, and the joining of what two branches leave behind.
 
 use super::carried::replaced;
+use super::operators::has_one_element;
 use super::{Lowered, Lowering, rust_elem};
 use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;
@@ -80,9 +81,11 @@ impl Lowering {
         }
         let value = self.expression(expression)?;
         let value = self.data(&value, "the condition", expression.span())?;
-        if self.shape(value).is_some() {
+        if let Some(shape) = self.shape(value) {
             let message = format!("the condition of `{keyword}` is a tile, not one bool");
-            let help = if keyword == "while" {
+            let help = if has_one_element(&shape) {
+                "it has one element, of which `.item()` makes a scalar: `(x > 0.0).any(0).item()`"
+            } else if keyword == "while" {
                 "reduce it to one element and take that: `while (x > 0.0).any(0).item() { … }`"
             } else {
                 "use `select(condition, a, b)`, which chooses element by element"

@@ -386,9 +386,14 @@ pub(super) fn common_shape(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
         .collect()
 }
 
+/// Whether a tile of this shape has a single element, as what is reduced along every axis has.
+pub(super) fn has_one_element(shape: &[Dim]) -> bool {
+    shape.iter().all(|extent| extent.as_const() == Some(1))
+}
+
 pub(super) fn shape_help(a: &[Dim], b: &[Dim]) -> &'static str {
     if a.len() != b.len() {
-        "tiles of different rank don't broadcast; add axes of extent 1 with `reshape`"
+        "tiles of different rank don't broadcast; `unsqueeze(axis)` adds an axis of extent 1, `squeeze(axis)` drops one"
     } else {
         "axes must be equal or 1; equal means the same parameter or the same number"
     }

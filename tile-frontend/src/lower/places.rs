@@ -2,7 +2,7 @@
 //! is lowered; the IR sees their parts.
 
 use super::arguments::is_of_arguments;
-use super::operators::common_shape;
+use super::operators::{common_shape, has_one_element};
 use super::ranges::known;
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::member_name;
@@ -69,7 +69,9 @@ impl Lowering {
                     "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar"
                 }
                 Val::View(_) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
-                _ => "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it",
+                _ => {
+                    "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it; `x.gather([rows, columns])` looks up elements at indices"
+                }
             };
             return self.error(index.span(), format!("{} can't be indexed", self.indexed_kind(base)), help);
         }
@@ -361,6 +363,14 @@ impl Lowering {
 
     /// What to write where a variable is given a tile of another shape.
     fn help_of_shapes(&self, before: ValueId, after: ValueId) -> String {
+        if let (None, Some(shape)) = (self.shape(before), self.shape(after))
+            && has_one_element(&shape)
+        {
+            return format!(
+                "a variable keeps its shape: make a number of the one element, `.item()`, or begin with a tile, `Tile::full({}, …)`",
+                display_shape(&shape)
+            );
+        }
         let shapes = self.shape(before).zip(self.shape(after));
         let repeated = shapes.and_then(|(was, is)| Some((common_shape(&was, &is)?, was, is)));
         match repeated {

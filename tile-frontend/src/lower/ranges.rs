@@ -5,6 +5,7 @@
 
 use super::counters::{indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
+use super::operators::as_dim;
 use super::unroll::Unrolled;
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
@@ -258,7 +259,10 @@ impl Lowering {
         }
         let (first, stride, count) = match range.known() {
             Some(Known { first, stride, count }) => (Val::int(first), Val::int(stride), Val::int(count)),
-            None => self.measured(range, &elem)?,
+            None => match range.of_extents() {
+                Some((first, stride, count)) => (Val::Dim(first), Val::int(stride), Val::Dim(count)),
+                None => self.measured(range, &elem)?,
+            },
         };
         let start = self.extent(&Dim::from(0), range.span);
         let end = self.number(&count, &index, "a loop bound", range.span)?;
@@ -414,6 +418,31 @@ impl Range {
             }
         }
         Some(range)
+    }
+
+    /// First value, stride and number of values of a range between extents, which are extents, too: so what is loaded at
+    /// its counter is known to lie inside. The number reads as 0 where the range is empty.
+    fn of_extents(&self) -> Option<(Dim, i128, Dim)> {
+        let (mut first, end) = (as_dim(&self.start)?, as_dim(&self.end)?);
+        let mut count = end - first.clone() + Dim::from(i64::from(self.inclusive));
+        let mut stride = 1;
+        for adapter in &self.adapters {
+            match adapter {
+                Adapter::Reversed => {
+                    let last = count.clone() - Dim::from(1);
+                    first = first + last * Dim::from(i64::try_from(stride).ok()?);
+                    stride = -stride;
+                }
+                Adapter::Step(step) => {
+                    let step = known(step)?;
+                    // Rounded up, what is below 0 may be another number that is.
+                    let some = if count.is_natural() { count } else { count.at_least(&Dim::from(0)) };
+                    count = some.ceil_div(&Dim::from(i64::try_from(step).ok()?));
+                    stride *= step;
+                }
+            }
+        }
+        Some((first, stride, count))
     }
 }
 

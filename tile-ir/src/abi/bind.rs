@@ -17,7 +17,8 @@ const MOST_BLOCKS: usize = i32::MAX as usize;
 #[derive(Clone, Copy)]
 struct Source<'a> {
     argument: &'a str,
-    axis: usize,
+    /// None of an argument that is a number.
+    axis: Option<usize>,
     value: usize,
 }
 
@@ -41,7 +42,10 @@ impl<'a> SizeValues<'a> {
     fn listed(&self, sizes: &BTreeSet<String>) -> String {
         let values = sizes.iter().filter_map(|size| {
             let Source { argument, axis, value } = self.source(size)?;
-            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
+            Some(match axis {
+                Some(axis) => format!("{size} = {value} (axis {axis} of `{argument}`)"),
+                None => format!("{size} = {value} (an argument)"),
+            })
         });
         values.collect::<Vec<_>>().join(", ")
     }
@@ -56,15 +60,20 @@ impl KernelAbi {
     pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
         let dense: SmallVec<[GivenTensor<'_>; 8]> =
             shapes.iter().map(|shape| GivenTensor::dense(shape)).collect();
-        self.bind_tensors(&dense)
+        self.bind_tensors(&dense, &|_| None)
     }
 
-    /// [`KernelAbi::bind`] of tensors that lie as the instance is made for.
+    /// [`KernelAbi::bind`] of tensors that lie as the instance is made for, and of the numbers that the grid names, by their
+    /// positions among the arguments.
     ///
     /// # Errors
     /// As [`KernelAbi::bind`].
-    pub fn bind_tensors(&self, tensors: &[GivenTensor<'_>]) -> Result<Bound, BindError> {
-        let values = self.bind_sizes(tensors)?;
+    pub fn bind_tensors(
+        &self,
+        tensors: &[GivenTensor<'_>],
+        number: &dyn Fn(usize) -> Option<u64>,
+    ) -> Result<Bound, BindError> {
+        let values = self.bind_sizes(tensors, number)?;
         self.check_declared(tensors, &values)?;
         self.check_views(&values)?;
         self.check_conditions(&values)?;
@@ -120,7 +129,11 @@ impl KernelAbi {
         })
     }
 
-    fn bind_sizes<'a>(&'a self, tensors: &[GivenTensor<'_>]) -> Result<SizeValues<'a>, BindError> {
+    fn bind_sizes<'a>(
+        &'a self,
+        tensors: &[GivenTensor<'_>],
+        number: &dyn Fn(usize) -> Option<u64>,
+    ) -> Result<SizeValues<'a>, BindError> {
         let mut values = SizeValues { names: &self.sizes, sources: smallvec![None; self.sizes.len()] };
         for ((argument, extents), GivenTensor { extents: shape, .. }) in self.tensors().zip(tensors) {
             if extents.len() != shape.len() {
@@ -139,18 +152,26 @@ impl KernelAbi {
                 let Some(size) = extent.as_size() else { continue };
                 let slot = self.sizes.iter().position(|name| name == size);
                 let slot = slot.expect("the sizes are those of the tensors' extents");
-                let given = Source { argument, axis, value };
-                let first = *values.sources[slot].get_or_insert(given);
+                let first = *values.sources[slot].get_or_insert(Source { argument, axis: Some(axis), value });
                 if first.value != value {
-                    return Err(self.conflict(size, first, given));
+                    return Err(self.conflict(size, first, (argument, axis, value)));
                 }
             }
         }
         let first = self.sizes.len() - self.layout_sizes.len();
+        let numbers = values.sources[..first].iter_mut().rev().zip(self.size_arguments.iter().rev());
+        for (slot, &position) in numbers {
+            let Some(given) = number(position) else { continue };
+            let value = usize::try_from(given).unwrap_or(usize::MAX);
+            if i64::try_from(value).is_err() {
+                return Err(self.too_many_blocks(&[value]));
+            }
+            *slot = Some(Source { argument: self.arguments[position].name(), axis: None, value });
+        }
         for (slot, &(number, size)) in values.sources[first..].iter_mut().zip(&self.layout_sizes) {
             let Some(tensor) = tensors.get(number) else { continue };
             // It has no name of its own that another argument could bind otherwise.
-            *slot = Some(Source { argument: "", axis: 0, value: size.value(tensor) });
+            *slot = Some(Source { argument: "", axis: None, value: size.value(tensor) });
         }
         Ok(values)
     }
@@ -159,16 +180,17 @@ impl KernelAbi {
         BindError::TooLong { kernel: self.kernel.as_str().into(), argument: argument.into(), axis, actual }
     }
 
-    fn conflict(&self, size: &str, first: Source<'_>, second: Source<'_>) -> BindError {
+    fn conflict(&self, size: &str, first: Source<'_>, second: (&str, usize, usize)) -> BindError {
         BindError::Conflict {
             kernel: self.kernel.as_str().into(),
             size: size.into(),
             first_argument: first.argument.into(),
-            first_axis: first.axis,
+            // Numbers have names of their own: an axis came first.
+            first_axis: first.axis.unwrap_or_default(),
             first: first.value,
-            second_argument: second.argument.into(),
-            second_axis: second.axis,
-            second: second.value,
+            second_argument: second.0.into(),
+            second_axis: second.1,
+            second: second.2,
         }
     }
 
@@ -245,7 +267,11 @@ impl KernelAbi {
             return Ok(0);
         }
         let blocks = element_count(grid).filter(|&blocks| i64::try_from(blocks).is_ok());
-        blocks.ok_or_else(|| BindError::Blocks { kernel: self.kernel.as_str().into(), grid: grid.to_vec() })
+        blocks.ok_or_else(|| self.too_many_blocks(grid))
+    }
+
+    fn too_many_blocks(&self, grid: &[usize]) -> BindError {
+        BindError::Blocks { kernel: self.kernel.as_str().into(), grid: grid.to_vec() }
     }
 
     fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {

@@ -335,7 +335,7 @@ fn weight(dim: &Dim) -> i128 {
 }
 
 /// The greatest common divisor; of 0 and a number, the number.
-pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

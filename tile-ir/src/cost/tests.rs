@@ -282,7 +282,7 @@ kernel @doubled<A, B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
         let layouts: Vec<_> = given.iter().enumerate().filter_map(layout).collect();
         let instance = specialize_for(&kernel, &bindings, &layouts).unwrap();
         let abi = KernelAbi::of(&instance);
-        let totals = Counts::of(&instance).total(&abi, &abi.bind_tensors(&given).unwrap());
+        let totals = Counts::of(&instance).total(&abi, &abi.bind_tensors(&given, &|_| None).unwrap());
         let plan = target.map(|name| Plan::of(&instance, TargetDesc::named(name).unwrap()));
         let machine = match target {
             Some(name) => Machine::Gpu(GpuMachine::new(Rates::of(name).unwrap(), None, None)),
@@ -334,7 +334,7 @@ kernel @scaled<A, B>(%x: tensor<m x n x f32>, %w: tensor<1 x n x f32>, %y: mut t
         let abi = KernelAbi::of(&instance);
         let extents = [[4096, columns], [1, columns], [4096, columns]];
         let given = extents.each_ref().map(|extents| GivenTensor { extents, strides: None, offset: 0 });
-        let totals = Counts::of(&instance).total(&abi, &abi.bind_tensors(&given).unwrap());
+        let totals = Counts::of(&instance).total(&abi, &abi.bind_tensors(&given, &|_| None).unwrap());
         predict(&totals, None, &Machine::Cpu(CpuMachine::default())).unwrap()
     };
     for columns in [4096, 8192] {

@@ -250,14 +250,8 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
     let ([m, n, k], [a, b, sum]) = (extents(kernel, data), formats(kernel, data));
     let shapes: Vec<String> = suited(kernel, data, target.matrix).map(|it| it.shape.to_string()).collect();
     let (reason, advice) = if shapes.is_empty() {
-        let formats = |it: &MatrixInstruction| match it.passing {
-            Passing::Tf32Words => format!("{} of `mma_tf32` summed in {}", named(it.factors), it.sum),
-            _ => format!("{} summed in {}", named(it.factors), it.sum),
-        };
-        let mut known: Vec<String> = target.matrix.iter().map(formats).collect();
-        known.dedup();
         let reason = format!("{target} has none for {} summed in {sum}", named([a, b]));
-        (reason, format!("it has them for {}", known.join(", ")))
+        (reason, format!("it has them for {}", multiplied(target.matrix)))
     } else {
         let reason =
             format!("{m} rows, {n} columns and a depth of {k} aren't multiples of any of their extents");
@@ -267,6 +261,24 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
         loc: data.loc,
         message: format!("a product is computed without matrix instructions: {reason}; {advice}"),
     }
+}
+
+/// What instructions multiply, each pair of formats once: `f16, bf16 summed in f32; i8, u8 summed in i32`.
+fn multiplied(instructions: &[MatrixInstruction]) -> String {
+    let mut by_sum: Vec<(DType, Vec<String>)> = Vec::new();
+    for it in instructions {
+        let factors = match it.passing {
+            Passing::Tf32Words => format!("{} of `mma_tf32`", named(it.factors)),
+            _ => named(it.factors),
+        };
+        match by_sum.iter_mut().find(|(sum, _)| *sum == it.sum) {
+            Some((_, known)) if known.contains(&factors) => {}
+            Some((_, known)) => known.push(factors),
+            None => by_sum.push((it.sum, vec![factors])),
+        }
+    }
+    let summed = by_sum.iter().map(|(sum, known)| format!("{} summed in {sum}", known.join(", ")));
+    summed.collect::<Vec<_>>().join("; ")
 }
 
 /// What a message calls factors of these formats.

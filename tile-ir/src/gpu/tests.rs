@@ -246,12 +246,23 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
         "%narrow = cast %weights : tile<64 x 32 x f64>",
         "%narrow = neg %weights : tile<64 x 32 x f64>",
     );
-    let scheduled = scheduled(&kernel, &[], "sm_80");
-    assert!(!print(&scheduled).contains("m16n8k"));
+    let without = |target| {
+        let scheduled = scheduled(&kernel, &[], target);
+        scheduled.remarks()[0].message.clone()
+    };
+    assert!(!print(&scheduled(&kernel, &[], "sm_80")).contains("m16n8k"));
     assert_eq!(
-        scheduled.remarks()[0].message,
+        without("sm_80"),
         "a product is computed without matrix instructions: sm_80 has none for f64 summed in f64; it has them for \
-         f16 summed in f32, bf16 summed in f32, f32 of `mma_tf32` summed in f32, i8 summed in i32, u8 summed in i32"
+         f16, bf16, f32 of `mma_tf32` summed in f32; i8, u8 summed in i32"
+    );
+    // Instructions of several shapes multiply the same formats.
+    assert_eq!(
+        without("gfx950").split("; ").collect::<Vec<_>>()[1..],
+        [
+            "it has them for f16, bf16, f32, f8e4m3fn, f8e5m2, f8e4m3fn with f8e5m2, f8e5m2 with f8e4m3fn summed in f32",
+            "i8 summed in i32"
+        ]
     );
 }
 

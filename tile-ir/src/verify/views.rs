@@ -73,7 +73,8 @@ impl Verifier<'_> {
                 data.loc,
                 format!("`{name}` has two mutable partition views; a block owns one tile of it"),
                 "use one view; `reshape` and `permute` give its tiles other shapes, and of a view `.spanning([axis])` a \
-                 block owns all tiles along that axis: `y.at([0])`, `y.at([1])`",
+                 block owns all tiles along that axis: `y.at([0])`, `y.at([1])`; parts become such an axis by \
+                 `unflatten`, as two halves by `y.unflatten(1, [2, n / 2])`",
             );
         }
     }

@@ -4,6 +4,7 @@ use super::{
     Inferred, TypeError, check_axis, check_domain, count, display_shape, element, static_shape, tile_operand,
 };
 use crate::analysis::Facts;
+use crate::analysis::facts::gcd;
 use crate::dim::{Atom, Dim};
 use crate::ops::{Domain, Op, ReduceOp};
 use crate::types::{Elem, Type};
@@ -73,14 +74,8 @@ pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type], facts: &Facts) 
             product(shape)
         ))
         .at(0);
-        // `B / 2 * 2` isn't `B`, which may be odd.
-        let mut atoms = tile.shape.iter().chain(shape).flat_map(Dim::terms).flat_map(|(factors, _)| factors);
-        let remainder = atoms.find_map(|atom| match atom {
-            Atom::FloorDiv(dividend, divisor) | Atom::CeilDiv(dividend, divisor) => {
-                Some(dividend.rem(divisor))
-            }
-            _ => None,
-        });
+        let remainder =
+            rounded(tile.shape.iter().chain(shape)).map(|(dividend, divisor)| dividend.rem(&divisor));
         return Err(match remainder {
             Some(remainder) => error.help(format!(
                 "a quotient may be rounded; say that it isn't, `#[tile_kernel(where({remainder:#} == 0))]`, or make the \
@@ -90,6 +85,29 @@ pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type], facts: &Facts) 
         });
     }
     Ok(Type::tile(shape.iter().cloned(), tile.elem.clone()))
+}
+
+/// What is divided first in these extents, and by what that should be a multiple of: `B / 2 * 2` isn't `B`, which may be
+/// odd, and where `B / 8` is among them, too, even numbers aren't enough.
+fn rounded<'d>(dims: impl Iterator<Item = &'d Dim>) -> Option<(Dim, Dim)> {
+    let atoms = dims.flat_map(Dim::terms).flat_map(|(factors, _)| factors);
+    let mut quotients = atoms.filter_map(|atom| match atom {
+        Atom::FloorDiv(dividend, divisor) | Atom::CeilDiv(dividend, divisor) => Some((dividend, divisor)),
+        _ => None,
+    });
+    let (dividend, first) = quotients.next()?;
+    let others = quotients.filter(|(other, _)| *other == dividend);
+    let divisor =
+        others.fold((**first).clone(), |all, (_, divisor)| common_multiple(&all, divisor).unwrap_or(all));
+    Some(((**dividend).clone(), divisor))
+}
+
+/// The least common multiple of two numbers.
+fn common_multiple(a: &Dim, b: &Dim) -> Option<Dim> {
+    let [a, b] = [a, b].map(|dim| dim.as_const().and_then(|number| u64::try_from(number).ok()));
+    let (a, b) = (a?, b?);
+    let multiple = a.checked_div(gcd(a, b))?.checked_mul(b)?;
+    i64::try_from(multiple).ok().map(Dim::from)
 }
 
 pub(super) fn permute(op: &Op, permutation: &[usize], operands: &[Type]) -> Inferred<Type> {
