@@ -43,8 +43,9 @@ pub(super) struct OpenRow<'c> {
 }
 
 /// A tensor whose elements indices name.
+#[derive(Clone)]
 pub(super) struct Gathered<'c> {
-    argument: ValueId,
+    pub(super) argument: ValueId,
     pub(super) base: PointerValue<'c>,
     pub(super) dtype: DType,
     pub(super) place: Place<'c>,
