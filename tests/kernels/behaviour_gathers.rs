@@ -136,7 +136,10 @@ fn looked_up<T: Element, const B: usize>(
 }
 
 /// A table of so many elements, looked up at places of which some are before or behind it.
-fn look_up<T: tile::kernel::Element + PartialEq + std::fmt::Debug>(name: &str, number: fn(usize) -> T) {
+fn look_up<T: tile::kernel::Element + PartialEq + std::fmt::Debug>(
+    name: &str,
+    number: fn(usize) -> T,
+) -> tile::Result<()> {
     let n = 300;
     let pad = number(1);
     for k in [0, 1, 40] {
@@ -145,23 +148,24 @@ fn look_up<T: tile::kernel::Element + PartialEq + std::fmt::Debug>(name: &str, n
         let at = |&x: &i16| usize::try_from(x).ok().and_then(|i| table.get(i)).copied().unwrap_or(pad);
         let expected: Vec<T> = x.iter().map(at).collect();
         for (device, label) in devices() {
-            let x = Tensor::from_slice(&device, &x, [n]).unwrap();
-            let table = Tensor::from_slice(&device, &table, [k]).unwrap();
-            let mut y = Tensor::full(&device, [n], number(0)).unwrap();
-            looked_up::<T, 128>(&x, &table, pad, &mut y).launch().unwrap();
-            assert_eq!(y.to_vec().unwrap(), expected, "{label}: {k} of {name}");
+            let x = Tensor::from_slice(&device, &x, [n])?;
+            let table = Tensor::from_slice(&device, &table, [k])?;
+            let mut y = Tensor::full(&device, [n], number(0))?;
+            looked_up::<T, 128>(&x, &table, pad, &mut y).launch()?;
+            assert_eq!(y.to_vec()?, expected, "{label}: {k} of {name}");
         }
     }
+    Ok(())
 }
 
 #[test]
 fn short_elements_are_looked_up_in_tables() {
-    look_up::<u8>("u8", |i| i as u8);
-    look_up::<i8>("i8", |i| -(i as i8));
-    look_up::<u16>("u16", |i| 300 * i as u16);
-    look_up::<f8e4m3fn>("f8e4m3fn", |i| f8e4m3fn::from_f32(i as f32));
-    look_up::<f16>("f16", |i| f16::from_f32(i as f32));
-    look_up::<bf16>("bf16", |i| bf16::from_f32(i as f32));
-    look_up::<bool>("bool", |i| i % 2 == 1);
-    look_up::<u64>("u64", |i| i as u64);
+    look_up::<u8>("u8", |i| i as u8).unwrap();
+    look_up::<i8>("i8", |i| -(i as i8)).unwrap();
+    look_up::<u16>("u16", |i| 300 * i as u16).unwrap();
+    look_up::<f8e4m3fn>("f8e4m3fn", |i| f8e4m3fn::from_f32(i as f32)).unwrap();
+    look_up::<f16>("f16", |i| f16::from_f32(i as f32)).unwrap();
+    look_up::<bf16>("bf16", |i| bf16::from_f32(i as f32)).unwrap();
+    look_up::<bool>("bool", |i| i % 2 == 1).unwrap();
+    look_up::<u64>("u64", |i| i as u64).unwrap();
 }

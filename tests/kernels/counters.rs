@@ -35,7 +35,7 @@ fn tallies<T: Int, const B: usize>(
 fn tally<T: Int + tile::kernel::Element + PartialEq + std::fmt::Debug>(
     as_wide: fn(T) -> i64,
     narrowed: fn(i64) -> T,
-) {
+) -> tile::Result<()> {
     let (n, k) = (3000, 50);
     let at = bins(n, k);
     let x: Vec<T> = (0..n as i64).map(|i| narrowed(i * 31 % 97 - 20)).collect();
@@ -54,25 +54,26 @@ fn tally<T: Int + tile::kernel::Element + PartialEq + std::fmt::Debug>(
         }
     }
     for (device, label) in devices() {
-        let at = Tensor::from_slice(&device, &at, [n]).unwrap();
-        let x = Tensor::from_slice(&device, &x, [n]).unwrap();
-        let bin = || Tensor::from_slice(&device, &start, [50]).unwrap();
-        let (mut added, mut taken, mut least) = (bin(), bin(), bin());
-        let mut most = Tensor::from_slice(&device, &start, [2, 25]).unwrap();
-        let mut bits = Tensor::from_slice(&device, &[&start[..]; 3].concat(), [3, 50]).unwrap();
-        tallies::<T, 64>(&at, &x, &mut added, &mut taken, &mut least, &mut most, &mut bits).launch().unwrap();
-        let found = [added, taken, least, most].map(|tensor| tensor.to_vec().unwrap());
+        let at = Tensor::from_slice(&device, &at, [n])?;
+        let x = Tensor::from_slice(&device, &x, [n])?;
+        let bin = || Tensor::from_slice(&device, &start, [50]);
+        let (mut added, mut taken, mut least) = (bin()?, bin()?, bin()?);
+        let mut most = Tensor::from_slice(&device, &start, [2, 25])?;
+        let mut bits = Tensor::from_slice(&device, &[&start[..]; 3].concat(), [3, 50])?;
+        tallies::<T, 64>(&at, &x, &mut added, &mut taken, &mut least, &mut most, &mut bits).launch()?;
+        let found = [added.to_vec()?, taken.to_vec()?, least.to_vec()?, most.to_vec()?];
         assert_eq!(found[..], expected[..4], "{label}");
-        assert_eq!(bits.to_vec().unwrap()[100..], expected[4], "{label}");
+        assert_eq!(bits.to_vec()?[100..], expected[4], "{label}");
     }
+    Ok(())
 }
 
 #[test]
 fn tensors_that_are_only_updated_have_every_update() {
-    tally::<i32>(i64::from, |x| x as i32);
-    tally::<i64>(|x| x, |x| x);
+    tally::<i32>(i64::from, |x| x as i32).unwrap();
+    tally::<i64>(|x| x, |x| x).unwrap();
     // Differences are taken of wrapped numbers, and the least and the most are those without a sign.
-    tally::<u32>(i64::from, |x| x as u32);
+    tally::<u32>(i64::from, |x| x as u32).unwrap();
 }
 
 /// Counts in bins of which there may be more than a block's numbers pay for.
@@ -115,7 +116,7 @@ fn kept<const R: usize, const W: usize>(
     lower.store_masked(least.atomic_view().fetch_min([0], x, Relaxed, DeviceScope));
 }
 
-fn keep<const R: usize, const W: usize>(below: i32) {
+fn keep<const R: usize, const W: usize>(below: i32) -> tile::Result<()> {
     let x: Vec<i32> = (0..(R * W) as i32).map(|i| (i * 37) % below).collect();
     for (device, label) in devices().into_iter().filter(|(_, label)| ["reference", "cpu"].contains(label)) {
         for at in [1, 2] {
@@ -130,29 +131,29 @@ fn keep<const R: usize, const W: usize>(below: i32) {
                     there
                 })
                 .collect();
-            let input = Tensor::from_slice(&device, &x, [R, W]).unwrap();
-            let mut counter = Tensor::from_slice(&device, &[3, 7], [2]).unwrap();
-            let mut least = Tensor::from_slice(&device, &[5], [1]).unwrap();
-            let mut before = Tensor::zeros(&device, [R, W]).unwrap();
-            let mut lower = Tensor::zeros(&device, [R, W]).unwrap();
-            kept::<R, W>(&input, at, &mut counter, &mut least, &mut before, &mut lower).launch().unwrap();
-            let found: Vec<(i32, i32)> =
-                before.to_vec().unwrap().into_iter().zip(lower.to_vec().unwrap()).collect();
+            let input = Tensor::from_slice(&device, &x, [R, W])?;
+            let mut counter = Tensor::from_slice(&device, &[3, 7], [2])?;
+            let mut least = Tensor::from_slice(&device, &[5], [1])?;
+            let mut before = Tensor::zeros(&device, [R, W])?;
+            let mut lower = Tensor::zeros(&device, [R, W])?;
+            kept::<R, W>(&input, at, &mut counter, &mut least, &mut before, &mut lower).launch()?;
+            let found: Vec<(i32, i32)> = before.to_vec()?.into_iter().zip(lower.to_vec()?).collect();
             assert_eq!(found, expected, "{label}: {R} × {W}, element {at}");
-            assert_eq!(counter.to_vec().unwrap(), [3, sum], "{label}");
-            assert_eq!(least.to_vec().unwrap(), [smallest], "{label}");
+            assert_eq!(counter.to_vec()?, [3, sum], "{label}");
+            assert_eq!(least.to_vec()?, [smallest], "{label}");
         }
     }
+    Ok(())
 }
 
 /// Where updates have an order, what each finds is what those before it have left.
 #[test]
 fn a_tile_that_updates_one_element_finds_each_partial_result() {
-    keep::<1, 64>(40);
-    keep::<3, 20>(40);
-    keep::<2, 8>(40);
-    keep::<4, 32>(11);
-    keep::<1, 1>(40);
+    keep::<1, 64>(40).unwrap();
+    keep::<3, 20>(40).unwrap();
+    keep::<2, 8>(40).unwrap();
+    keep::<4, 32>(11).unwrap();
+    keep::<1, 1>(40).unwrap();
 }
 
 /// What was exchanged behind a mask.
@@ -175,7 +176,7 @@ fn exchanged<const R: usize, const W: usize>(
     ));
 }
 
-fn exchange<const R: usize, const W: usize>(has: fn(usize) -> bool) {
+fn exchange<const R: usize, const W: usize>(has: fn(usize) -> bool) -> tile::Result<()> {
     let n = R * W / 2 - 1;
     let mask: Vec<bool> = (0..R * W).map(has).collect();
     let start: Vec<i32> = (0..n as i32).map(|i| if i % 3 == 0 { i } else { -1 }).collect();
@@ -187,28 +188,30 @@ fn exchange<const R: usize, const W: usize>(has: fn(usize) -> bool) {
         }
     }
     for (device, label) in devices().into_iter().filter(|(_, label)| ["reference", "cpu"].contains(label)) {
-        let mask = Tensor::from_slice(&device, &mask, [R, W]).unwrap();
-        let mut tensor = Tensor::from_slice(&device, &start, [n]).unwrap();
-        let mut found = Tensor::from_slice(&device, &vec![77; R * W], [R, W]).unwrap();
-        exchanged::<R, W>(&mask, &mut tensor, &mut found).launch().unwrap();
-        assert_eq!(found.to_vec().unwrap(), expected, "{label}: {R} × {W}");
-        assert_eq!(tensor.to_vec().unwrap(), slots, "{label}: {R} × {W}");
+        let mask = Tensor::from_slice(&device, &mask, [R, W])?;
+        let mut tensor = Tensor::from_slice(&device, &start, [n])?;
+        let mut found = Tensor::from_slice(&device, &vec![77; R * W], [R, W])?;
+        exchanged::<R, W>(&mask, &mut tensor, &mut found).launch()?;
+        assert_eq!(found.to_vec()?, expected, "{label}: {R} × {W}");
+        assert_eq!(tensor.to_vec()?, slots, "{label}: {R} × {W}");
     }
+    Ok(())
 }
 
 #[test]
 fn places_that_a_mask_has_are_gone_through_in_order() {
-    fn check<const R: usize, const W: usize>() {
+    fn check<const R: usize, const W: usize>() -> tile::Result<()> {
         for has in
             [|_: usize| true, |_| false, |place| place % 7 == 3, |place| place % 5 != 1, |place| place > 2]
         {
-            exchange::<R, W>(has);
+            exchange::<R, W>(has)?;
         }
+        Ok(())
     }
-    check::<1, 64>();
-    check::<2, 128>();
-    check::<3, 96>();
-    check::<2, 16>();
-    check::<5, 12>();
-    check::<7, 7>();
+    check::<1, 64>().unwrap();
+    check::<2, 128>().unwrap();
+    check::<3, 96>().unwrap();
+    check::<2, 16>().unwrap();
+    check::<5, 12>().unwrap();
+    check::<7, 7>().unwrap();
 }
