@@ -98,13 +98,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ) {
             Some(together) => emitter.update_together(&together, result.as_ref()),
             None => emitter.update_own_or(&tensor, &operands, &mut |emitter| {
-                emitter.each(&tensor, (data, atomic), &operands, (result.as_ref(), &gathers));
+                emitter.by_rows_or_elements(&tensor, (data, atomic), &operands, (result.as_ref(), &gathers));
             }),
         });
     }
 
     /// Goes along rows where that pays, else from element to element.
-    fn each(
+    fn by_rows_or_elements(
         &mut self,
         tensor: &Gathered<'c>,
         (data, atomic): (&OpData, Atomic),
