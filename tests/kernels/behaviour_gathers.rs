@@ -122,3 +122,50 @@ fn numbers_name_one_element() {
         ));
     }
 }
+
+/// Elements of a table, and a pad beyond it.
+#[tile_kernel]
+fn looked_up<T: Element, const B: usize>(
+    x: &Tensor<i16, n>,
+    table: &Tensor<T, k>,
+    pad: T,
+    y: &mut Tensor<T, n>,
+) {
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(table.gather_or(pad, [x.partition_view([B]).load_masked(y.index())]));
+}
+
+/// A table of so many elements, looked up at places of which some are before or behind it.
+fn look_up<T: tile::kernel::Element + PartialEq + std::fmt::Debug>(
+    name: &str,
+    number: fn(usize) -> T,
+) -> tile::Result<()> {
+    let n = 300;
+    let pad = number(1);
+    for k in [0, 1, 40] {
+        let table: Vec<T> = (0..k).map(|i| number(i * 7 % 5)).collect();
+        let x: Vec<i16> = (0..n as i16).map(|i| (i * 37) % (k as i16 + 20) - 10).collect();
+        let at = |&x: &i16| usize::try_from(x).ok().and_then(|i| table.get(i)).copied().unwrap_or(pad);
+        let expected: Vec<T> = x.iter().map(at).collect();
+        for (device, label) in devices() {
+            let x = Tensor::from_slice(&device, &x, [n])?;
+            let table = Tensor::from_slice(&device, &table, [k])?;
+            let mut y = Tensor::full(&device, [n], number(0))?;
+            looked_up::<T, 128>(&x, &table, pad, &mut y).launch()?;
+            assert_eq!(y.to_vec()?, expected, "{label}: {k} of {name}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn short_elements_are_looked_up_in_tables() {
+    look_up::<u8>("u8", |i| i as u8).unwrap();
+    look_up::<i8>("i8", |i| -(i as i8)).unwrap();
+    look_up::<u16>("u16", |i| 300 * i as u16).unwrap();
+    look_up::<f8e4m3fn>("f8e4m3fn", |i| f8e4m3fn::from_f32(i as f32)).unwrap();
+    look_up::<f16>("f16", |i| f16::from_f32(i as f32)).unwrap();
+    look_up::<bf16>("bf16", |i| bf16::from_f32(i as f32)).unwrap();
+    look_up::<bool>("bool", |i| i % 2 == 1).unwrap();
+    look_up::<u64>("u64", |i| i as u64).unwrap();
+}

@@ -17,6 +17,7 @@ mod bools;
 mod choices;
 mod conditions;
 mod control;
+mod counters;
 mod decoding;
 mod detection;
 mod elementwise;

@@ -6,20 +6,26 @@
 //! Manual for A-profile", B2.2.1), so where indices name parts of rows ([`Lines::row_of`]) a row is stored as any other.
 //!
 //! Relaxed updates that processors do by exchanging what they have computed, and whose results nobody uses, exchange as many
-//! elements of such a row at once as an instruction takes: it costs about what one element does.
+//! elements of such a row at once as an instruction takes: it costs about what one element does. Updates of one element by a
+//! whole tile are one ([`super::one_place`]), and those of tensors that are only updated may go elsewhere first
+//! ([`super::privatized`]).
+//!
+//! An element is looked at before it is compared and exchanged: where it differs that was the whole operation, at a tenth of
+//! an exchange's time.
 
 use super::buffer::Buffer;
 use super::elements::{each_index, is_short};
 use super::gathered::{Gathered, OpenRow};
+use super::one_place::Together;
 use super::region::Emitter;
 use crate::emit::Value;
 use crate::emit::atomic::Site;
 use inkwell::IntPredicate;
-use inkwell::values::IntValue;
+use inkwell::values::{IntValue, PointerValue};
 use tile_ir::analysis::{Divisors, Line, Lines};
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{Atomic, AtomicKind, Order};
-use tile_ir::{DType, ValueId};
+use tile_ir::ops::{Atomic, AtomicKind, Order, ReduceOp};
+use tile_ir::{DType, Instance, ValueId};
 
 /// Whether an atomic operation is a relaxed store, whose rows may be stored as a whole.
 pub(super) fn is_plain_store(atomic: &Atomic) -> bool {
@@ -32,8 +38,27 @@ fn is_exchanged(atomic: &Atomic, dtype: DType) -> bool {
     atomic.kind.binary().is_some() && atomic.order == Order::Relaxed && !has_instruction
 }
 
+/// The reduction by which several updates of an element become one, whose value is what theirs amount to.
+pub(super) fn joined(kind: AtomicKind) -> Option<ReduceOp> {
+    Some(match kind {
+        AtomicKind::Add | AtomicKind::Sub => ReduceOp::Sum,
+        AtomicKind::Min => ReduceOp::Min,
+        AtomicKind::Max => ReduceOp::Max,
+        AtomicKind::And => ReduceOp::And,
+        AtomicKind::Or => ReduceOp::Or,
+        AtomicKind::Xor => ReduceOp::Xor,
+        AtomicKind::Swap | AtomicKind::CompareExchange | AtomicKind::Load | AtomicKind::Store => return None,
+    })
+}
+
+/// Whether any op reads what this one gives.
+pub(super) fn is_used(instance: &Instance, data: &OpData) -> bool {
+    let reads = |op| instance.op(op).operands.iter().any(|operand| data.results.contains(operand));
+    instance.walk().into_iter().any(reads)
+}
+
 /// Every scope is the system's here.
-fn site_of(atomic: Atomic) -> Site {
+pub(super) fn site_of(atomic: Atomic) -> Site {
     Site { kind: atomic.kind, order: atomic.order, scope: "", direct: true }
 }
 
@@ -47,10 +72,10 @@ enum Along {
 }
 
 /// The operands of an atomic operation behind the tensor.
-struct Operands<'a> {
-    indices: &'a [ValueId],
-    values: &'a [ValueId],
-    mask: Option<ValueId>,
+pub(super) struct Operands<'a> {
+    pub(super) indices: &'a [ValueId],
+    pub(super) values: &'a [ValueId],
+    pub(super) mask: Option<ValueId>,
 }
 
 impl<'a> Operands<'a> {
@@ -66,14 +91,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let tensor = self.gathered(data);
         let operands = Operands::of(data, atomic, tensor.extents.len());
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
-        let result = data.results.first().map(|&result| self.stored(result));
-        let row = self.way_along(data, atomic, &operands).zip(self.named_axis(&operands));
-        self.with_streams(&loads, &[], &mut |emitter, _| match row {
-            Some((way, along)) => {
-                emitter.each_whole_row(&tensor, (atomic, way), (&operands, along), &gathers)
-            }
-            None => emitter.each_element(&tensor, atomic, &operands, result.as_ref()),
+        let result = data.results.first().filter(|_| is_used(self.instance, data));
+        let result = result.map(|&result| self.stored(result));
+        self.with_streams(&loads, &[], &mut |emitter, _| match Together::of(
+            emitter, &tensor, atomic, &operands,
+        ) {
+            Some(together) => emitter.update_together(&together, result.as_ref()),
+            None => emitter.update_own_or(&tensor, &operands, &mut |emitter| {
+                emitter.by_rows_or_elements(&tensor, (data, atomic), &operands, (result.as_ref(), &gathers));
+            }),
         });
+    }
+
+    /// Goes along rows where that pays, else from element to element.
+    fn by_rows_or_elements(
+        &mut self,
+        tensor: &Gathered<'c>,
+        (data, atomic): (&OpData, Atomic),
+        operands: &Operands<'a>,
+        (result, gathers): (Option<&Buffer<'c>>, &[&'a OpData]),
+    ) {
+        let row = self.way_along(data, atomic, operands).zip(self.named_axis(operands));
+        match row {
+            Some((way, along)) => self.each_whole_row(tensor, (atomic, way), (operands, along), gathers),
+            None => self.each_element(tensor, atomic, operands, result),
+        }
     }
 
     fn each_element(
@@ -84,7 +126,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         result: Option<&Buffer<'c>>,
     ) {
         let shape = self.shape(operands.indices[0]);
-        self.nest(&shape, &mut |emitter, index| {
+        if let (Some(buffer), Some(_)) = (result, operands.mask) {
+            let zero = self.ir.compute_type(tensor.dtype).const_zero();
+            self.fill(buffer, &shape, |_, _| zero);
+        }
+        self.each_place(operands.mask, &shape, &mut |emitter, index| {
             let old = emitter.atomic_element(tensor, atomic, operands, index);
             if let (Some(buffer), Some(old)) = (result, old) {
                 let at = emitter.position(index, &shape);
@@ -101,14 +147,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let dtype = self.dtype(*operands.values.first()?);
         let together = self.processor.exchanged_bytes / dtype.bytes() as i64;
         let divides = self.shape(operands.indices[0]).last().is_some_and(|width| width % together == 0);
-        let pays = together > 1 && divides && is_exchanged(&atomic, dtype) && !self.is_used(data);
+        let is_exchanged = is_exchanged(&atomic, dtype) && !is_used(self.instance, data);
+        let pays = together > 1 && divides && is_exchanged;
         pays.then_some(Along::Exchanged(together))
-    }
-
-    /// Whether any op reads what this one gives.
-    fn is_used(&self, data: &OpData) -> bool {
-        let reads = |op| self.instance.op(op).operands.iter().any(|operand| data.results.contains(operand));
-        self.instance.walk().into_iter().any(reads)
     }
 
     /// The tensor's axis along which the indices name parts of rows, if one mask holds for all of a row.
@@ -162,7 +203,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                                 let element = emitter.element(operands.values[0], &index);
                                 emitter.store_in_row(tensor, open, place, element);
                             } else {
-                                emitter.atomic_element(tensor, atomic, operands, &index);
+                                let is_on = emitter.is_on(operands, &index);
+                                ir.if_then(is_on, || {
+                                    emitter.atomic_element(tensor, atomic, operands, &index);
+                                });
                             }
                         });
                     }
@@ -180,8 +224,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.and(is(row.stride, 1), is(within, 0))
     }
 
-    /// Does it to the element that the indices name at this place of their tiles; gives what was there, or zero where
-    /// nothing was done, if the operation gives anything.
+    /// Does it to the element that the indices name at this place of their tiles, which the mask has; gives what was there, or
+    /// zero where nothing was done, if the operation gives anything.
     fn atomic_element(
         &mut self,
         tensor: &Gathered<'c>,
@@ -189,19 +233,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
         operands: &Operands<'a>,
         index: &[IntValue<'c>],
     ) -> Option<Value<'c>> {
-        let (ir, dtype) = (self.ir, tensor.dtype);
-        let site = site_of(atomic);
-        let mut element = |tile: ValueId| (self.element(tile, index), self.dtype(tile));
-        let indices: Vec<(Value<'c>, DType)> = operands.indices.iter().map(|&tile| element(tile)).collect();
-        let values: Vec<Value<'c>> = operands.values.iter().map(|&tile| element(tile).0).collect();
-        let mask = operands.mask.map(|mask| element(mask).0.into_int_value());
-        let (position, exists) = ir.gather_place(&tensor.place, &tensor.extents, &indices);
-        let on = mask.map_or(exists, |mask| ir.and(exists, mask));
-        let address = ir.offset(ir.storage_type(dtype), tensor.base, position);
+        let (ir, dtype, site) = (self.ir, tensor.dtype, site_of(atomic));
+        let values: Vec<Value<'c>> = operands.values.iter().map(|&tile| self.element(tile, index)).collect();
+        let (address, exists) = self.named_element(tensor, operands.indices, index);
         let zero = ir.compute_type(dtype).const_zero();
         let nothing = || if atomic.kind.has_result() { vec![zero] } else { Vec::new() };
-        let act = || ir.atomic(site, dtype, address, &values).into_iter().collect();
-        ir.if_else(on, act, nothing).first().copied()
+        let act = || match atomic.kind {
+            AtomicKind::CompareExchange => vec![ir.look_and_exchange(site, dtype, address, &values)],
+            _ => ir.atomic(site, dtype, address, &values).into_iter().collect(),
+        };
+        ir.if_else(exists, act, nothing).first().copied()
+    }
+
+    /// Whether the mask has this place of the tiles.
+    pub(super) fn is_on(&mut self, operands: &Operands<'a>, index: &[IntValue<'c>]) -> IntValue<'c> {
+        match operands.mask {
+            Some(mask) => self.element(mask, index).into_int_value(),
+            None => self.ir.bool(true),
+        }
+    }
+
+    /// The address of the element that indices name at a place of their tiles, and whether it exists.
+    pub(super) fn named_element(
+        &mut self,
+        tensor: &Gathered<'c>,
+        indices: &[ValueId],
+        index: &[IntValue<'c>],
+    ) -> (PointerValue<'c>, IntValue<'c>) {
+        let ir = self.ir;
+        let indices: Vec<(Value<'c>, DType)> =
+            indices.iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();
+        let (position, exists) = ir.gather_place(&tensor.place, &tensor.extents, &indices);
+        (ir.offset(ir.storage_type(tensor.dtype), tensor.base, position), exists)
     }
 }
 
@@ -247,5 +310,26 @@ mod tests {
             assert_eq!(code.contains("cmpxchg16b"), is_wide, "{dtype} {order}: {code}");
             assert!(!code.contains("call"), "{dtype} {order}: {code}");
         }
+    }
+    /// A mask's places are found by counting zeros, and an element that differs isn't exchanged.
+    #[test]
+    fn exchanges_behind_masks_look_first() {
+        let source = "kernel @k(%slots: mut tensor<c x i32>, %x: tensor<n x i32>, %y: mut tensor<n x i32>) {
+  %vx = partition %x [64] : partition<n x i32, [64]>
+  %vy = partition %y [64] : mut partition<n x i32, [64]>
+  %i = block_index %vy : index
+  %none = constant -1 : i32
+  %t = load_masked %vx[%i] pad %none : tile<64 x i32>
+  %empty = splat %none : tile<64 x i32>
+  %on = gt %t, %empty : tile<64 x bool>
+  %old = atomic compare_exchange relaxed device %slots[%t], %empty, %t mask %on : tile<64 x i32>
+  store_masked %vy, %old
+}
+";
+        let code = assembly(&Instance::parse(source, &[]).unwrap(), "x86-64-v3");
+        assert!(code.contains("tzcnt"), "{code}");
+        let before: Vec<&str> = code.split("lock").next().unwrap_or_default().lines().rev().take(8).collect();
+        let looks = |line: &&str| line.contains("cmpl\t$-1") || line.contains("movl\t(");
+        assert!(before.iter().any(looks) && before.iter().any(|line| line.contains("\tj")), "{code}");
     }
 }

@@ -22,6 +22,9 @@ pub(super) fn hint_for(extent: i64) -> LoopHint {
 /// Rows of so many elements and more are worth vectors of their own.
 const FEWEST_OF_A_VECTOR: i64 = 8;
 
+/// Parts of rows of so many elements and more are worth the instructions that a scatter of them takes.
+const FEWEST_OF_A_PART: i64 = 4;
+
 /// The hint for the innermost loop over a tile. One of a vector's lanes is that vector, also where nothing makes vectors of
 /// straight code.
 fn hint_for_row(width: i64) -> LoopHint {
@@ -33,6 +36,11 @@ fn hint_for_row(width: i64) -> LoopHint {
 /// them, which is faster than what such a row is by itself.
 fn hint_around(width: i64) -> LoopHint {
     if is_short(width) && width >= FEWEST_OF_A_VECTOR { LoopHint::AsItIs } else { LoopHint::Rolled }
+}
+
+/// The hint for the loop around parts of rows, which lie apart: scattered elements aren't worth a vector along this loop.
+fn hint_around_part(width: i64) -> LoopHint {
+    if is_short(width) && width >= FEWEST_OF_A_PART { LoopHint::AsItIs } else { hint_around(width) }
 }
 
 /// `for i in 0..end` along a row that has `extent` elements in the tile.
@@ -84,10 +92,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits a loop nest over a shape, the last axis innermost.
     pub(super) fn nest(&mut self, shape: &[i64], body: &mut dyn FnMut(&mut Self, &[IntValue<'c>])) {
+        self.nest_around(shape, hint_around, body);
+    }
+
+    /// Emits a loop nest over a part of a tile, whose rows may be parts of the tile's.
+    pub(super) fn nest_of_part(
+        &mut self,
+        (shape, tile): (&[i64], &[i64]),
+        body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
+    ) {
+        let is_part = shape.last() != tile.last();
+        self.nest_around(shape, if is_part { hint_around_part } else { hint_around }, body);
+    }
+
+    fn nest_around(
+        &mut self,
+        shape: &[i64],
+        around: fn(i64) -> LoopHint,
+        body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
+    ) {
         let axis = shape.iter().rposition(|&extent| extent > 1);
         let hints = shape.iter().enumerate().map(|(at, &extent)| match axis {
             Some(axis) if at == axis => hint_for_row(extent),
-            Some(axis) if shape[at + 1..].iter().product::<i64>() == shape[axis] => hint_around(shape[axis]),
+            Some(axis) if shape[at + 1..].iter().product::<i64>() == shape[axis] => around(shape[axis]),
             _ => LoopHint::Rolled,
         });
         self.nest_from(shape, &hints.collect::<Vec<_>>(), &mut Vec::new(), body);

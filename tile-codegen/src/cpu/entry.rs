@@ -7,6 +7,7 @@ use super::ahead::blocks_ahead;
 use super::behind::{self, Behind, Previous};
 use super::fuse::Fusion;
 use super::pieces::{self, ALL_ROWS};
+use super::privatized::{Owns, Privatized};
 use super::processor::Processor;
 use super::product::{self, Memories, Products};
 use super::region::Emitter;
@@ -30,6 +31,7 @@ pub(super) struct Plans<'a> {
     pub(super) scratch: &'a Scratch,
     /// What blocks leave to the next one, if they do.
     pub(super) behind: Option<Behind<'a>>,
+    pub(super) privatized: &'a Privatized,
     pub(super) processor: &'a Processor,
 }
 
@@ -40,6 +42,7 @@ pub(super) fn emit(ir: &Ir<'_>, plans: &Plans<'_>, machine: &Machine, symbol: &s
     let abi = KernelAbi::of(plans.instance);
     let entry = Entry::of(ir, plans, &abi, Parameters::of(function));
     entry.each_block();
+    plans.privatized.end(ir, &entry.owns, &entry.arguments);
     if plans.products.have_tiles() {
         product::release_tiles(ir);
     }
@@ -95,6 +98,8 @@ pub(super) struct Entry<'a, 'c> {
     pub(super) streamed: Streamed<'c>,
     /// What is known of the factors that products have kept.
     pub(super) memories: Memories<'c>,
+    /// The thread's own elements of tensors that are only updated.
+    pub(super) owns: Owns<'c>,
     /// The extents of the grid.
     space: Vec<IntValue<'c>>,
     /// The order in which the range goes through the grid, if that isn't row by row.
@@ -106,8 +111,8 @@ pub(super) struct Entry<'a, 'c> {
 impl<'a, 'c> Entry<'a, 'c> {
     /// Loads and decides what the blocks have in common.
     fn of(ir: &'a Ir<'c>, plans: &'a Plans<'a>, abi: &KernelAbi, parameters: Parameters<'c>) -> Self {
-        let &Plans { instance, products, scratch, behind, processor, .. } = plans;
-        let Parameters { slots, goes_on, .. } = parameters;
+        let &Plans { instance, products, scratch, behind, privatized, processor, .. } = plans;
+        let Parameters { slots, first, end, goes_on, .. } = parameters;
         let goes_on = ir.icmp(IntPredicate::NE, goes_on, goes_on.get_type().const_zero());
         let blocks_bytes = behind::bytes(behind, scratch.bytes());
         let behind_blocks = ir.bytes_further(parameters.scratch, ir.i64(blocks_bytes as i64));
@@ -122,6 +127,8 @@ impl<'a, 'c> Entry<'a, 'c> {
         let rows_of_band = piece.or_else(|| goes_down.then_some(ALL_ROWS));
         let streamed = streaming::decide(ir, instance, &sizes);
         let memories = Memories::of(ir, products, (behind_blocks, goes_on));
+        let own_memory = ir.bytes_further(behind_blocks, ir.i64(own_offset(products) as i64));
+        let owns = privatized.begin(ir, (own_memory, ir.sub(end, first)), &sizes);
         Entry {
             ir,
             plans,
@@ -133,6 +140,7 @@ impl<'a, 'c> Entry<'a, 'c> {
             log,
             streamed,
             memories,
+            owns,
             space,
             order: rows_of_band.map(|rows| TileOrder::Grouped(Dim::from(rows))),
             // A tile that is transposed looks ahead to the next pieces of its band.
@@ -185,6 +193,17 @@ impl<'a, 'c> Entry<'a, 'c> {
             None => self.ir.delinearize(number, &self.space),
         }
     }
+}
+
+/// Bytes of scratch memory of a thread.
+pub(super) fn bytes(plans: &Plans<'_>) -> u64 {
+    let blocks = behind::bytes(plans.behind, plans.scratch.bytes());
+    blocks + own_offset(plans.products) + plans.privatized.bytes()
+}
+
+/// Where in the memory behind the blocks' the thread's own elements of tensors lie.
+fn own_offset(products: &Products<'_>) -> u64 {
+    Memories::bytes(products).next_multiple_of(64)
 }
 
 /// Declares the entry: a function with [`Parameters`], for this processor.

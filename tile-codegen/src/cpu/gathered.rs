@@ -17,6 +17,10 @@ use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, ValueId};
 
+/// Processors gather elements of so many bytes and more by an instruction, with a mask for those that exist. Shorter ones are
+/// loaded one by one, without a branch: one that doesn't exist is read from a zero.
+const LEAST_GATHERED_BYTES: usize = 4;
+
 /// The gathers of an instance that read rows along the last axis of their tiles.
 pub(super) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow> {
     let gathers = instance.walk().into_iter().map(|op| instance.op(op));
@@ -43,8 +47,9 @@ pub(super) struct OpenRow<'c> {
 }
 
 /// A tensor whose elements indices name.
+#[derive(Clone)]
 pub(super) struct Gathered<'c> {
-    argument: ValueId,
+    pub(super) argument: ValueId,
     pub(super) base: PointerValue<'c>,
     pub(super) dtype: DType,
     pub(super) place: Place<'c>,
@@ -97,8 +102,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let indices: Vec<_> =
             data.operands[2..].iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();
         let (position, exists) = ir.gather_place(&gathered.place, &gathered.extents, &indices);
+        if self.reads_short_elements(data) {
+            return self.read_gathered_or_zero(&gathered, (position, exists), self.scalar(data.operands[1]));
+        }
         let read = || vec![self.read_gathered(&gathered, gathered.base, position)];
         ir.if_else(exists, read, || vec![self.scalar(data.operands[1])])[0]
+    }
+
+    /// Reads an element, or a zero elsewhere, without a branch.
+    fn read_gathered_or_zero(
+        &self,
+        gathered: &Gathered<'c>,
+        (position, exists): (IntValue<'c>, IntValue<'c>),
+        pad: Value<'c>,
+    ) -> Value<'c> {
+        let (ir, ty) = (self.ir, self.ir.storage_type(gathered.dtype));
+        let address = ir.offset(ty, gathered.base, position);
+        let address = ir.select(exists, address.into(), ir.zero_in_memory(ty).into()).into_pointer_value();
+        let element = self.buffers.read_tensor((gathered.argument, gathered.dtype), address);
+        ir.select(exists, element, pad)
+    }
+
+    /// Whether an op gathers elements one by one that no instruction gathers.
+    pub(super) fn reads_short_elements(&self, data: &OpData) -> bool {
+        let is_short = |tile| self.dtype(tile).bytes() < LEAST_GATHERED_BYTES;
+        data.op == Op::GatherLoad && is_short(data.results[0])
     }
 
     fn read_gathered(
@@ -234,5 +262,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             });
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
+
+    /// Bytes of a table, of which not every index exists, have no branch each.
+    #[test]
+    fn short_elements_are_read_without_branches() {
+        let source = "kernel @k(%x: tensor<n x u8>, %table: tensor<k x u8>, %y: mut tensor<n x u8>) {
+  %vx = partition %x [256] : partition<n x u8, [256]>
+  %vy = partition %y [256] : mut partition<n x u8, [256]>
+  %i = block_index %vy : index
+  %zero = constant 0 : u8
+  %t = load %vx[%i] : tile<256 x u8>
+  %r = gather_load %table[%t] pad %zero : tile<256 x u8>
+  store %vy, %r
+}
+";
+        let code = assembly(&Instance::parse(source, &[]).unwrap(), "x86-64-v4");
+        let branches = code.lines().filter(|line| line.starts_with("\tj")).count();
+        assert!(branches < 64, "{branches} branches: {code}");
     }
 }

@@ -35,7 +35,8 @@ struct Lines<'l, 'c> {
     shape: Vec<i64>,
     axis: usize,
     kept: Kept,
-    results: Vec<Buffer<'c>>,
+    /// `None` of one that nobody reads.
+    results: Vec<Option<Buffer<'c>>>,
 }
 
 impl<'c> Lines<'_, 'c> {
@@ -90,10 +91,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) {
         let tiles = &data.operands[..starts.len()];
         let shape = self.shape(tiles[0]);
-        let results = data.results.iter().map(|&result| self.stored(result)).collect();
+        let is_read = |&result: &ValueId| self.fusion.use_count(result) > 0;
+        let result = |result: &ValueId| is_read(result).then(|| self.stored(*result));
+        let results = data.results.iter().map(result).collect();
         let lines = Lines { tiles, formats, starts, shape, axis, kept, results };
         match self.neighbours(data, &lines) {
-            Some(across) => self.side_by_side(&lines, across, combine),
+            Some(across) => {
+                let hint = self.hint_for_lines(data, &lines, across);
+                self.side_by_side(&lines, (across, hint), combine);
+            }
             None => self.one_by_one(&lines, combine),
         }
     }
@@ -106,6 +112,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let apart = || (0..lines.axis).rev().find(has_room).filter(|_| self.folds_functions(data));
         let is_number = |&dtype: &DType| dtype != DType::Bool;
         across.or_else(apart).filter(|_| lines.formats.iter().all(is_number))
+    }
+
+    /// The hint for the loop over lines that are folded together: straight code where their partial results have room in
+    /// registers all at once, so that each step leaves them there for the next.
+    fn hint_for_lines(&self, data: &'a OpData, lines: &Lines<'_, 'c>, across: usize) -> LoopHint {
+        let (extent, together) = (lines.shape[across], lines.shape[across].min(MOST_LINES));
+        let bytes: i64 = lines.formats.iter().map(|format| together * format.bytes() as i64).sum();
+        let are_lanes = together.count_ones() == 1 && extent % together == 0;
+        let has_room = bytes <= self.processor.block.bytes();
+        match are_lanes && has_room && !self.folds_functions(data) {
+            true => LoopHint::Lanes(together as u32),
+            false => LoopHint::Rolled,
+        }
     }
 
     /// Whether a fold computes functions of many instructions, in its region or for its elements.
@@ -123,10 +142,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (axis, extent) = (lines.axis, lines.shape[lines.axis]);
         // The elements of a line that lie next to each other are a row.
         let width = if axis + 1 == lines.shape.len() { extent } else { i64::MAX };
+        // Truth values would be shuffled in and out of registers of masks.
+        let is_truth = lines.formats.contains(&DType::Bool);
+        let hint = if is_truth { LoopHint::AsItIs } else { hint_for(extent) };
         self.each_row_of(width, &lines.ends(), &mut |emitter, line| {
             let ir = emitter.ir;
             let bounds = (ir.i64(0), ir.i64(extent), ir.i64(1));
-            let last = ir.hinted_loop(bounds, hint_for(extent), lines.starts, |step, folded| {
+            let last = ir.hinted_loop(bounds, hint, lines.starts, |step, folded| {
                 let mut index = line.to_vec();
                 index[axis] = lines.place(ir, step);
                 emitter.fold_element(lines, &index, folded, combine)
@@ -139,7 +161,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn side_by_side(
         &mut self,
         lines: &Lines<'_, 'c>,
-        across: usize,
+        (across, hint): (usize, LoopHint),
         combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
     ) {
         let (ir, extent) = (self.ir, lines.shape[lines.axis]);
@@ -159,7 +181,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let is_even = lines.shape[across] % together == 0;
             let count = if is_even { ir.i64(together) } else { ir.lesser(rest, ir.i64(together)) };
             let each = |body: &mut dyn FnMut(IntValue<'c>)| {
-                ir.each((ir.i64(0), count, ir.i64(1)), LoopHint::Rolled, body);
+                ir.each((ir.i64(0), count, ir.i64(1)), hint, body);
             };
             each(&mut |line| put(line, lines.starts));
             ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), LoopHint::Rolled, |step| {
@@ -217,6 +239,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) {
         let position = self.position(index, shape);
         for ((buffer, &value), &format) in lines.results.iter().zip(values).zip(lines.formats) {
+            let Some(buffer) = buffer else { continue };
             self.buffers.store(buffer, position, self.ir.cast(format, buffer.dtype, value));
         }
     }
@@ -237,5 +260,46 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 emitter.buffers.store(&result, bin, ir.add(counted, one).into());
             });
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
+
+    /// A linear recurrence along an axis, of which the states alone are kept.
+    fn recurrence(shape: [usize; 2], axis: usize) -> String {
+        let [m, n] = shape;
+        let (tensor, tile) = (format!("{m} x {n} x f32"), format!("tile<{m} x {n} x f32>"));
+        let source = format!(
+            "kernel @k(%d: tensor<{tensor}>, %x: tensor<{tensor}>, %y: mut tensor<{tensor}>) {{
+  %vd = partition %d [{m}, {n}] : partition<{tensor}, [{m}, {n}]>
+  %vx = partition %x [{m}, {n}] : partition<{tensor}, [{m}, {n}]>
+  %vy = partition %y [{m}, {n}] : mut partition<{tensor}, [{m}, {n}]>
+  %i, %j = block_index %vy : index, index
+  %decays = load %vd[%i, %j] : {tile}
+  %inputs = load %vx[%i, %j] : {tile}
+  %one = constant 1.0 : f32
+  %zero = constant 0.0 : f32
+  %p, %h = scan_with %decays, %inputs from %one, %zero axis {axis} with (%a, %b, %c, %e) : {tile}, {tile} {{
+    %product = mul %a, %c : f32
+    %scaled = mul %c, %b : f32
+    %next = add %scaled, %e : f32
+    yield %product, %next
+  }}
+  store %vy, %h
+}}
+"
+        );
+        assembly(&Instance::parse(&source, &[]).unwrap(), "x86-64-v4")
+    }
+
+    /// What is carried from step to step isn't in memory, and what nobody reads is computed for nobody.
+    #[test]
+    fn partial_results_of_neighbours_stay_in_registers() {
+        let code = recurrence([32, 64], 0);
+        let on_stack = code.lines().filter(|line| line.contains("zmm") && line.contains("(%rsp")).count();
+        assert_eq!(on_stack, 0, "{code}");
     }
 }

@@ -19,12 +19,15 @@ mod held;
 mod hosted;
 mod lanes;
 mod lines;
+mod masked_places;
 mod messages;
 mod movement;
 mod narrow;
+mod one_place;
 mod parts;
 mod pieces;
 mod prefetch;
+mod privatized;
 mod processor;
 mod product;
 mod reached;
@@ -51,8 +54,9 @@ use fuse::Fusion;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
+use privatized::Privatized;
 use processor::Processor;
-use product::{Memories, Products};
+use product::Products;
 use scratch::Scratch;
 use tile_ir::abi::Launch;
 use tile_ir::target::CpuLevel;
@@ -109,12 +113,14 @@ pub(crate) fn emit<'c>(
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
     let behind = behind::decide(instance, &fusion, &scratch, &processor);
+    let privatized = Privatized::of(instance);
     let plans = Plans {
         instance,
         fusion: &fusion,
         products: &products,
         scratch: &scratch,
         behind,
+        privatized: &privatized,
         processor: &processor,
     };
     entry::emit(&ir, &plans, machine, symbol);
@@ -129,7 +135,7 @@ pub(crate) fn emit<'c>(
         Launch {
             threads: 1,
             shared_bytes: 0,
-            scratch_bytes: behind::bytes(behind, scratch.bytes()) + Memories::bytes(&products),
+            scratch_bytes: entry::bytes(&plans),
             shares_grid: false,
             cluster: 1,
             blocks_per_tile: 1,

@@ -8,6 +8,7 @@ use super::entry::{Entry, Plans};
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::gathered::OpenRow;
 use super::held::Arrays;
+use super::privatized::Owns;
 use super::processor::Processor;
 use super::product::{Memories, Products, Written};
 use super::streaming::Streamed;
@@ -56,6 +57,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) computed: Option<HashMap<(ValueId, Vec<IntValue<'c>>), Value<'c>>>,
     /// What the entry knows of the factors that products have kept.
     pub(super) memories: Memories<'c>,
+    /// The thread's own elements of tensors that are only updated.
+    pub(super) owns: Owns<'c>,
     /// Sums that are stored before their stores, each with the condition.
     pub(super) written: Written<'c>,
     /// Scalars.
@@ -96,6 +99,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             known: HashMap::new(),
             computed: None,
             memories: entry.memories.clone(),
+            owns: entry.owns.clone(),
             written: Written::new(),
             scalars: entry.arguments.clone(),
             streams: HashMap::new(),

@@ -10,6 +10,12 @@ use inkwell::values::IntValue;
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
+/// The most ops of which a line of bytes is computed at once where some gather.
+const OPS_OF_A_LINE: usize = 16;
+
+/// And so many elements are, of more ops.
+const MOST_LANES: i64 = 16;
+
 /// Emits the store of the row of an index.
 type StoreRow<'r, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>]) + 'r;
 
@@ -43,7 +49,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let further: Vec<Window<'c>> = tiles.iter().map(|(window, _)| window.clone()).collect();
         let lines = tiles.iter().map(|(window, _)| self.elements_of_line(window)).collect::<Option<Vec<_>>>();
-        match lines.and_then(|lines| lines.into_iter().max()) {
+        let lines = lines.and_then(|lines| lines.into_iter().max());
+        match lines.map(|elements| elements.min(self.most_lanes(data))) {
             None => self.with_streams(&loads, &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, row| {
                     let range = range_of(emitter, row, whole);
@@ -57,6 +64,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }),
         }
+    }
+
+    /// How many elements an op's loop computes at once at most: where elements are gathered one by one and much is computed, a
+    /// line of bytes would be four times as much code, which is no faster and takes three times as long to compile.
+    fn most_lanes(&self, data: &'a OpData) -> i64 {
+        let computed = self.fusion.computed_by(data);
+        let is_long = computed.len() > OPS_OF_A_LINE;
+        let is_limited = is_long && computed.into_iter().any(|op| self.reads_short_elements(op));
+        if is_limited { MOST_LANES } else { i64::MAX }
     }
 
     /// Stores the elements of a row of each tile that exist, some at a time: without masks those that lie between all places

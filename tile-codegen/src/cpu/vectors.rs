@@ -28,6 +28,13 @@ impl<'c> Ir<'c> {
         self.builder.build_bit_cast(vector, ty, "").expect(POSITIONED).into_vector_value()
     }
 
+    /// Which lanes of a vector of integers aren't zero: a bit each, the lowest for the first.
+    pub(super) fn bits_of_lanes(&self, vector: VectorValue<'c>) -> IntValue<'c> {
+        let (lanes, zero) = (vector.get_type().get_size(), vector.get_type().const_zero());
+        let are_set = self.builder.build_int_compare(IntPredicate::NE, vector, zero, "").expect(POSITIONED);
+        self.builder.build_bit_cast(are_set, self.int_type(lanes), "").expect(POSITIONED).into_int_value()
+    }
+
     /// The lanes of two vectors, one after the other, that a list names.
     pub(super) fn lanes_at(&self, a: VectorValue<'c>, b: VectorValue<'c>, lanes: &[u32]) -> VectorValue<'c> {
         let i32 = self.context.i32_type();

@@ -4,6 +4,7 @@
 //! has no instruction on some target is a loop that compares and exchanges.
 
 use super::{Ir, Value};
+use inkwell::IntPredicate;
 use inkwell::llvm_sys::core::{
     LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMBuildFenceSyncScope,
     LLVMGetSyncScopeID, LLVMSetAlignment, LLVMSetAtomicSyncScopeID, LLVMSetOrdering,
@@ -82,6 +83,24 @@ impl<'c> Ir<'c> {
                 None => self.exchange_loop(site, dtype, address, values[0]),
             }),
         }
+    }
+
+    /// Compares and exchanges after a look at the element: where it differs, nothing but that look has been done. Gives what was
+    /// there.
+    pub(crate) fn look_and_exchange(
+        &self,
+        site: Site,
+        dtype: DType,
+        address: PointerValue<'c>,
+        values: &[Value<'c>],
+    ) -> Value<'c> {
+        let (expected, desired) = (self.word(values[0], dtype), self.word(values[1], dtype));
+        let order = if site.order.acquires() { Order::Acquire } else { Order::Relaxed };
+        let there = self.atomic_load(Site { order, ..site }, dtype, address);
+        let is_equal = self.icmp(IntPredicate::EQ, there, expected);
+        let exchange = || vec![self.exchange(site, address, expected, desired).0.into()];
+        let old = self.if_else(is_equal, exchange, || vec![there.into()])[0];
+        self.number(old.into_int_value(), dtype)
     }
 
     /// A number's bits in memory.

@@ -84,6 +84,11 @@ impl<'c> Ir<'c> {
         self.resize(clamped, bits, signed)
     }
 
+    /// The number of the lowest bit that is set, of a word that has one.
+    pub(crate) fn lowest_bit(&self, word: IntValue<'c>) -> IntValue<'c> {
+        self.count_zeros("llvm.cttz", word)
+    }
+
     /// `llvm.ctlz` or `llvm.cttz`, defined at 0.
     pub(super) fn count_zeros(&self, intrinsic: &str, x: IntValue<'c>) -> IntValue<'c> {
         let args: [Value<'c>; 2] = [x.into(), self.bool(false).into()];

@@ -9,7 +9,7 @@ use super::fold;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
-use inkwell::module::Module;
+use inkwell::module::{Linkage, Module};
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
@@ -397,6 +397,19 @@ impl<'c> Ir<'c> {
         if let Some(alignment) = alignment {
             store.set_alignment(alignment).expect("a power of two");
         }
+    }
+
+    /// The address of a zero of a type, which is there to be read.
+    pub(crate) fn zero_in_memory(&self, ty: BasicTypeEnum<'c>) -> PointerValue<'c> {
+        let name = format!("zero.{}", ty.print_to_string().to_string());
+        let global = self.module.get_global(&name).unwrap_or_else(|| {
+            let global = self.module.add_global(ty, None, &name);
+            global.set_initializer(&ty.const_zero());
+            global.set_constant(true);
+            global.set_linkage(Linkage::Private);
+            global
+        });
+        global.as_pointer_value()
     }
 
     pub(crate) fn return_void(&self) {

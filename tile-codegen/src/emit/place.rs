@@ -10,6 +10,7 @@ use tile_ir::view::Source;
 use tile_ir::{DType, Dim, ValueId};
 
 /// A tensor as a kernel's code sees it: all that a moved one adds to its address and extents.
+#[derive(Clone)]
 pub(crate) struct Place<'c> {
     /// Elements from one index to the next, per axis.
     pub(crate) strides: Vec<IntValue<'c>>,

@@ -1,0 +1,253 @@
+//! Tensors that a kernel only updates, such as the bins of a histogram, are updated in memory of the thread's own, and what a
+//! range of blocks amounts to there goes to the tensor at its end: **privatization**. An addition in memory takes a cycle
+//! or two, an atomic one ten times as long, and hundreds where two threads want the same line.
+//!
+//! Nobody can tell: such updates are relaxed, of integers, whose sums have no order, and the kernel looks at nothing that
+//! other blocks change meanwhile. Whether it pays is decided for each range, by its blocks and the tensor's elements.
+
+use super::atomics::{Operands, is_used, joined, site_of};
+use super::gathered::Gathered;
+use super::reached::reached;
+use super::region::{Emitter, extents};
+use crate::emit::{Ir, LoopHint, Value};
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::ops::{Atomic, Order, ReduceOp};
+use tile_ir::{DType, Dim, Instance, Op, Type, ValueId};
+
+/// Memory for the elements of all such tensors of a kernel: a part of any second cache.
+const MOST_BYTES: u64 = 128 << 10;
+
+/// Updates for each element that pay for setting it up and joining it with the tensor's.
+const LEAST_UPDATES: i64 = 2;
+
+/// A tensor that is only updated.
+struct Updated {
+    argument: ValueId,
+    dtype: DType,
+    extents: Vec<Dim>,
+    atomic: Atomic,
+    join: ReduceOp,
+    /// Updates of a block; of those in loops, in one turn.
+    updates: i64,
+}
+
+/// The tensors of an instance that are only updated.
+pub(super) struct Privatized {
+    tensors: Vec<Updated>,
+}
+
+impl Privatized {
+    /// Finds them. There are none in a kernel that looks at what other blocks change, or orders what it does for them.
+    pub(super) fn of(instance: &Instance) -> Privatized {
+        let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
+        let mut privatized = Privatized { tensors: Vec::new() };
+        let is_told = |data: &&OpData| match data.op {
+            Op::Atomic(atomic) => atomic.order != Order::Relaxed || is_used(instance, data),
+            _ => false,
+        };
+        if ops.iter().any(is_told) {
+            return privatized;
+        }
+        let accesses = ops.iter().filter_map(|&data| Some((data, reached(instance, data)?.argument)));
+        let mut others: Vec<ValueId> = Vec::new();
+        for (data, argument) in accesses {
+            let is_added =
+                Updated::of(instance, data, argument).is_some_and(|updated| privatized.add(updated));
+            others.extend((!is_added).then_some(argument));
+        }
+        privatized.tensors.retain(|updated| !others.contains(&updated.argument));
+        privatized
+    }
+
+    /// Adds updates to those that are known of their tensor, if all are of one kind.
+    fn add(&mut self, updated: Updated) -> bool {
+        let Some(known) = self.tensors.iter_mut().find(|known| known.argument == updated.argument) else {
+            self.tensors.push(updated);
+            return true;
+        };
+        known.updates += updated.updates;
+        known.atomic.kind == updated.atomic.kind
+    }
+
+    /// Bytes of a thread's own elements.
+    pub(super) fn bytes(&self) -> u64 {
+        (0..self.tensors.len()).map(|number| self.bytes_of(number)).sum()
+    }
+
+    /// Those of one tensor: an equal part of the room, or what all its elements take, if that is known and less.
+    fn bytes_of(&self, number: usize) -> u64 {
+        let updated = &self.tensors[number];
+        let room = MOST_BYTES / self.tensors.len() as u64 / 64 * 64;
+        let elements = updated.extents.iter().map(|dim| dim.as_const().map(|extent| extent as u64));
+        let known = elements.product::<Option<u64>>().map(|elements| elements * updated.dtype.bytes() as u64);
+        known.map_or(room, |bytes| bytes.next_multiple_of(64).min(room))
+    }
+}
+
+impl Updated {
+    /// The tensor of an operation, if that is an update whose results don't depend on an order, of all of a dense tensor.
+    fn of(instance: &Instance, data: &OpData, argument: ValueId) -> Option<Updated> {
+        let Op::Atomic(atomic) = data.op else { return None };
+        let join = joined(atomic.kind)?;
+        let Type::Tensor(tensor) = instance.ty(data.operands[0]) else { return None };
+        let dtype = tensor.elem.known().filter(|dtype| dtype.is_int())?;
+        let is_whole = tensor.layout.is_none() && reached(instance, data)?.selections.is_empty();
+        let updates = match instance.ty(data.operands[1]).as_tile() {
+            Some(tile) => extents(&tile.shape).iter().product(),
+            None => 1,
+        };
+        let extents = tensor.extents.clone();
+        is_whole.then_some(Updated { argument, dtype, extents, atomic, join, updates })
+    }
+}
+
+/// The thread's own elements of a tensor, while a range of blocks runs.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'c> {
+    first: PointerValue<'c>,
+    count: IntValue<'c>,
+    /// Whether updates go there.
+    is_used: IntValue<'c>,
+    join: ReduceOp,
+}
+
+/// By tensor argument.
+pub(super) type Owns<'c> = HashMap<ValueId, Own<'c>>;
+
+impl Privatized {
+    /// Decides for a range of so many blocks which tensors it updates in memory of its own, from `memory` on, and sets that up.
+    pub(super) fn begin<'c>(
+        &self,
+        ir: &Ir<'c>,
+        (memory, blocks): (PointerValue<'c>, IntValue<'c>),
+        sizes: &HashMap<String, IntValue<'c>>,
+    ) -> Owns<'c> {
+        let mut offset = 0;
+        let own = self.tensors.iter().enumerate().map(|(number, updated)| {
+            let first = ir.bytes_further(memory, ir.i64(offset));
+            let bytes = self.bytes_of(number) as i64;
+            offset += bytes;
+            let each = updated.extents.iter().map(|dim| ir.dim(dim, &|name| sizes[name]));
+            let count = each.reduce(|a, b| ir.mul(a, b)).expect("verified: a tensor has rank 1 or more");
+            let has_room = ir.icmp(IntPredicate::ULE, count, ir.i64(bytes / updated.dtype.bytes() as i64));
+            let updates = ir.mul(blocks, ir.i64(updated.updates));
+            let pays = ir.icmp(IntPredicate::UGE, updates, ir.mul(count, ir.i64(LEAST_UPDATES)));
+            let own = Own { first, count, is_used: ir.and(has_room, pays), join: updated.join };
+            let neutral = ir.literal(updated.join.identity(updated.dtype), updated.dtype);
+            own.each(ir, |i| ir.store(ir.element(neutral.get_type(), first, i), neutral));
+            (updated.argument, own)
+        });
+        own.collect()
+    }
+
+    /// Joins what the range amounts to with the tensors.
+    pub(super) fn end<'c>(&self, ir: &Ir<'c>, owns: &Owns<'c>, arguments: &HashMap<ValueId, Value<'c>>) {
+        for &Updated { argument, dtype, atomic, join, .. } in &self.tensors {
+            let own = owns[&argument];
+            let neutral = ir.literal(join.identity(dtype), dtype);
+            let base = arguments[&argument].into_pointer_value();
+            own.each(ir, |i| {
+                let value = ir.load(neutral.get_type(), ir.element(neutral.get_type(), own.first, i));
+                let changes = ir.icmp(IntPredicate::NE, value.into_int_value(), neutral.into_int_value());
+                ir.if_then(changes, || {
+                    ir.atomic(site_of(atomic), dtype, ir.element(neutral.get_type(), base, i), &[value]);
+                });
+            });
+        }
+    }
+}
+
+impl<'c> Own<'c> {
+    /// Emits what is done with each element, where they are used.
+    fn each(&self, ir: &Ir<'c>, body: impl FnOnce(IntValue<'c>)) {
+        let end = ir.select_int(self.is_used, self.count, ir.i64(0));
+        ir.each((ir.i64(0), end, ir.i64(1)), LoopHint::Rolled, body);
+    }
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Emits updates of a tensor: in memory of the thread's own where the range has it, else as `elsewhere` does.
+    pub(super) fn update_own_or(
+        &mut self,
+        tensor: &Gathered<'c>,
+        operands: &Operands<'a>,
+        elsewhere: &mut dyn FnMut(&mut Self),
+    ) {
+        let Some(&own) = self.owns.get(&tensor.argument) else { return elsewhere(self) };
+        self.ir.on_each_side(own.is_used, |is_used| match is_used {
+            true => self.update_own(tensor, operands, own),
+            false => elsewhere(self),
+        });
+    }
+
+    fn update_own(&mut self, tensor: &Gathered<'c>, operands: &Operands<'a>, own: Own<'c>) {
+        let (ir, dtype) = (self.ir, tensor.dtype);
+        let own_tensor = Gathered { base: own.first, ..tensor.clone() };
+        let shape = self.shape(operands.indices[0]);
+        self.each_place(operands.mask, &shape, &mut |emitter, index| {
+            let value = emitter.element(operands.values[0], index);
+            let (address, exists) = emitter.named_element(&own_tensor, operands.indices, index);
+            ir.if_then(exists, || {
+                let before = ir.load(value.get_type(), address);
+                ir.store(address, ir.binary(own.join.combine(), dtype, before, value));
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::compiled::assembly;
+
+    /// Updates of bins, and what stands behind them.
+    fn bins(dtype: &str, update: &str, rest: &str) -> Instance {
+        let one = if dtype == "f32" { "1.0" } else { "1" };
+        let source = format!(
+            "kernel @k(%x: tensor<n x i32>, %grid: mut tensor<n x {dtype}>, %y: mut tensor<b x {dtype}>) {{
+  %vx = partition %x [256] : partition<n x i32, [256]>
+  %vg = partition %grid [256] : mut partition<n x {dtype}, [256]>
+  %i = block_index %vg : index
+  %none = constant -1 : i32
+  %t = load_masked %vx[%i] pad %none : tile<256 x i32>
+  %one = constant {one} : {dtype}
+  %ones = splat %one : tile<256 x {dtype}>
+  %old = atomic {update} device %y[%t], %ones : tile<256 x {dtype}>
+{rest}}}
+"
+        );
+        Instance::parse(&source, &[]).unwrap()
+    }
+
+    #[test]
+    fn tensors_are_privatized_that_nobody_looks_at() {
+        let found =
+            |dtype: &str, update: &str, rest: &str| Privatized::of(&bins(dtype, update, rest)).tensors.len();
+        for update in ["add", "sub", "min", "max", "and", "or", "xor"] {
+            assert_eq!(found("u32", &format!("{update} relaxed"), ""), 1, "{update}");
+        }
+        assert_eq!(found("u32", "swap relaxed", ""), 0, "the last one stays");
+        assert_eq!(found("f32", "add relaxed", ""), 0, "sums of floats depend on their order");
+        assert_eq!(found("u32", "add release", ""), 0, "it says that what stands before it is done");
+        assert_eq!(found("u32", "add relaxed", "  store_masked %vg, %old\n"), 0, "its result is used");
+        let again = "  %again = atomic add relaxed device %y[%t], %ones : tile<256 x u32>\n";
+        assert_eq!(found("u32", "add relaxed", again), 1);
+        assert_eq!(found("u32", "max relaxed", again), 0, "the largest of sums depends on the order");
+        let seen =
+            "  %seen = atomic load relaxed device %y[%t] : tile<256 x u32>\n  store_masked %vg, %seen\n";
+        assert_eq!(found("u32", "add relaxed", seen), 0, "it is read");
+    }
+
+    /// One atomic instruction is for ranges for which it doesn't pay, the other for joining.
+    #[test]
+    fn updates_are_additions_in_memory() {
+        let code = assembly(&bins("u32", "add relaxed", ""), "x86-64-v3");
+        assert_eq!(code.matches("lock").count(), 2, "{code}");
+        assert!(code.contains("\tincl\t("), "{code}");
+        let room = Privatized::of(&bins("u32", "add relaxed", "")).bytes();
+        assert_eq!(room, MOST_BYTES, "how many bins there are is known at run time");
+    }
+}
