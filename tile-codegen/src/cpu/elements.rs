@@ -1,6 +1,6 @@
 //! Element-wise evaluation: the value of one element of a tile, and loops that fill a buffer with them.
 
-use super::buffer::Buffer;
+use super::memory::buffer::Buffer;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::values::IntValue;

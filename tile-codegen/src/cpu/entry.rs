@@ -3,16 +3,19 @@
 //! What is the same for all blocks is loaded or decided before the loop over them: arguments and sizes, which outputs are
 //! streamed, and the order in which the range goes through the grid.
 
-use super::ahead::blocks_ahead;
-use super::behind::{self, Behind, Previous};
+use super::atomics::privatized::{Owns, Privatized};
 use super::fuse::Fusion;
-use super::pieces::{self, ALL_ROWS};
-use super::privatized::{Owns, Privatized};
-use super::processor::Processor;
+use super::memory::ahead::blocks_ahead;
+use super::memory::behind;
+use super::memory::behind::{Behind, Previous};
+use super::memory::pieces;
+use super::memory::pieces::ALL_ROWS;
+use super::memory::scratch::Scratch;
+use super::memory::streaming;
+use super::memory::streaming::Streamed;
 use super::product::{self, Memories, Products};
 use super::region::Emitter;
-use super::scratch::Scratch;
-use super::streaming::{self, Streamed};
+use super::vectors::processor::Processor;
 use crate::emit::{Ir, Log, LoopHint, Shared, Value};
 use crate::llvm::Machine;
 use inkwell::attributes::{Attribute, AttributeLoc};

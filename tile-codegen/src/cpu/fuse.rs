@@ -25,11 +25,12 @@ mod reads;
 mod together;
 
 use super::atomics::is_plain_store;
-use super::gathered::gathered_rows;
-use super::hosted::{self, Hosted};
-use super::reduce::SHORTEST;
+use super::lines::hosted;
+use super::lines::hosted::Hosted;
+use super::lines::reduce::SHORTEST;
+use super::memory::gathered::gathered_rows;
 use super::region::extents;
-use super::transpose::transposed_axis;
+use super::vectors::transpose::transposed_axis;
 use consumer::Consumer;
 use std::collections::{HashMap, HashSet};
 use tile_ir::analysis::GatheredRow;

@@ -38,7 +38,7 @@ impl Held {
     }
 
     fn bytes(&self) -> i64 {
-        self.elements * super::scratch::element_bytes(self.dtype) as i64
+        self.elements * super::memory::scratch::element_bytes(self.dtype) as i64
     }
 }
 

@@ -5,62 +5,39 @@
 //! decides, and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes
 //! on the buffers enable; [`product`]s are written with vectors and register blocks of their own.
 
-mod ahead;
 mod atomics;
-mod behind;
-mod buffer;
 #[cfg(test)]
 mod compiled;
 mod elements;
 mod entry;
 mod fuse;
-mod gathered;
 mod held;
-mod hosted;
-mod lanes;
 mod lines;
-mod masked_places;
+mod memory;
 mod messages;
 mod movement;
-mod narrow;
-mod one_place;
-mod parts;
-mod pieces;
-mod prefetch;
-mod privatized;
-mod processor;
 mod product;
-mod reached;
-mod reduce;
 mod region;
 mod round_up;
-mod scratch;
-mod single_lanes;
-mod sort;
-mod stores;
-mod streaming;
-mod strided;
-mod transpose;
 mod vectors;
-mod views;
 
 use crate::artifact::{Artifact, Code};
 use crate::emit::Ir;
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
+use atomics::privatized::Privatized;
 use entry::Plans;
 use fuse::Fusion;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
-use privatized::Privatized;
-use processor::Processor;
+use memory::scratch::Scratch;
 use product::Products;
-use scratch::Scratch;
 use tile_ir::abi::Launch;
 use tile_ir::target::CpuLevel;
 use tile_ir::{Instance, Op, passes};
+use vectors::processor::Processor;
 
 /// Bytes of a cache line of every x86-64, and of most AArch64: where lines are longer, some are asked for twice. Also the
 /// alignment of a streaming store of a line.
@@ -88,10 +65,10 @@ pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
     let has = |feature: &str| level.features.contains(&feature);
     let has_atomics = || instance.walk().into_iter().any(|op| matches!(instance.op(op).op, Op::Atomic(_)));
     let gains_atomics = has("lse") && has_atomics();
-    let brings_near = has(processor::BRINGS_NEAR) && ahead::reduces_rows(instance);
-    let reads_ahead =
-        has(processor::READS_AHEAD) && (ahead::reduces_rows(instance) || pieces::transposes(instance));
-    let asks_for_all = has(processor::ASKS_FOR_ALL) && ahead::moves_rows(instance);
+    let brings_near = has(vectors::processor::BRINGS_NEAR) && memory::ahead::reduces_rows(instance);
+    let reads_ahead = has(vectors::processor::READS_AHEAD)
+        && (memory::ahead::reduces_rows(instance) || memory::pieces::transposes(instance));
+    let asks_for_all = has(vectors::processor::ASKS_FOR_ALL) && memory::ahead::moves_rows(instance);
     let gains = gains_atomics || product::gain(instance, level);
     level.is_general || gains || brings_near || reads_ahead || asks_for_all
 }
@@ -105,14 +82,14 @@ pub(crate) fn emit<'c>(
 ) -> Result<(Module<'c>, Launch), Error> {
     let instance = &passes::run(instance.clone(), &passes::REDUCTIONS);
     let mut processor = Processor::of(machine);
-    let is_narrow = narrow::has_narrow_tiles(instance);
+    let is_narrow = vectors::narrow::has_narrow_tiles(instance);
     // The straight-line vectoriser knows no variants of functions.
     processor.features.lanewise &= !is_narrow;
     let ir = Ir::new(context, &instance.name, processor.features);
     let fusion = Fusion::of(instance);
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
-    let behind = behind::decide(instance, &fusion, &scratch, &processor);
+    let behind = memory::behind::decide(instance, &fusion, &scratch, &processor);
     let privatized = Privatized::of(instance);
     let plans = Plans {
         instance,
@@ -129,7 +106,7 @@ pub(crate) fn emit<'c>(
     } else {
         machine.optimize(&instance.name, &ir.module)?;
     }
-    single_lanes::store_elements(&ir);
+    memory::single_lanes::store_elements(&ir);
     Ok((
         ir.module,
         Launch {

@@ -3,8 +3,8 @@
 //! all pieces if these alternate in short runs of memory, so that what they are made of is read once. A gather is computed
 //! by element; a scatter writes its buffer in the order of the indices.
 
-use super::buffer::Buffers;
 use super::elements::is_short;
+use super::memory::buffer::Buffers;
 use super::region::{Emitter, extents};
 use crate::emit::Value;
 use crate::emit::positions::Positions;

@@ -1,18 +1,18 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
-use super::ahead::Ahead;
-use super::behind::Previous;
-use super::buffer::{Buffer, Buffers};
+use super::atomics::privatized::Owns;
 use super::elements::each_index;
 use super::entry::{Entry, Plans};
 use super::fuse::{Fusion, is_elementwise, is_tile};
-use super::gathered::OpenRow;
 use super::held::Arrays;
-use super::privatized::Owns;
-use super::processor::Processor;
+use super::memory::ahead::Ahead;
+use super::memory::behind::Previous;
+use super::memory::buffer::{Buffer, Buffers};
+use super::memory::gathered::OpenRow;
+use super::memory::streaming::Streamed;
+use super::memory::views::Stream;
 use super::product::{Memories, Products, Written};
-use super::streaming::Streamed;
-use super::views::Stream;
+use super::vectors::processor::Processor;
 use crate::emit::{Ir, Log, Shared, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;

@@ -6,9 +6,9 @@
 //! A load of a tile that its block also writes ([`Fusion::is_replaced`]) is read in the loop if nothing but the loop writes
 //! there.
 
-use super::super::reached::reached;
 use super::Fusion;
 use super::consumer::Consumer;
+use crate::cpu::memory::reached::reached;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::types::PartitionType;
 use tile_ir::{Instance, Op, RegionId, Type, ValueId};

@@ -11,13 +11,13 @@
 use super::super::LINE_BYTES;
 use super::super::region::Emitter;
 use super::super::round_up::{div_ceil, whole_pieces};
-use super::super::scratch::element_bytes;
 use super::factor::Factor;
 use super::keep::Keeping;
 use super::left::TensorA;
 use super::places::NextB;
 use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
+use crate::cpu::memory::scratch::element_bytes;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};

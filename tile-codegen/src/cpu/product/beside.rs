@@ -8,7 +8,6 @@
 //! records which matrix it was, and the next multiplication compares that with its own. Whatever the guess, nothing outside
 //! the tensor is read, and a tensor that the kernel writes isn't read too early.
 
-use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
 use super::super::round_up::div_ceil;
@@ -17,6 +16,7 @@ use super::cell;
 use super::factor::{Strided, behind_transposition};
 use super::places::NextB;
 use super::plan::Plan;
+use crate::cpu::memory::buffer::Buffer;
 use crate::emit::{Ir, LoopHint};
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};

@@ -5,10 +5,10 @@
 //! caches only where register blocks have whole lines of them.
 
 use super::super::LINE_BYTES;
-use super::super::reached::reached;
 use super::super::region::Emitter;
 use super::accumulate::Accumulation;
 use super::plan::Plan;
+use crate::cpu::memory::reached::reached;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};

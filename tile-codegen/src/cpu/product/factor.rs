@@ -1,10 +1,10 @@
 //! Where the elements of a product's factors come from: from memory, as vectors, or computed one by one.
 
-use super::super::buffer::Buffer;
 use super::super::fuse::{Fusion, swaps_last_two};
 use super::super::region::Emitter;
-use super::super::views::Matrix;
 use super::plan::{OrderOfA, Plan};
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::views::Matrix;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -294,7 +294,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
     ) -> VectorValue<'c> {
         let (ir, element) = (self.ir, self.memory_type(from));
-        let ty = super::super::vectors::vector_type(element, lanes);
+        let ty = crate::cpu::vectors::vector_type(element, lanes);
         let alignment = from.dtype.bytes().max(1) as u32;
         let (vector, load) = match mask {
             Some(mask) => {

@@ -7,9 +7,7 @@
 //! Each multiplication has its factor in a **slot**. The last slot is shared by all multiplications for which there is no
 //! room or whose factor the next block doesn't use; it stays in the second cache.
 
-use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
-use super::super::reached::reached;
 use super::super::region::Emitter;
 use super::Words;
 use super::ahead::Next;
@@ -17,6 +15,8 @@ use super::factor::{behind_transposition, streamed_load};
 use super::lasting::is_there_by_either;
 use super::left::TensorA;
 use super::plan::Plan;
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::reached::reached;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};

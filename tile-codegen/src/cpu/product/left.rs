@@ -6,13 +6,13 @@
 //! do compete if they are multiplied by so few columns that packing would take longer.
 
 use super::super::LINE_BYTES;
-use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::contraction::Contraction;
 use super::factor::{Factor, InTensor};
 use super::keep::{Keeping, PackedA};
 use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
+use crate::cpu::memory::buffer::Buffer;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;

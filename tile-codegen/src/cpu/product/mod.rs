@@ -35,8 +35,8 @@ pub(super) use direct::Written;
 pub(super) use plan::{Products, RegisterBlock, gain};
 pub(super) use tiles::release_tiles;
 
-use super::buffer::Buffers;
 use super::elements::each_index;
+use super::memory::buffer::Buffers;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;

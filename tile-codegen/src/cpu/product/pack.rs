@@ -4,7 +4,6 @@
 //! contiguous in memory. If the columns of `b` are, squares of it are transposed in registers. Elements outside the tensor
 //! are the load's padding; if that is zero for both factors, indices along K at which no element exists are left out.
 
-use super::super::buffer::Buffer;
 use super::super::elements::each_index;
 use super::super::region::Emitter;
 use super::Factors;
@@ -12,6 +11,7 @@ use super::contraction::TileProduct;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
 use super::plan::{OrderOfA, Plan};
+use crate::cpu::memory::buffer::Buffer;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};

@@ -8,10 +8,8 @@
 //! Whether a place has a matrix is decided by the matrix's name alone, so the choice of the place affects only the time.
 //! Matrices of a tensor that the kernel writes aren't kept, because they may have changed before the next block.
 
-use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
-use super::super::scratch::element_bytes;
 use super::ahead::Next;
 use super::beside::Progress;
 use super::factor::{behind_transposition, streamed_load};
@@ -20,6 +18,8 @@ use super::plan::Plan;
 use super::right::InPlace;
 use super::rows::{Name, Rows, Turns};
 use super::{Needed, Words};
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::scratch::element_bytes;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};

@@ -10,10 +10,8 @@
 
 use super::super::LINE_BYTES;
 use super::super::fuse::Fusion;
-use super::super::processor::Processor;
 use super::super::region::extents;
 use super::super::round_up::{div_ceil, whole_pieces};
-use super::super::scratch::element_bytes;
 use super::Remembered;
 use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
@@ -22,6 +20,8 @@ use super::contraction::{Contraction, TILE_ROWS, TileProduct};
 use super::keep::KeptLeft;
 use super::lasting::Lasting;
 use super::places::KeptRight;
+use crate::cpu::memory::scratch::element_bytes;
+use crate::cpu::vectors::processor::Processor;
 use crate::emit::Ir;
 use crate::llvm::Machine;
 use inkwell::IntPredicate;

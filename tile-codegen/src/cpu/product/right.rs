@@ -5,11 +5,11 @@
 //! rows that one instruction multiplies are interleaved, on their way to the registers. If the columns are contiguous in
 //! memory, that is done for a few rows only ([`super::dots`]).
 
-use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::factor::{Factor, Strided};
 use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
+use crate::cpu::memory::buffer::Buffer;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
 use tile_ir::kernel::OpData;

@@ -1,10 +1,10 @@
 //! The sums of a product: what they begin with, and where they go when a register block is done.
 
-use super::super::buffer::Buffer;
 use super::super::region::Emitter;
-use super::super::scratch::element_bytes;
 use super::direct::Direct;
 use super::plan::Plan;
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::scratch::element_bytes;
 use crate::emit::{Ir, Value};
 use inkwell::values::{InstructionValue, IntValue, PointerValue, VectorValue};
 use tile_ir::ValueId;

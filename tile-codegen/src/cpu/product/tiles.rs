@@ -7,16 +7,16 @@
 //! because LLVM assigns none.
 
 use super::super::LINE_BYTES;
-use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::super::round_up::div_ceil;
-use super::super::scratch::element_bytes;
 use super::block::Product;
 use super::contraction::{TILE_ROWS, TileProduct};
 use super::keep::PackedA;
 use super::plan::{OrderOfA, Plan};
 use super::sums::Start;
 use super::{Factors, Needed};
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::scratch::element_bytes;
 use crate::emit::{Ir, LoopHint, Value, vector_type};
 use inkwell::module::Linkage;
 use inkwell::values::{IntValue, PointerValue};

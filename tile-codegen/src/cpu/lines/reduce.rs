@@ -8,12 +8,12 @@
 //! Partial results begin with the reduction's identity, so that the code of a step is emitted once. Sums and products of
 //! f16 and bf16 are kept in f32 and rounded at the end.
 
-use super::ahead::is_function;
-use super::buffer::Buffer;
-use super::elements::hint_for;
-use super::fuse::is_reduction_of_rows;
-use super::parts::RowOf;
-use super::region::Emitter;
+use crate::cpu::elements::hint_for;
+use crate::cpu::fuse::is_reduction_of_rows;
+use crate::cpu::memory::ahead::is_function;
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::parts::RowOf;
+use crate::cpu::region::Emitter;
 use crate::emit::{LoopHint, NanKey, Value};
 use inkwell::FloatPredicate;
 use inkwell::types::{BasicTypeEnum, VectorType};
@@ -23,14 +23,14 @@ use tile_ir::ops::{BinaryOp, ReduceOp};
 use tile_ir::{DType, Op};
 
 /// Elements of the shortest rows that are reduced in partial results: of shorter ones LLVM takes several at once.
-pub(super) const SHORTEST: i64 = 8;
+pub(in crate::cpu) const SHORTEST: i64 = 8;
 
 /// Lanes of the widest machines' vectors of f32.
 const LANES: i64 = 16;
 
 /// Partial results of a reduction of rows of this width: a vector, of as many lanes as shorter rows fill, and two where rows
 /// are long, because to join an element with a partial result takes longer than to read it.
-pub(super) fn lanes_of(width: i64) -> i64 {
+pub(in crate::cpu) fn lanes_of(width: i64) -> i64 {
     match width {
         _ if width >= 4 * LANES => 2 * LANES,
         _ if width >= LANES => LANES,
@@ -75,7 +75,7 @@ struct Fold<'r, 'a, 'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Op [`tile_ir::Op::Reduce`].
-    pub(super) fn reduce(&mut self, data: &'a OpData, op: ReduceOp, axis: usize) {
+    pub(in crate::cpu) fn reduce(&mut self, data: &'a OpData, op: ReduceOp, axis: usize) {
         if self.fusion.is_hosted(data) {
             return;
         }

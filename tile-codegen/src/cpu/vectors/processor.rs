@@ -1,47 +1,47 @@
 //! What the emitters of CPU code need to know of a processor, by its architecture and features: instructions, and how it
 //! prefetches.
 //!
-//! With the tables of [`super::product`]'s dot and tile products, this is all that the CPU target knows of architectures.
+//! With the tables of [`crate::cpu::product`]'s dot and tile products, this is all that the CPU target knows of architectures.
 
-use super::product::RegisterBlock;
+use crate::cpu::product::RegisterBlock;
 use crate::emit::Features;
 use crate::llvm::Machine;
 use tile_ir::target::{Architecture, TILE_FEATURES};
 
 /// The instructions by which those processors are known, beside AVX-512, whose first caches have room for rows to come: 48 KiB
 /// (Zen 5).
-pub(super) const BRINGS_NEAR: &str = "avxvnni";
+pub(in crate::cpu) const BRINGS_NEAR: &str = "avxvnni";
 
 /// The instructions by which those are known, beside AVX-512, whose loops read far enough ahead of what they store (Zen 4).
 /// Skylake, Cascade Lake and Ice Lake lack both.
-pub(super) const READS_AHEAD: &str = "avx512bf16";
+pub(in crate::cpu) const READS_AHEAD: &str = "avx512bf16";
 
 /// The instructions by which those are known that gain by asking for everything that comes from memory, as they have more of
 /// it on the way than they ask for themselves, and wait long for it (Sapphire Rapids and later ones).
-pub(super) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
+pub(in crate::cpu) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
 
 /// Bytes of the longest row of which a first cache of 48 KiB holds three: one, the next one and one of weights.
-pub(super) const LONGEST_NEAR: i64 = 16 << 10;
+pub(in crate::cpu) const LONGEST_NEAR: i64 = 16 << 10;
 
 /// How what comes from memory is asked for before it is read. What was measured for each processor is in `docs/decisions.md`,
 /// "The CPU brings the next block's rows near".
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prefetching {
+pub(in crate::cpu) struct Prefetching {
     /// Which loops over a row ask for a later block's row.
-    pub(super) rows: RowsAhead,
+    pub(in crate::cpu) rows: RowsAhead,
     /// How often they ask for each line: a processor that has much on the way may drop what it is asked for.
-    pub(super) times: u32,
+    pub(in crate::cpu) times: u32,
     /// What a loop does that reads from memory while it stores the row of another block; `None` where no loop does both.
-    pub(super) beside_store: Option<BesideStore>,
+    pub(in crate::cpu) beside_store: Option<BesideStore>,
     /// How many bytes ahead of itself a loop asks that reads what is read once and stores past the caches, if it does.
-    pub(super) once: Option<i64>,
+    pub(in crate::cpu) once: Option<i64>,
     /// The order of tiles that are transposed, and what their blocks ask for.
-    pub(super) transposed: TransposedOrder,
+    pub(in crate::cpu) transposed: TransposedOrder,
 }
 
 /// Which loops over a row ask for a later block's row, and to which cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowsAhead {
+pub(in crate::cpu) enum RowsAhead {
     /// As [`RowsAhead::Shares`]; where some compute functions, these alone.
     SharesOfFunctions { of_stores: i64 },
     /// Each for its share, to the second cache: one that stores for so many times as much as one that only reads.
@@ -53,26 +53,26 @@ pub(super) enum RowsAhead {
 
 /// What a loop does that reads from memory while it stores the row of another block.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BesideStore {
+pub(in crate::cpu) struct BesideStore {
     /// How many bytes ahead of itself it asks: as much as comes while it goes through them.
-    pub(super) ahead: i64,
+    pub(in crate::cpu) ahead: i64,
     /// The same of rows longer than [`LONGEST_NEAR`]; `None` where it leaves those alone.
-    pub(super) ahead_in_long_rows: Option<i64>,
+    pub(in crate::cpu) ahead_in_long_rows: Option<i64>,
 }
 
 impl BesideStore {
     /// The most rows that the store may read.
-    pub(super) const MOST_ROWS: usize = 2;
+    pub(in crate::cpu) const MOST_ROWS: usize = 2;
 
     /// How many bytes ahead of itself a loop over rows of so many asks, if it stores besides.
-    pub(super) fn ahead_in(&self, row_bytes: i64) -> Option<i64> {
+    pub(in crate::cpu) fn ahead_in(&self, row_bytes: i64) -> Option<i64> {
         if row_bytes <= LONGEST_NEAR { Some(self.ahead) } else { self.ahead_in_long_rows }
     }
 }
 
 /// The order of tiles that are transposed, and what their blocks ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransposedOrder {
+pub(in crate::cpu) enum TransposedOrder {
     /// Bands that read pieces of so many bytes of each row; the pieces that come next, one after the other.
     InPieces(i64),
     /// Along the source's rows as far as these go; what the same block of the next tile reads.
@@ -120,31 +120,31 @@ impl Prefetching {
 
 /// What emitters of CPU code choose by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Processor {
+pub(in crate::cpu) struct Processor {
     /// What leaf ops and functions choose by.
-    pub(super) features: Features,
+    pub(in crate::cpu) features: Features,
     /// Whether loads and stores have masks, of elements of every size.
-    pub(super) masks: bool,
+    pub(in crate::cpu) masks: bool,
     /// The sums of 32 bits that registers hold in a product.
-    pub(super) block: RegisterBlock,
+    pub(in crate::cpu) block: RegisterBlock,
     /// The vectors of a row of a product's right factor that registers hold beside these sums.
-    pub(super) of_right: i64,
+    pub(in crate::cpu) of_right: i64,
     /// How what comes from memory is asked for.
-    pub(super) prefetching: Prefetching,
+    pub(in crate::cpu) prefetching: Prefetching,
     /// Bytes of the longest word that an instruction compares and exchanges.
-    pub(super) exchanged_bytes: i64,
+    pub(in crate::cpu) exchanged_bytes: i64,
     /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
     /// of them as of all stores.
-    pub(super) streaming_fence: Option<&'static str>,
+    pub(in crate::cpu) streaming_fence: Option<&'static str>,
 }
 
 impl Processor {
-    pub(super) fn of(machine: &Machine) -> Processor {
+    pub(in crate::cpu) fn of(machine: &Machine) -> Processor {
         if machine.is_of(Architecture::Aarch64) { aarch64() } else { x86_64(machine) }
     }
 
     /// Bytes of a vector register.
-    pub(super) fn vector_bytes(&self) -> i64 {
+    pub(in crate::cpu) fn vector_bytes(&self) -> i64 {
         4 * self.block.lanes
     }
 }

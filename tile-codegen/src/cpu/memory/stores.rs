@@ -1,11 +1,11 @@
 //! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
-use super::elements::each_index;
 use super::parts::RowOf;
-use super::reduce::lanes_of;
-use super::region::Emitter;
 use super::streaming::RowLines;
 use super::views::Window;
+use crate::cpu::elements::each_index;
+use crate::cpu::lines::reduce::lanes_of;
+use crate::cpu::region::Emitter;
 use inkwell::values::IntValue;
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
@@ -21,7 +21,7 @@ type StoreRow<'r, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>]) + '
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// A store, unless what made the tile has stored it.
-    pub(super) fn store_unless_written(&mut self, data: &'a OpData) {
+    pub(in crate::cpu) fn store_unless_written(&mut self, data: &'a OpData) {
         let Some(&is_written) = self.written.get(&data.operands[1]) else { return self.store(data) };
         self.ir.unless(is_written, || self.store(data));
     }
@@ -117,7 +117,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stores the elements of a row of each tile from `begin`, or the first, to `end`, one by one.
-    pub(super) fn store_elements(
+    pub(in crate::cpu) fn store_elements(
         &mut self,
         tiles: &[(Window<'c>, ValueId)],
         row: &[IntValue<'c>],

@@ -3,7 +3,7 @@
 //!
 //! The lanes are in an array on the stack, which LLVM promotes to a register.
 
-use super::region::Emitter;
+use crate::cpu::region::Emitter;
 use crate::emit::LoopHint;
 use inkwell::IntPredicate;
 use inkwell::types::{BasicType, BasicTypeEnum};
@@ -14,14 +14,14 @@ const ALIGNMENT: u32 = 64;
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits what is done in each lane of a vector.
-    pub(super) fn each_lane(&mut self, lanes: i64, body: impl FnOnce(&mut Self, IntValue<'c>)) {
+    pub(in crate::cpu) fn each_lane(&mut self, lanes: i64, body: impl FnOnce(&mut Self, IntValue<'c>)) {
         let ir = self.ir;
         let range = (ir.i64(0), ir.i64(lanes), ir.i64(1));
         ir.each(range, LoopHint::Lanes(lanes as u32), |lane| body(self, lane));
     }
 
     /// Emits what is done in the lanes below `end`, by instructions with masks where the processor has them.
-    pub(super) fn each_lane_below(
+    pub(in crate::cpu) fn each_lane_below(
         &mut self,
         lanes: i64,
         end: IntValue<'c>,
@@ -38,7 +38,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stack space for lanes, in the entry block, so that it is allocated once.
-    pub(super) fn lane_array(&self, ty: BasicTypeEnum<'c>, lanes: i64) -> PointerValue<'c> {
+    pub(in crate::cpu) fn lane_array(&self, ty: BasicTypeEnum<'c>, lanes: i64) -> PointerValue<'c> {
         let ir = self.ir;
         let here = ir.builder.get_insert_block().expect("the builder is positioned");
         let entry = ir.function().get_first_basic_block().expect("a function has an entry");

@@ -8,7 +8,7 @@
 //! take to arrive, whereas loops that wait for the second cache or for memory have no time to spare. The rows go to the
 //! second cache, because this block's rows are in the first.
 //!
-//! Which loops prefetch, and into which cache, depends on the processor ([`super::processor`]). Where the first cache has
+//! Which loops prefetch, and into which cache, depends on the processor (`vectors/processor.rs`). Where the first cache has
 //! room for further rows, they go there, and only the last loop over a row prefetches, because it waits for its stores. A
 //! loop that reads one row while it stores the previous block's ([`super::behind`]) prefetches what it reads itself, some
 //! KiB ahead.
@@ -17,11 +17,11 @@
 //! and the processor gains by it, prefetches some KiB ahead of itself. One that transposes its tile, whose rows are too
 //! short for the processor's prefetchers, has prefetches of its own ([`super::pieces`]).
 
-use super::LINE_BYTES;
-use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
-use super::processor::{LONGEST_NEAR, RowsAhead};
-use super::region::{Emitter, tile_bytes};
 use super::views::Window;
+use crate::cpu::LINE_BYTES;
+use crate::cpu::fuse::{Fusion, is_reduction_of_rows, is_tile};
+use crate::cpu::region::{Emitter, tile_bytes};
+use crate::cpu::vectors::processor::{LONGEST_NEAR, RowsAhead};
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, UnaryOp};
@@ -31,7 +31,7 @@ use tile_ir::{Instance, Op, RegionId, ValueId};
 const BYTES_AHEAD: u64 = 8 << 10;
 
 /// How many blocks ahead the rows are that a block asks for. Products ask for the next block's factors.
-pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
+pub(in crate::cpu) fn blocks_ahead(instance: &Instance) -> u64 {
     let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
     if ops.iter().any(|data| data.op == Op::Mma) {
         return 1;
@@ -43,7 +43,7 @@ pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
 }
 
 /// Whether a kernel stores what reductions of rows, and no products, give: whether there may be rows to bring near.
-pub(super) fn reduces_rows(instance: &Instance) -> bool {
+pub(in crate::cpu) fn reduces_rows(instance: &Instance) -> bool {
     let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
     ops.iter().any(|data| is_reduction_of_rows(instance, data))
         && ops.iter().any(|data| data.op.is_store())
@@ -51,7 +51,7 @@ pub(super) fn reduces_rows(instance: &Instance) -> bool {
 }
 
 /// Whether a kernel stores what it loads, and has no products: whether there may be anything to ask memory for.
-pub(super) fn moves_rows(instance: &Instance) -> bool {
+pub(in crate::cpu) fn moves_rows(instance: &Instance) -> bool {
     let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
     let has = |is: fn(&Op) -> bool| ops.iter().any(|data| is(&data.op));
     has(Op::is_load) && has(Op::is_store) && !has(|op| *op == Op::Mma)
@@ -59,7 +59,7 @@ pub(super) fn moves_rows(instance: &Instance) -> bool {
 
 /// What a later block reads, or the same loop later, and which loops ask for it.
 #[derive(Clone)]
-pub(super) struct Ahead<'a, 'c> {
+pub(in crate::cpu) struct Ahead<'a, 'c> {
     windows: Vec<Window<'c>>,
     /// How many bytes beyond these windows' places.
     beyond: i64,
@@ -87,7 +87,7 @@ impl<'a, 'c> Ahead<'a, 'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Finds what the loops from this op of a region on may bring near.
-    pub(super) fn look_ahead(&mut self, data: &'a OpData, region: RegionId) {
+    pub(in crate::cpu) fn look_ahead(&mut self, data: &'a OpData, region: RegionId) {
         if self.ahead.is_none() && self.goes_over_rows(data) {
             self.ahead = self.rows_ahead(data, region).or_else(|| self.read_once(data, region));
         }
@@ -152,7 +152,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Ends the search behind the last loop that asks.
-    pub(super) fn looked_ahead(&mut self, data: &'a OpData) {
+    pub(in crate::cpu) fn looked_ahead(&mut self, data: &'a OpData) {
         let is_last = |ahead: &Ahead| ahead.asking.last().is_some_and(|(last, _)| std::ptr::eq(*last, data));
         self.ahead = self.ahead.take().filter(|ahead| !is_last(ahead));
     }
@@ -163,7 +163,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
-    pub(super) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
+    pub(in crate::cpu) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
         let (load, next) = (data.load()?, Some(&self.tile_ahead).filter(|next| !next.is_empty())?);
         let index = load.index.iter().map(|&value| self.index_ahead(value, next));
         let index: Vec<IntValue<'c>> = index.collect::<Option<_>>()?;
@@ -181,7 +181,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Asks for this loop's share of what the next block reads: in the turn from element `first` on of a row of a tile of
     /// this shape, which handles so many elements. `streams` is whether they are stored past the caches.
-    pub(super) fn prefetch_ahead(
+    pub(in crate::cpu) fn prefetch_ahead(
         &self,
         (shape, row): (&[i64], &[IntValue<'c>]),
         (first, count): (IntValue<'c>, i64),
@@ -223,13 +223,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 impl<'a> Fusion<'a> {
     /// Whether an op's loop computes functions that take more than an instruction, and more than a division.
-    pub(super) fn computes_functions(&self, data: &'a OpData) -> bool {
+    pub(in crate::cpu) fn computes_functions(&self, data: &'a OpData) -> bool {
         self.computed_by(data).into_iter().any(is_function)
     }
 }
 
 /// Whether a leaf op is a function that is made of many instructions.
-pub(super) fn is_function(data: &OpData) -> bool {
+pub(in crate::cpu) fn is_function(data: &OpData) -> bool {
     match &data.op {
         Op::Unary(op) => !matches!(op, UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Recip) && op.is_special(),
         Op::Binary(op) => matches!(op, BinaryOp::Powf | BinaryOp::Atan2),

@@ -11,7 +11,7 @@ use inkwell::types::BasicType;
 use inkwell::values::{BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, VectorValue};
 
 /// Replaces the stores of one lane in an optimised module.
-pub(super) fn store_elements(ir: &Ir<'_>) {
+pub(in crate::cpu) fn store_elements(ir: &Ir<'_>) {
     let stores: Vec<InstructionValue<'_>> = masked_stores(&ir.module).collect();
     for store in stores {
         store_element(ir, store);

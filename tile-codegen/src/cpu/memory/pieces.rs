@@ -6,15 +6,15 @@
 //! one after the other until they have read a **piece** of each row; then come those below, down to the source's last row.
 //! The rows of a piece are too short for the processor's prefetchers, so each tile prefetches its share of the pieces that
 //! the band reads next, one piece after the other: memory delivers 1 KiB that is contiguous in less than half the time of
-//! the same amount in 16 places. On processors with more outstanding requests ([`super::processor`]) a band is as wide as
+//! the same amount in 16 places. On processors with more outstanding requests (`vectors/processor.rs`) a band is as wide as
 //! the source, and each block prefetches what the next tile's block reads. The result is written in **strips** of two
 //! lines, row by row.
 
-use super::LINE_BYTES;
-use super::processor::{Processor, TransposedOrder};
-use super::region::{Emitter, extents};
-use super::transpose::transposed_axis;
 use super::views::Window;
+use crate::cpu::LINE_BYTES;
+use crate::cpu::region::{Emitter, extents};
+use crate::cpu::vectors::processor::{Processor, TransposedOrder};
+use crate::cpu::vectors::transpose::transposed_axis;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::Instance;
 use tile_ir::kernel::OpData;
@@ -23,13 +23,13 @@ use tile_ir::kernel::OpData;
 const LINE: i64 = LINE_BYTES as i64;
 
 /// More rows of tiles than a grid has.
-pub(super) const ALL_ROWS: i64 = 1 << 31;
+pub(in crate::cpu) const ALL_ROWS: i64 = 1 << 31;
 
 /// Lines of the result's rows that are written one after the other before the next rows' are.
-pub(super) const STRIP_LINES: i64 = 2;
+pub(in crate::cpu) const STRIP_LINES: i64 = 2;
 
 /// Whether a kernel transposes tiles.
-pub(super) fn transposes(instance: &Instance) -> bool {
+pub(in crate::cpu) fn transposes(instance: &Instance) -> bool {
     let ops = &instance.region(instance.body()).ops;
     ops.iter().any(|&op| transposed_axis(instance, instance.op(op)).is_some())
 }
@@ -37,7 +37,7 @@ pub(super) fn transposes(instance: &Instance) -> bool {
 /// Tiles of a piece, where that isn't one after the other in row order: a range of blocks goes through the grid in bands of
 /// so many rows of tiles, column by column. A block that transposes its tile reads across the rows that its neighbour reads from,
 /// so those of a band read pieces of the same rows.
-pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Option<i64> {
+pub(in crate::cpu) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Option<i64> {
     if !transposes(instance) {
         return None;
     }
@@ -53,7 +53,7 @@ pub(super) fn tiles_of_piece(instance: &Instance, processor: &Processor) -> Opti
 }
 
 /// What the blocks of a tile ask for.
-pub(super) enum TransposedAhead<'c> {
+pub(in crate::cpu) enum TransposedAhead<'c> {
     /// As many lines as it reads, one after the other along the pieces that the band's tiles read next.
     Pieces(PiecesAhead<'c>),
     /// What the same block of the next tile along the source's rows reads.
@@ -62,7 +62,7 @@ pub(super) enum TransposedAhead<'c> {
 
 /// The pieces that the band's tiles read next, as many rows further as a tile has columns, and which lines of them the tile's
 /// blocks ask for.
-pub(super) struct PiecesAhead<'c> {
+pub(in crate::cpu) struct PiecesAhead<'c> {
     /// Where the pieces begin.
     address: PointerValue<'c>,
     /// How many blocks of the band's other tiles ask before those of this one.
@@ -77,7 +77,7 @@ pub(super) struct PiecesAhead<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// What the blocks of this tile ask for, where that is known.
-    pub(super) fn ahead_of_transposed(
+    pub(in crate::cpu) fn ahead_of_transposed(
         &self,
         load: &'a OpData,
         to: &Window<'c>,
@@ -107,7 +107,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Asks for as many lines of the pieces ahead as a block reads, one of so many rows of the result, at this row and column,
     /// in the strip from column to column. `stride` is that from piece to piece, in elements.
-    pub(super) fn ask_for_pieces(
+    pub(in crate::cpu) fn ask_for_pieces(
         &self,
         ahead: &PiecesAhead<'c>,
         (side, stride): (i64, IntValue<'c>),

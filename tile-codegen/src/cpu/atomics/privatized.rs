@@ -5,10 +5,10 @@
 //! Nobody can tell: such updates are relaxed, of integers, whose sums have no order, and the kernel looks at nothing that
 //! other blocks change meanwhile. Whether it pays is decided for each range, by its blocks and the tensor's elements.
 
-use super::atomics::{Operands, is_used, joined, site_of};
-use super::gathered::Gathered;
-use super::reached::reached;
-use super::region::{Emitter, extents};
+use super::{Operands, is_used, joined, site_of};
+use crate::cpu::memory::gathered::Gathered;
+use crate::cpu::memory::reached::reached;
+use crate::cpu::region::{Emitter, extents};
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -35,13 +35,13 @@ struct Updated {
 }
 
 /// The tensors of an instance that are only updated.
-pub(super) struct Privatized {
+pub(in crate::cpu) struct Privatized {
     tensors: Vec<Updated>,
 }
 
 impl Privatized {
     /// Finds them. There are none in a kernel that looks at what other blocks change, or orders what it does for them.
-    pub(super) fn of(instance: &Instance) -> Privatized {
+    pub(in crate::cpu) fn of(instance: &Instance) -> Privatized {
         let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
         let mut privatized = Privatized { tensors: Vec::new() };
         let is_told = |data: &&OpData| match data.op {
@@ -73,7 +73,7 @@ impl Privatized {
     }
 
     /// Bytes of a thread's own elements.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::cpu) fn bytes(&self) -> u64 {
         (0..self.tensors.len()).map(|number| self.bytes_of(number)).sum()
     }
 
@@ -106,7 +106,7 @@ impl Updated {
 
 /// The thread's own elements of a tensor, while a range of blocks runs.
 #[derive(Clone, Copy)]
-pub(super) struct Own<'c> {
+pub(in crate::cpu) struct Own<'c> {
     first: PointerValue<'c>,
     count: IntValue<'c>,
     /// Whether updates go there.
@@ -115,11 +115,11 @@ pub(super) struct Own<'c> {
 }
 
 /// By tensor argument.
-pub(super) type Owns<'c> = HashMap<ValueId, Own<'c>>;
+pub(in crate::cpu) type Owns<'c> = HashMap<ValueId, Own<'c>>;
 
 impl Privatized {
     /// Decides for a range of so many blocks which tensors it updates in memory of its own, from `memory` on, and sets that up.
-    pub(super) fn begin<'c>(
+    pub(in crate::cpu) fn begin<'c>(
         &self,
         ir: &Ir<'c>,
         (memory, blocks): (PointerValue<'c>, IntValue<'c>),
@@ -144,7 +144,12 @@ impl Privatized {
     }
 
     /// Joins what the range amounts to with the tensors.
-    pub(super) fn end<'c>(&self, ir: &Ir<'c>, owns: &Owns<'c>, arguments: &HashMap<ValueId, Value<'c>>) {
+    pub(in crate::cpu) fn end<'c>(
+        &self,
+        ir: &Ir<'c>,
+        owns: &Owns<'c>,
+        arguments: &HashMap<ValueId, Value<'c>>,
+    ) {
         for &Updated { argument, dtype, atomic, join, .. } in &self.tensors {
             let own = owns[&argument];
             let neutral = ir.literal(join.identity(dtype), dtype);
@@ -170,7 +175,7 @@ impl<'c> Own<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits updates of a tensor: in memory of the thread's own where the range has it, else as `elsewhere` does.
-    pub(super) fn update_own_or(
+    pub(in crate::cpu) fn update_own_or(
         &mut self,
         tensor: &Gathered<'c>,
         operands: &Operands<'a>,

@@ -1,7 +1,7 @@
 //! Prefetches: one instruction per cache line of each row of a tile that exists.
 
-use super::LINE_BYTES;
-use super::region::Emitter;
+use crate::cpu::LINE_BYTES;
+use crate::cpu::region::Emitter;
 use crate::emit::LoopHint;
 use crate::emit::prefetch::Rows;
 use inkwell::IntPredicate;
@@ -9,7 +9,7 @@ use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    pub(super) fn prefetch(&mut self, data: &OpData) {
+    pub(in crate::cpu) fn prefetch(&mut self, data: &OpData) {
         let rows = self.rows(data);
         let space: Vec<i64> = rows.space().iter().map(|&extent| extent as i64).collect();
         self.nest(&space, &mut |emitter, row| emitter.prefetch_row(&rows, row));

@@ -6,14 +6,14 @@
 //! entered. Tensors that the kernel also reads aren't streamed, because their lines have been read into the caches. Lines
 //! of which a row has only a part are stored as usual.
 //!
-//! If other threads may see streaming stores in any order ([`super::processor`]), a range of blocks ends with a fence. A
+//! If other threads may see streaming stores in any order (`vectors/processor.rs`), a range of blocks ends with a fence. A
 //! kernel with atomics has no streaming stores, because it may signal to other blocks before that fence.
 
-use super::LINE_BYTES;
 use super::reached::reached;
-use super::region::Emitter;
-use super::vectors::vector_type;
 use super::views::Window;
+use crate::cpu::LINE_BYTES;
+use crate::cpu::region::Emitter;
+use crate::cpu::vectors::vector_type;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::types::VectorType;
@@ -25,10 +25,10 @@ use tile_ir::{DType, Instance, Op, Type, ValueId};
 const STREAMED_BYTES: i64 = 32 << 20;
 
 /// The outputs that may be streamed, each with whether it is, in this launch.
-pub(super) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
+pub(in crate::cpu) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
 
 /// Tensors that a kernel writes and doesn't read; none of a kernel with atomics.
-pub(super) fn written(instance: &Instance) -> Vec<ValueId> {
+pub(in crate::cpu) fn written(instance: &Instance) -> Vec<ValueId> {
     let (mut written, mut read) = (HashSet::new(), HashSet::new());
     for data in instance.walk().into_iter().map(|op| instance.op(op)) {
         if matches!(data.op, Op::Atomic(_)) {
@@ -43,7 +43,7 @@ pub(super) fn written(instance: &Instance) -> Vec<ValueId> {
 }
 
 /// Decides which outputs are streamed, where the kernel is entered.
-pub(super) fn decide<'c>(
+pub(in crate::cpu) fn decide<'c>(
     ir: &Ir<'c>,
     instance: &Instance,
     sizes: &HashMap<String, IntValue<'c>>,
@@ -60,7 +60,7 @@ pub(super) fn decide<'c>(
 }
 
 /// Ends a range of blocks: what was streamed comes before what the thread does next, by this intrinsic.
-pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
+pub(in crate::cpu) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
     let mut flags: Vec<_> = streamed.iter().collect();
     flags.sort_unstable_by_key(|(tensor, _)| **tensor);
     if let Some(any) = flags.into_iter().map(|(_, &flag)| flag).reduce(|a, b| ir.or(a, b)) {
@@ -71,7 +71,7 @@ pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
 }
 
 /// How many elements a cache line holds, where rows of so many that lie side by side are stored in cache lines.
-pub(super) fn elements_of_line(width: i64, dtype: DType) -> Option<i64> {
+pub(in crate::cpu) fn elements_of_line(width: i64, dtype: DType) -> Option<i64> {
     let elements = i64::from(LINE_BYTES) / dtype.bytes() as i64;
     (width >= 2 * elements).then_some(elements)
 }
@@ -79,8 +79,8 @@ pub(super) fn elements_of_line(width: i64, dtype: DType) -> Option<i64> {
 /// A row of a tile in its tensor, and how its elements that exist are stored: those between `first` and `rest` some at a
 /// time, a line of memory or a part of one, and those before and behind one by one.
 #[derive(Clone)]
-pub(super) struct Lines<'c> {
-    pub(super) window: Window<'c>,
+pub(in crate::cpu) struct Lines<'c> {
+    pub(in crate::cpu) window: Window<'c>,
     /// Of the row's first place.
     address: PointerValue<'c>,
     /// How many at a time, and where on the stack they come together.
@@ -88,41 +88,41 @@ pub(super) struct Lines<'c> {
     lanes: PointerValue<'c>,
     /// The elements that exist: from and to.
     range: (IntValue<'c>, IntValue<'c>),
-    pub(super) first: IntValue<'c>,
-    pub(super) rest: IntValue<'c>,
+    pub(in crate::cpu) first: IntValue<'c>,
+    pub(in crate::cpu) rest: IntValue<'c>,
     /// Whether there may be some before and behind.
     has_ends: bool,
     /// Whether those between are streamed, if the output may be.
-    pub(super) streams: Option<IntValue<'c>>,
+    pub(in crate::cpu) streams: Option<IntValue<'c>>,
 }
 
 /// A row, and the tile whose elements are stored there.
 #[derive(Clone)]
-pub(super) struct RowLines<'c> {
-    pub(super) lines: Lines<'c>,
-    pub(super) value: ValueId,
+pub(in crate::cpu) struct RowLines<'c> {
+    pub(in crate::cpu) lines: Lines<'c>,
+    pub(in crate::cpu) value: ValueId,
 }
 
 impl<'c> Lines<'c> {
     /// The type of what is stored at a time.
-    pub(super) fn vector(&self, ir: &Ir<'c>) -> VectorType<'c> {
+    pub(in crate::cpu) fn vector(&self, ir: &Ir<'c>) -> VectorType<'c> {
         vector_type(ir.storage_type(self.window.dtype()), self.elements as u32)
     }
 
     /// Whether some elements are stored in lines.
-    pub(super) fn has_lines(&self, ir: &Ir<'c>) -> IntValue<'c> {
+    pub(in crate::cpu) fn has_lines(&self, ir: &Ir<'c>) -> IntValue<'c> {
         ir.icmp(IntPredicate::ULT, self.first, self.rest)
     }
 
     /// The same lines as another row has, which begins at the same place and isn't streamed where its lines don't.
-    pub(super) fn beside(self, ir: &Ir<'c>, other: &Lines<'c>) -> Lines<'c> {
+    pub(in crate::cpu) fn beside(self, ir: &Ir<'c>, other: &Lines<'c>) -> Lines<'c> {
         let begins = ir.icmp(IntPredicate::EQ, self.first, other.first);
         let streams = self.streams.map(|streams| ir.and(streams, begins));
         Lines { first: other.first, rest: other.rest, has_ends: other.has_ends, streams, ..self }
     }
 
     /// The same, with those lines alone that lie between two places of the row.
-    pub(super) fn within(&self, ir: &Ir<'c>, (from, to): (IntValue<'c>, IntValue<'c>)) -> Lines<'c> {
+    pub(in crate::cpu) fn within(&self, ir: &Ir<'c>, (from, to): (IntValue<'c>, IntValue<'c>)) -> Lines<'c> {
         let elements = ir.i64(self.elements);
         let lines_before = |end: IntValue<'c>| ir.udiv(ir.up_to(self.first, end), elements);
         let place = |lines| ir.add(self.first, ir.mul(lines, elements));
@@ -134,12 +134,12 @@ impl<'c> Lines<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// How many elements of a window's tensor a cache line holds, where its rows are stored in cache lines.
-    pub(super) fn elements_of_line(&self, window: &Window<'c>) -> Option<i64> {
+    pub(in crate::cpu) fn elements_of_line(&self, window: &Window<'c>) -> Option<i64> {
         elements_of_line(window.width(), window.dtype()).filter(|_| window.is_dense())
     }
 
     /// How a row is stored, of which all elements may be known to exist, so many at a time.
-    pub(super) fn lines_of_row(
+    pub(in crate::cpu) fn lines_of_row(
         &self,
         window: &Window<'c>,
         (row, whole): (&[IntValue<'c>], bool),
@@ -171,7 +171,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stores the lines of rows, one of each tile, unless they are left to the next block.
-    pub(super) fn store_lines(
+    pub(in crate::cpu) fn store_lines(
         &mut self,
         rows: &[RowLines<'c>],
         index: &[IntValue<'c>],
@@ -189,7 +189,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stores the elements of rows before their lines and behind them.
-    pub(super) fn store_ends(&mut self, rows: &[RowLines<'c>], index: &[IntValue<'c>]) {
+    pub(in crate::cpu) fn store_ends(&mut self, rows: &[RowLines<'c>], index: &[IntValue<'c>]) {
         let (ir, lines) = (self.ir, &rows[0].lines);
         if !lines.has_ends {
             return;
@@ -213,7 +213,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// What is stored at a time: the elements of each row from so many on behind one.
-    pub(super) fn line_elements(
+    pub(in crate::cpu) fn line_elements(
         &mut self,
         rows: &[RowLines<'c>],
         index: &[IntValue<'c>],
@@ -244,7 +244,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stores these elements.
-    pub(super) fn put_line(
+    pub(in crate::cpu) fn put_line(
         &self,
         line: &Lines<'c>,
         elements: VectorValue<'c>,

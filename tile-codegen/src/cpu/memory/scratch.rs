@@ -15,8 +15,8 @@
 //!
 //! **Placing.** The largest first, each at the lowest offset that is free during its life.
 
-use super::fuse::{Fusion, Read, is_tile};
-use super::product::Products;
+use crate::cpu::fuse::{Fusion, Read, is_tile};
+use crate::cpu::product::Products;
 use std::collections::{HashMap, HashSet};
 use tile_ir::dtype::DType;
 use tile_ir::kernel::{OpData, OpId};
@@ -26,7 +26,7 @@ use tile_ir::{Instance, Op, RegionId, ValueId};
 const ALIGNMENT: u64 = 64;
 
 /// Bytes that an element takes in scratch memory: those of its compute type.
-pub(super) fn element_bytes(dtype: DType) -> u64 {
+pub(in crate::cpu) fn element_bytes(dtype: DType) -> u64 {
     match dtype {
         dtype if dtype.is_narrow_float() => 4,
         _ => dtype.bytes() as u64,
@@ -35,22 +35,22 @@ pub(super) fn element_bytes(dtype: DType) -> u64 {
 
 /// A place in scratch memory: one tile at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
+pub(in crate::cpu) struct Place {
+    pub(in crate::cpu) offset: u64,
+    pub(in crate::cpu) bytes: u64,
     /// Tells apart places that have one offset at different times.
-    pub(super) id: usize,
+    pub(in crate::cpu) id: usize,
 }
 
 impl Place {
     /// Whether two places have bytes in common.
-    pub(super) fn overlaps(&self, other: &Place) -> bool {
+    pub(in crate::cpu) fn overlaps(&self, other: &Place) -> bool {
         self.offset < other.offset + other.bytes && other.offset < self.offset + self.bytes
     }
 }
 
 /// The places of an instance: of its stored tiles, and of what ops need besides.
-pub(super) struct Scratch {
+pub(in crate::cpu) struct Scratch {
     tiles: HashMap<ValueId, Place>,
     /// Of the factors that an `mma` packs, by the tile that it gives.
     factors: HashMap<ValueId, [Option<Place>; 2]>,
@@ -60,19 +60,23 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub(super) fn of<'a>(instance: &'a Instance, fusion: &'a Fusion<'a>, products: &'a Products<'a>) -> Self {
+    pub(in crate::cpu) fn of<'a>(
+        instance: &'a Instance,
+        fusion: &'a Fusion<'a>,
+        products: &'a Products<'a>,
+    ) -> Self {
         let mut lives = Lives::of(instance, fusion, products);
         lives.share();
         lives.place()
     }
 
     /// The place of a tile; `None` for one that is computed where it is used.
-    pub(super) fn place(&self, tile: ValueId) -> Option<Place> {
+    pub(in crate::cpu) fn place(&self, tile: ValueId) -> Option<Place> {
         self.tiles.get(&tile).copied()
     }
 
     /// The place of a tile that it shares with nothing at any time.
-    pub(super) fn own_place(&self, tile: ValueId) -> Option<Place> {
+    pub(in crate::cpu) fn own_place(&self, tile: ValueId) -> Option<Place> {
         let place = self.place(tile)?;
         let others = self.tiles.iter().filter(|(other, _)| **other != tile).map(|(_, place)| place);
         let is_alone = !others.chain(self.beside_tiles()).any(|other| other.overlaps(&place));
@@ -80,12 +84,12 @@ impl Scratch {
     }
 
     /// The places of the factors that an `mma` packs; `None` for one that it reads where it is.
-    pub(super) fn packed(&self, product: ValueId) -> [Option<Place>; 2] {
+    pub(in crate::cpu) fn packed(&self, product: ValueId) -> [Option<Place>; 2] {
         self.factors.get(&product).copied().unwrap_or_default()
     }
 
     /// The place of the keys of a line; `None` for an op that doesn't sort by keys.
-    pub(super) fn keys(&self, sorted: ValueId) -> Option<Place> {
+    pub(in crate::cpu) fn keys(&self, sorted: ValueId) -> Option<Place> {
         self.keys.get(&sorted).copied()
     }
 
@@ -95,7 +99,7 @@ impl Scratch {
     }
 
     /// Every place, once.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(in crate::cpu) fn places(&self) -> Vec<Place> {
         let distinct: HashSet<Place> = self.tiles.values().chain(self.beside_tiles()).copied().collect();
         let mut places: Vec<Place> = distinct.into_iter().collect();
         places.sort_unstable();
@@ -103,7 +107,7 @@ impl Scratch {
     }
 
     /// Scratch memory of a block, in bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::cpu) fn bytes(&self) -> u64 {
         self.bytes
     }
 }
@@ -299,7 +303,7 @@ impl<'a> Lives<'a> {
         if data.op == Op::Mma && !self.products.is_accumulated(data.results[0]) {
             self.pack(data, self.now, self.now);
         }
-        let bytes = super::sort::key_bytes(self.instance, data);
+        let bytes = crate::cpu::lines::sort::key_bytes(self.instance, data);
         if bytes > 0 {
             let spans = vec![Span { tile: None, start: 2 * self.now, end: 2 * self.now + 2 }];
             self.groups.push(Group { owner: Owner::Keys(data.results[0]), spans, bytes });
@@ -436,5 +440,5 @@ fn compatible(a: &[Span], b: &[Span], allowed: &HashSet<(ValueId, ValueId, usize
 fn bytes_of(instance: &Instance, tile: ValueId) -> u64 {
     let ty = instance.ty(tile).as_tile().expect("only tiles are stored");
     let dtype = ty.elem.known().expect("an instance has no dtype parameters");
-    super::region::extents(&ty.shape).iter().product::<i64>() as u64 * element_bytes(dtype)
+    crate::cpu::region::extents(&ty.shape).iter().product::<i64>() as u64 * element_bytes(dtype)
 }

@@ -4,8 +4,8 @@
 //! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
-use super::elements::each_index;
-use super::region::{Emitter, extents};
+use crate::cpu::elements::each_index;
+use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
 use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
@@ -17,7 +17,7 @@ use tile_ir::{DType, Op, Type, ValueId};
 
 /// Where a tile lies in its tensor.
 #[derive(Clone)]
-pub(super) struct Window<'c> {
+pub(in crate::cpu) struct Window<'c> {
     tensor: ValueId,
     base: PointerValue<'c>,
     dtype: DType,
@@ -43,70 +43,70 @@ struct Moved<'c> {
 }
 
 /// One of the matrices of a tile, in its tensor.
-pub(super) struct Matrix<'c> {
+pub(in crate::cpu) struct Matrix<'c> {
     /// The first element, which may not exist.
-    pub(super) first: PointerValue<'c>,
+    pub(in crate::cpu) first: PointerValue<'c>,
     /// Elements of the tensor from one to the next along each axis.
-    pub(super) strides: [IntValue<'c>; 2],
+    pub(in crate::cpu) strides: [IntValue<'c>; 2],
     /// Places along each axis that exist; `None` where all do.
-    pub(super) valid: Option<[IntValue<'c>; 2]>,
-    pub(super) tensor: ValueId,
+    pub(in crate::cpu) valid: Option<[IntValue<'c>; 2]>,
+    pub(in crate::cpu) tensor: ValueId,
 }
 
 impl<'c> Window<'c> {
     /// The argument that the tile lies in.
-    pub(super) fn tensor(&self) -> ValueId {
+    pub(in crate::cpu) fn tensor(&self) -> ValueId {
         self.tensor
     }
 
-    pub(super) fn dtype(&self) -> DType {
+    pub(in crate::cpu) fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// Elements of a row of the tile.
-    pub(super) fn width(&self) -> i64 {
+    pub(in crate::cpu) fn width(&self) -> i64 {
         *self.tile.last().expect("verified: a tensor has rank 1 or more")
     }
 
     /// Bytes of such a row.
-    pub(super) fn row_bytes(&self) -> i64 {
+    pub(in crate::cpu) fn row_bytes(&self) -> i64 {
         self.width() * self.dtype().bytes() as i64
     }
 
     /// Extents of the tile.
-    pub(super) fn shape(&self) -> &[i64] {
+    pub(in crate::cpu) fn shape(&self) -> &[i64] {
         &self.tile
     }
 
     /// How many places of each axis exist; `None` where some before them don't.
-    pub(super) fn valid(&self) -> Option<&[IntValue<'c>]> {
+    pub(in crate::cpu) fn valid(&self) -> Option<&[IntValue<'c>]> {
         self.first.iter().all(Option::is_none).then_some(&self.valid)
     }
 
     /// Where the places that exist end, per axis.
-    pub(super) fn ends(&self) -> &[IntValue<'c>] {
+    pub(in crate::cpu) fn ends(&self) -> &[IntValue<'c>] {
         &self.valid
     }
 
     /// Whether every element is known to exist.
-    pub(super) fn is_known_whole(&self) -> bool {
+    pub(in crate::cpu) fn is_known_whole(&self) -> bool {
         self.whole
     }
 
     /// Elements of a tensor that isn't dense from one of a row to the next.
-    pub(super) fn element_stride(&self) -> Option<IntValue<'c>> {
+    pub(in crate::cpu) fn element_stride(&self) -> Option<IntValue<'c>> {
         self.place.as_ref()?.strides.last().copied()
     }
 
     /// Whether the elements of a row follow each other in memory.
-    pub(super) fn is_dense(&self) -> bool {
+    pub(in crate::cpu) fn is_dense(&self) -> bool {
         self.place.is_none()
     }
 }
 
 /// A tile that loops read from its tensor.
 #[derive(Clone)]
-pub(super) struct Stream<'c> {
+pub(in crate::cpu) struct Stream<'c> {
     window: Window<'c>,
     /// `None` where the load has no mask.
     pad: Option<Value<'c>>,
@@ -116,39 +116,39 @@ pub(super) struct Stream<'c> {
 
 impl<'c> Stream<'c> {
     /// Where the tile lies, if all its elements that the loops read exist.
-    pub(super) fn whole_window(&self) -> Option<&Window<'c>> {
+    pub(in crate::cpu) fn whole_window(&self) -> Option<&Window<'c>> {
         (self.whole || self.pad.is_none()).then_some(&self.window)
     }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    pub(super) fn tensor_type(&self, tensor: ValueId) -> &'a TensorType {
+    pub(in crate::cpu) fn tensor_type(&self, tensor: ValueId) -> &'a TensorType {
         match self.instance.ty(tensor) {
             Type::Tensor(ty) => ty,
             _ => unreachable!("verified: a tensor"),
         }
     }
 
-    pub(super) fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
+    pub(in crate::cpu) fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
         let names = Names { size: &|name| self.sizes[name], index: &|value| self.index(value) };
         self.ir.place(ty, source, &names)
     }
 
     /// Where the tile lies that a load, store or prefetch names.
-    pub(super) fn window_of(&self, data: &OpData) -> Window<'c> {
+    pub(in crate::cpu) fn window_of(&self, data: &OpData) -> Window<'c> {
         let is_masked = matches!(data.op, Op::LoadMasked | Op::StoreMasked | Op::Prefetch);
         let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
         self.window_at(data.operands[0], (&self.tile, &given), is_masked)
     }
 
     /// The same for an op that comes later, unless its index does too.
-    pub(super) fn window_if_known(&self, data: &OpData) -> Option<Window<'c>> {
+    pub(in crate::cpu) fn window_if_known(&self, data: &OpData) -> Option<Window<'c>> {
         let is_known = |&index: &ValueId| self.scalar_if_known(index).is_some();
         data.tile_index().iter().all(is_known).then(|| self.window_of(data))
     }
 
     /// Where the tile lies that has an index of a block that owns a tile, and of an access.
-    pub(super) fn window_at(
+    pub(in crate::cpu) fn window_at(
         &self,
         view: ValueId,
         (own, given): (&[IntValue<'c>], &[IntValue<'c>]),
@@ -220,7 +220,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Which of the last two axes of the tile that an op loads has its elements side by side in the tensor, if one is known
     /// to; `None` also where places before the first element may be missing.
-    pub(super) fn contiguous_axis(&self, data: &OpData) -> Option<usize> {
+    pub(in crate::cpu) fn contiguous_axis(&self, data: &OpData) -> Option<usize> {
         let load = data.load().expect("a load");
         let tensor = self.definition(load.view).expect("verified: a view is made by `partition`").operands[0];
         let place = self.tensor_type(tensor).strided();
@@ -230,12 +230,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The matrix of this number, counted along the axes but the last two, of the tile that an op loads.
-    pub(super) fn matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
+    pub(in crate::cpu) fn matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
         self.matrix_of(&self.window_of(data), number)
     }
 
     /// The same, with the places that exist, for who reads a tile where its op may never be reached.
-    pub(super) fn checked_matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
+    pub(in crate::cpu) fn checked_matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
         let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
         self.matrix_of(&self.window_at(data.operands[0], (&self.tile, &given), true), number)
     }
@@ -263,7 +263,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The rows of the tile that an op asks for.
-    pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
+    pub(in crate::cpu) fn rows(&self, data: &OpData) -> Rows<'c> {
         let ir = self.ir;
         let window = self.window_of(data);
         let dense = || {
@@ -288,7 +288,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether all of a tile lies inside its tensor.
-    pub(super) fn is_whole(&self, window: &Window<'c>) -> IntValue<'c> {
+    pub(in crate::cpu) fn is_whole(&self, window: &Window<'c>) -> IntValue<'c> {
         let ir = self.ir;
         let axes = window.valid.iter().zip(&window.tile);
         let ends = axes.map(|(&valid, &size)| ir.icmp(IntPredicate::EQ, valid, ir.i64(size)));
@@ -316,7 +316,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The address of the first element of a row of the tile, which may not exist.
-    pub(super) fn row_address(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> PointerValue<'c> {
+    pub(in crate::cpu) fn row_address(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> PointerValue<'c> {
         let (ir, ty) = (self.ir, self.ir.storage_type(window.dtype));
         let position = self.row_position(window, row);
         if window.is_dense() {
@@ -327,18 +327,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The address of a tile's first element, which may not exist.
-    pub(super) fn first_address(&self, window: &Window<'c>) -> PointerValue<'c> {
+    pub(in crate::cpu) fn first_address(&self, window: &Window<'c>) -> PointerValue<'c> {
         self.row_address(window, &[])
     }
 
     /// Elements from one to the next along an axis of a dense tensor.
-    pub(super) fn dense_stride(&self, window: &Window<'c>, axis: usize) -> IntValue<'c> {
+    pub(in crate::cpu) fn dense_stride(&self, window: &Window<'c>, axis: usize) -> IntValue<'c> {
         let inner = window.extents[axis + 1..].iter();
         inner.fold(self.ir.i64(1), |stride, &extent| self.ir.mul(stride, extent))
     }
 
     /// The address of place `i` of a row of any tile, also one that the tensor hasn't.
-    pub(super) fn row_element_anywhere(
+    pub(in crate::cpu) fn row_element_anywhere(
         &self,
         window: &Window<'c>,
         row: &[IntValue<'c>],
@@ -351,7 +351,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The address of place `i` of a row.
-    pub(super) fn row_element(
+    pub(in crate::cpu) fn row_element(
         &self,
         window: &Window<'c>,
         row: PointerValue<'c>,
@@ -365,7 +365,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The places of a row that exist: from, if not from its begin, and to.
-    pub(super) fn row_range(
+    pub(in crate::cpu) fn row_range(
         &self,
         window: &Window<'c>,
         row: &[IntValue<'c>],
@@ -394,7 +394,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits loops that read these loads' elements from their tensors twice: for the case that all their tiles, and
     /// `others`, lie inside their tensors, and for the case that one doesn't. `emit` is told which. Once, if nothing depends
     /// on it.
-    pub(super) fn with_streams(
+    pub(in crate::cpu) fn with_streams(
         &mut self,
         loads: &[&'a OpData],
         others: &[Window<'c>],
@@ -417,14 +417,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Opens a stream for loops that run where every element exists, if they are said to.
-    pub(super) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, whole: bool) {
+    pub(in crate::cpu) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, whole: bool) {
         let pad = load.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
         self.streams.insert(load.results[0], stream);
     }
 
     /// Element `index` of a streamed tile.
-    pub(super) fn stream_element(&self, tile: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
+    pub(in crate::cpu) fn stream_element(&self, tile: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
         let ir = self.ir;
         let stream = self.streams.get(&tile).expect("the op that reads a stream opened it");
         let window = &stream.window;
@@ -440,7 +440,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(inside, || vec![read()], || vec![pad])[0]
     }
 
-    pub(super) fn load(&mut self, data: &OpData) {
+    pub(in crate::cpu) fn load(&mut self, data: &OpData) {
         let window = self.window_of(data);
         let pad = data.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let buffer = self.stored(data.results[0]);
@@ -480,7 +480,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.buffers.read_tensor((window.tensor, window.dtype), self.row_element(window, row, i))
     }
 
-    pub(super) fn write(
+    pub(in crate::cpu) fn write(
         &self,
         window: &Window<'c>,
         row: PointerValue<'c>,

@@ -4,15 +4,15 @@
 //! around these loops takes as long as they do, so all of `-O3` pays off. In other kernels loops along rows are vectorised
 //! as loops, and all that the SLP vectoriser finds are pairs of sizes and addresses, which it makes slower.
 
-use super::elements::is_short;
-use super::region::extents;
+use crate::cpu::elements::is_short;
+use crate::cpu::region::extents;
 use tile_ir::{Instance, Type, ValueId};
 
 /// Of tiles with elements along rows, a kernel's largest one may have so many times as many as a narrow one that counts.
 const MOST_LARGER: i64 = 16;
 
 /// Whether a good part of a kernel's work is on narrow tiles.
-pub(super) fn has_narrow_tiles(instance: &Instance) -> bool {
+pub(in crate::cpu) fn has_narrow_tiles(instance: &Instance) -> bool {
     let values = instance.walk().into_iter().flat_map(|op| &instance.op(op).results);
     let shapes: Vec<Vec<i64>> = values.filter_map(|&value| shape(instance, value)).collect();
     let elements = |shape: &[i64]| shape.iter().product::<i64>();

@@ -4,11 +4,15 @@
 //! Neighbouring lines are processed together as the lanes of vectors, one step of all of them after the other; where a line
 //! has no neighbours, its partial results are in scalar registers.
 
-use super::ahead::is_function;
-use super::buffer::Buffer;
-use super::elements::{each_index, hint_for};
-use super::region::Emitter;
-use super::round_up::div_ceil;
+pub(super) mod hosted;
+pub(super) mod reduce;
+pub(super) mod sort;
+
+use crate::cpu::elements::{each_index, hint_for};
+use crate::cpu::memory::ahead::is_function;
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::region::Emitter;
+use crate::cpu::round_up::div_ceil;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -56,7 +60,7 @@ impl<'c> Lines<'_, 'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Ops [`tile_ir::Op::ReduceWith`] and [`tile_ir::Op::ScanWith`].
-    pub(super) fn fold(&mut self, data: &'a OpData, axis: usize, kept: Kept) {
+    pub(in crate::cpu) fn fold(&mut self, data: &'a OpData, axis: usize, kept: Kept) {
         let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
         let starts: Vec<Value<'c>> = starts.iter().map(|&start| self.scalar(start)).collect();
         let formats: Vec<DType> = tiles.iter().map(|&tile| self.dtype(tile)).collect();
@@ -70,7 +74,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Op [`tile_ir::Op::Scan`].
-    pub(super) fn scan(&mut self, data: &'a OpData, op: ReduceOp, axis: usize, mode: ScanMode) {
+    pub(in crate::cpu) fn scan(&mut self, data: &'a OpData, op: ReduceOp, axis: usize, mode: ScanMode) {
         let dtype = self.dtype(data.operands[0]);
         let partial = op.partial(dtype);
         let start = self.ir.literal(op.scan_start(partial, mode), partial);
@@ -245,7 +249,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Op [`tile_ir::Op::Histogram`].
-    pub(super) fn histogram(&mut self, data: &'a OpData) {
+    pub(in crate::cpu) fn histogram(&mut self, data: &'a OpData) {
         let (tile, signed) = (data.operands[0], self.dtype(data.operands[0]).is_signed());
         let (shape, result) = (self.shape(tile), self.stored(data.results[0]));
         let (ir, bins) = (self.ir, self.shape(data.results[0])[0]);

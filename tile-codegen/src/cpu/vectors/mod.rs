@@ -2,7 +2,12 @@
 //!
 //! They are emitted as vector instructions; nothing here relies on LLVM's vectoriser.
 
-pub(super) use crate::emit::vector_type;
+pub(super) mod lanes;
+pub(super) mod narrow;
+pub(super) mod processor;
+pub(super) mod transpose;
+
+pub(in crate::cpu) use crate::emit::vector_type;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -15,7 +20,7 @@ const POSITIONED: &str = "the builder is positioned";
 
 impl<'c> Ir<'c> {
     /// One element in every lane.
-    pub(super) fn in_every_lane(&self, element: Value<'c>, lanes: u32) -> VectorValue<'c> {
+    pub(in crate::cpu) fn in_every_lane(&self, element: Value<'c>, lanes: u32) -> VectorValue<'c> {
         let ty = vector_type(element.get_type(), lanes);
         let zero = self.context.i32_type().const_zero();
         let one = self.builder.build_insert_element(ty.get_poison(), element, zero, "").expect(POSITIONED);
@@ -24,26 +29,35 @@ impl<'c> Ir<'c> {
     }
 
     /// The bits of a vector as one of another type.
-    pub(super) fn vector_of_bits(&self, vector: VectorValue<'c>, ty: VectorType<'c>) -> VectorValue<'c> {
+    pub(in crate::cpu) fn vector_of_bits(
+        &self,
+        vector: VectorValue<'c>,
+        ty: VectorType<'c>,
+    ) -> VectorValue<'c> {
         self.builder.build_bit_cast(vector, ty, "").expect(POSITIONED).into_vector_value()
     }
 
     /// Which lanes of a vector of integers aren't zero: a bit each, the lowest for the first.
-    pub(super) fn bits_of_lanes(&self, vector: VectorValue<'c>) -> IntValue<'c> {
+    pub(in crate::cpu) fn bits_of_lanes(&self, vector: VectorValue<'c>) -> IntValue<'c> {
         let (lanes, zero) = (vector.get_type().get_size(), vector.get_type().const_zero());
         let are_set = self.builder.build_int_compare(IntPredicate::NE, vector, zero, "").expect(POSITIONED);
         self.builder.build_bit_cast(are_set, self.int_type(lanes), "").expect(POSITIONED).into_int_value()
     }
 
     /// The lanes of two vectors, one after the other, that a list names.
-    pub(super) fn lanes_at(&self, a: VectorValue<'c>, b: VectorValue<'c>, lanes: &[u32]) -> VectorValue<'c> {
+    pub(in crate::cpu) fn lanes_at(
+        &self,
+        a: VectorValue<'c>,
+        b: VectorValue<'c>,
+        lanes: &[u32],
+    ) -> VectorValue<'c> {
         let i32 = self.context.i32_type();
         let lanes: Vec<IntValue<'c>> = lanes.iter().map(|&lane| i32.const_int(lane.into(), false)).collect();
         self.builder.build_shuffle_vector(a, b, VectorType::const_vector(&lanes), "").expect(POSITIONED)
     }
 
     /// The first lanes of so many vectors, a power of two, then their second ones, and so on.
-    pub(super) fn interleaved(&self, vectors: Vec<VectorValue<'c>>) -> VectorValue<'c> {
+    pub(in crate::cpu) fn interleaved(&self, vectors: Vec<VectorValue<'c>>) -> VectorValue<'c> {
         if let [vector] = vectors[..] {
             return vector;
         }
@@ -55,7 +69,7 @@ impl<'c> Ir<'c> {
     }
 
     /// The lanes whose numbers are below `count`, an i64 from 0 on.
-    pub(super) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
+    pub(in crate::cpu) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
         let count = self.lesser(count, self.i64(i64::from(lanes)));
         let count = self.in_every_lane(self.resize(count, 32, false).into(), lanes);
         let i32 = self.context.i32_type();
@@ -66,7 +80,7 @@ impl<'c> Ir<'c> {
 
     /// The elements from an address on, in the lanes that a mask has; memory of the others isn't touched, and they are
     /// those of `otherwise`. The load itself comes along, for what is to be said of it.
-    pub(super) fn load_lanes(
+    pub(in crate::cpu) fn load_lanes(
         &self,
         from: PointerValue<'c>,
         mask: VectorValue<'c>,
@@ -81,7 +95,7 @@ impl<'c> Ir<'c> {
     }
 
     /// Writes the lanes that a mask has, and touches no memory of others.
-    pub(super) fn store_lanes(
+    pub(in crate::cpu) fn store_lanes(
         &self,
         to: PointerValue<'c>,
         mask: VectorValue<'c>,
@@ -115,7 +129,7 @@ impl<'c> Ir<'c> {
     /// The columns of a square of as many rows as these have lanes, a power of two: in each step, every other group of
     /// lanes of a row changes places with the neighbouring group of the row so far below, at half the distance of the
     /// step before (Eklundh, "A fast computer method for matrix transposing", 1972).
-    pub(super) fn transposed(&self, mut rows: Vec<VectorValue<'c>>) -> Vec<VectorValue<'c>> {
+    pub(in crate::cpu) fn transposed(&self, mut rows: Vec<VectorValue<'c>>) -> Vec<VectorValue<'c>> {
         let count = rows.len() as u32;
         debug_assert!(count.is_power_of_two() && rows.iter().all(|row| row.get_type().get_size() == count));
         let mut distance = count / 2;

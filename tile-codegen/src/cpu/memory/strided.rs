@@ -4,8 +4,8 @@
 //! LLVM's vectoriser does the same for loops that may end with scalar iterations, but makes one load per lane of a single
 //! vector.
 
-use super::region::Emitter;
-use super::vectors::vector_type;
+use crate::cpu::region::Emitter;
+use crate::cpu::vectors::vector_type;
 use crate::emit::Value;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tile_ir::ValueId;
@@ -14,14 +14,14 @@ use tile_ir::ValueId;
 const MOST_APART: i64 = 4;
 
 /// Lanes of a tile's row, as memory has them, on the stack.
-pub(super) struct Picked<'c> {
+pub(in crate::cpu) struct Picked<'c> {
     tile: ValueId,
     lanes: PointerValue<'c>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Picks the elements from `first` on of a row, so many, of the tiles that ops on elements read to compute these.
-    pub(super) fn pick(
+    pub(in crate::cpu) fn pick(
         &mut self,
         tiles: &[ValueId],
         (row, first): (&[IntValue<'c>], IntValue<'c>),
@@ -32,7 +32,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Makes picked elements those that ops read, in a lane; until they are [let go](Self::let_go_of_picked).
-    pub(super) fn know_picked(&mut self, picked: &[Picked<'c>], lane: IntValue<'c>) {
+    pub(in crate::cpu) fn know_picked(&mut self, picked: &[Picked<'c>], lane: IntValue<'c>) {
         for &Picked { tile, lanes } in picked {
             let (ir, dtype) = (self.ir, self.dtype(tile));
             let ty = ir.storage_type(dtype);
@@ -42,7 +42,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Ends that.
-    pub(super) fn let_go_of_picked(&mut self, picked: &[Picked<'c>]) {
+    pub(in crate::cpu) fn let_go_of_picked(&mut self, picked: &[Picked<'c>]) {
         self.known.retain(|tile, _| !picked.iter().any(|picked| picked.tile == *tile));
     }
 

@@ -7,28 +7,32 @@
 //!
 //! Relaxed updates that processors do by exchanging what they have computed, and whose results nobody uses, exchange as many
 //! elements of such a row at once as an instruction takes: it costs about what one element does. Updates of one element by a
-//! whole tile are one ([`super::one_place`]), and those of tensors that are only updated may go elsewhere first
-//! ([`super::privatized`]).
+//! whole tile are one ([`one_place`]), and those of tensors that are only updated may go elsewhere first
+//! ([`privatized`]).
 //!
 //! An element is looked at before it is compared and exchanged: where it differs that was the whole operation, at a tenth of
 //! an exchange's time.
 
-use super::buffer::Buffer;
-use super::elements::{each_index, is_short};
-use super::gathered::{Gathered, OpenRow};
-use super::one_place::Together;
-use super::region::Emitter;
+pub(super) mod masked_places;
+pub(super) mod one_place;
+pub(super) mod privatized;
+
+use crate::cpu::elements::{each_index, is_short};
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::gathered::{Gathered, OpenRow};
+use crate::cpu::region::Emitter;
 use crate::emit::Value;
 use crate::emit::atomic::Site;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
+use one_place::Together;
 use tile_ir::analysis::{Divisors, Line, Lines};
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{Atomic, AtomicKind, Order, ReduceOp};
 use tile_ir::{DType, Instance, ValueId};
 
 /// Whether an atomic operation is a relaxed store, whose rows may be stored as a whole.
-pub(super) fn is_plain_store(atomic: &Atomic) -> bool {
+pub(in crate::cpu) fn is_plain_store(atomic: &Atomic) -> bool {
     atomic.kind == AtomicKind::Store && atomic.order == Order::Relaxed
 }
 
@@ -39,7 +43,7 @@ fn is_exchanged(atomic: &Atomic, dtype: DType) -> bool {
 }
 
 /// The reduction by which several updates of an element become one, whose value is what theirs amount to.
-pub(super) fn joined(kind: AtomicKind) -> Option<ReduceOp> {
+pub(in crate::cpu) fn joined(kind: AtomicKind) -> Option<ReduceOp> {
     Some(match kind {
         AtomicKind::Add | AtomicKind::Sub => ReduceOp::Sum,
         AtomicKind::Min => ReduceOp::Min,
@@ -52,13 +56,13 @@ pub(super) fn joined(kind: AtomicKind) -> Option<ReduceOp> {
 }
 
 /// Whether any op reads what this one gives.
-pub(super) fn is_used(instance: &Instance, data: &OpData) -> bool {
+pub(in crate::cpu) fn is_used(instance: &Instance, data: &OpData) -> bool {
     let reads = |op| instance.op(op).operands.iter().any(|operand| data.results.contains(operand));
     instance.walk().into_iter().any(reads)
 }
 
 /// Every scope is the system's here.
-pub(super) fn site_of(atomic: Atomic) -> Site {
+pub(in crate::cpu) fn site_of(atomic: Atomic) -> Site {
     Site { kind: atomic.kind, order: atomic.order, scope: "", direct: true }
 }
 
@@ -72,10 +76,10 @@ enum Along {
 }
 
 /// The operands of an atomic operation behind the tensor.
-pub(super) struct Operands<'a> {
-    pub(super) indices: &'a [ValueId],
-    pub(super) values: &'a [ValueId],
-    pub(super) mask: Option<ValueId>,
+pub(in crate::cpu) struct Operands<'a> {
+    pub(in crate::cpu) indices: &'a [ValueId],
+    pub(in crate::cpu) values: &'a [ValueId],
+    pub(in crate::cpu) mask: Option<ValueId>,
 }
 
 impl<'a> Operands<'a> {
@@ -87,7 +91,7 @@ impl<'a> Operands<'a> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    pub(super) fn atomic(&mut self, data: &'a OpData, atomic: Atomic) {
+    pub(in crate::cpu) fn atomic(&mut self, data: &'a OpData, atomic: Atomic) {
         let tensor = self.gathered(data);
         let operands = Operands::of(data, atomic, tensor.extents.len());
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
@@ -246,7 +250,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether the mask has this place of the tiles.
-    pub(super) fn is_on(&mut self, operands: &Operands<'a>, index: &[IntValue<'c>]) -> IntValue<'c> {
+    pub(in crate::cpu) fn is_on(&mut self, operands: &Operands<'a>, index: &[IntValue<'c>]) -> IntValue<'c> {
         match operands.mask {
             Some(mask) => self.element(mask, index).into_int_value(),
             None => self.ir.bool(true),
@@ -254,7 +258,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The address of the element that indices name at a place of their tiles, and whether it exists.
-    pub(super) fn named_element(
+    pub(in crate::cpu) fn named_element(
         &mut self,
         tensor: &Gathered<'c>,
         indices: &[ValueId],

@@ -1,7 +1,7 @@
 //! Tiles in scratch memory: addresses, loads and stores, and the alias scopes that tell LLVM what is disjoint.
 
 use super::scratch::{Place, Scratch, element_bytes};
-use super::vectors::vector_type;
+use crate::cpu::vectors::vector_type;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use tile_ir::{DType, Instance, ValueId};
 
 /// The scratch memory of a block.
-pub(super) struct Buffers<'a, 'c> {
+pub(in crate::cpu) struct Buffers<'a, 'c> {
     ir: &'a Ir<'c>,
     scratch: &'a Scratch,
     base: PointerValue<'c>,
@@ -27,21 +27,21 @@ pub(super) struct Buffers<'a, 'c> {
 
 /// One stored tile.
 #[derive(Clone, Copy)]
-pub(super) struct Buffer<'c> {
-    pub(super) address: PointerValue<'c>,
-    pub(super) dtype: DType,
+pub(in crate::cpu) struct Buffer<'c> {
+    pub(in crate::cpu) address: PointerValue<'c>,
+    pub(in crate::cpu) dtype: DType,
     place: Place,
 }
 
 impl<'c> Buffer<'c> {
     /// The same buffer from another address on.
-    pub(super) fn from(&self, address: PointerValue<'c>) -> Buffer<'c> {
+    pub(in crate::cpu) fn from(&self, address: PointerValue<'c>) -> Buffer<'c> {
         Buffer { address, ..*self }
     }
 }
 
 impl<'a, 'c> Buffers<'a, 'c> {
-    pub(super) fn new(
+    pub(in crate::cpu) fn new(
         ir: &'a Ir<'c>,
         instance: &Instance,
         scratch: &'a Scratch,
@@ -80,22 +80,22 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// The builder.
-    pub(super) fn ir(&self) -> &'a Ir<'c> {
+    pub(in crate::cpu) fn ir(&self) -> &'a Ir<'c> {
         self.ir
     }
 
     /// The buffer of a stored tile.
-    pub(super) fn of(&self, value: ValueId, dtype: DType) -> Option<Buffer<'c>> {
+    pub(in crate::cpu) fn of(&self, value: ValueId, dtype: DType) -> Option<Buffer<'c>> {
         Some(self.at(self.scratch.place(value)?, dtype))
     }
 
     /// The memory for a packed factor of the `mma` that gives a tile: of `a` or `b`, unless that is read where it is.
-    pub(super) fn packed(&self, product: ValueId, factor: usize, dtype: DType) -> Option<Buffer<'c>> {
+    pub(in crate::cpu) fn packed(&self, product: ValueId, factor: usize, dtype: DType) -> Option<Buffer<'c>> {
         Some(self.at(self.scratch.packed(product)[factor]?, dtype))
     }
 
     /// The memory for the keys of a line that an op sorts, if it sorts by keys.
-    pub(super) fn keys(&self, sorted: ValueId) -> Option<Buffer<'c>> {
+    pub(in crate::cpu) fn keys(&self, sorted: ValueId) -> Option<Buffer<'c>> {
         Some(self.at(self.scratch.keys(sorted)?, DType::I64))
     }
 
@@ -108,17 +108,21 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Tells which tile an instruction accesses.
-    pub(super) fn mark_access(&self, instruction: Option<InstructionValue<'c>>, buffer: &Buffer<'c>) {
+    pub(in crate::cpu) fn mark_access(&self, instruction: Option<InstructionValue<'c>>, buffer: &Buffer<'c>) {
         self.mark_with(instruction, &self.scopes[&buffer.place.id]);
     }
 
     /// Tells which tensor argument an instruction accesses.
-    pub(super) fn mark_tensor_access(&self, instruction: Option<InstructionValue<'c>>, tensor: ValueId) {
+    pub(in crate::cpu) fn mark_tensor_access(
+        &self,
+        instruction: Option<InstructionValue<'c>>,
+        tensor: ValueId,
+    ) {
         self.mark_with(instruction, &self.tensors[&tensor]);
     }
 
     /// Reads an element of a tensor argument at its address, in the compute type.
-    pub(super) fn read_tensor(
+    pub(in crate::cpu) fn read_tensor(
         &self,
         (tensor, dtype): (ValueId, DType),
         address: PointerValue<'c>,
@@ -129,7 +133,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Writes an element of a tensor argument at its address.
-    pub(super) fn write_tensor(
+    pub(in crate::cpu) fn write_tensor(
         &self,
         (tensor, dtype): (ValueId, DType),
         address: PointerValue<'c>,
@@ -148,7 +152,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// The type of an element in scratch memory.
-    pub(super) fn element_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
+    pub(in crate::cpu) fn element_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
         match dtype {
             DType::Bool => self.ir.context.i8_type().into(),
             _ => self.ir.compute_type(dtype),
@@ -156,13 +160,13 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// What comes so many elements later in the same place.
-    pub(super) fn further(&self, buffer: &Buffer<'c>, elements: IntValue<'c>) -> Buffer<'c> {
+    pub(in crate::cpu) fn further(&self, buffer: &Buffer<'c>, elements: IntValue<'c>) -> Buffer<'c> {
         let address = self.ir.element(self.element_type(buffer.dtype), buffer.address, elements);
         buffer.from(address)
     }
 
     /// Reads element `index`.
-    pub(super) fn load(&self, buffer: &Buffer<'c>, index: IntValue<'c>) -> Value<'c> {
+    pub(in crate::cpu) fn load(&self, buffer: &Buffer<'c>, index: IntValue<'c>) -> Value<'c> {
         let ty = self.element_type(buffer.dtype);
         let value = self.ir.load(ty, self.ir.element(ty, buffer.address, index));
         self.mark_access(value.as_instruction_value(), buffer);
@@ -174,7 +178,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Writes element `index`.
-    pub(super) fn store(&self, buffer: &Buffer<'c>, index: IntValue<'c>, value: Value<'c>) {
+    pub(in crate::cpu) fn store(&self, buffer: &Buffer<'c>, index: IntValue<'c>, value: Value<'c>) {
         let ty = self.element_type(buffer.dtype);
         let value = match value {
             Value::IntValue(bit) if buffer.dtype == DType::Bool => self.ir.resize(bit, 8, false).into(),
@@ -186,7 +190,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Reads `ty`, a vector or scalar of the buffer's element type, at element `index`.
-    pub(super) fn load_as(
+    pub(in crate::cpu) fn load_as(
         &self,
         buffer: &Buffer<'c>,
         ty: BasicTypeEnum<'c>,
@@ -204,7 +208,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Writes a vector or scalar of the buffer's element type at element `index`.
-    pub(super) fn store_as(&self, buffer: &Buffer<'c>, index: IntValue<'c>, value: Value<'c>) {
+    pub(in crate::cpu) fn store_as(&self, buffer: &Buffer<'c>, index: IntValue<'c>, value: Value<'c>) {
         let address = self.ir.element(self.element_type(buffer.dtype), buffer.address, index);
         let store = self.ir.builder.build_store(address, value).expect("the builder is positioned");
         store
@@ -214,7 +218,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Reads a vector from element `index` on: the lanes that a mask has, zeros elsewhere; all without one.
-    pub(super) fn load_lanes(
+    pub(in crate::cpu) fn load_lanes(
         &self,
         buffer: &Buffer<'c>,
         index: IntValue<'c>,
@@ -232,7 +236,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Writes a vector from element `index` on: the lanes that a mask has, all without one.
-    pub(super) fn store_lanes(
+    pub(in crate::cpu) fn store_lanes(
         &self,
         buffer: &Buffer<'c>,
         index: IntValue<'c>,
@@ -246,7 +250,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     /// Whether two tiles share a place.
-    pub(super) fn same(a: &Buffer<'c>, b: &Buffer<'c>) -> bool {
+    pub(in crate::cpu) fn same(a: &Buffer<'c>, b: &Buffer<'c>) -> bool {
         a.place == b.place
     }
 }

@@ -4,10 +4,10 @@
 //!
 //! Of integers alone: floats would be rounded elsewhere.
 
-use super::atomics::{Operands, joined, site_of};
-use super::buffer::Buffer;
-use super::gathered::Gathered;
-use super::region::Emitter;
+use super::{Operands, joined, site_of};
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::gathered::Gathered;
+use crate::cpu::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -16,7 +16,7 @@ use tile_ir::ops::{Atomic, ReduceOp};
 use tile_ir::{DType, ValueId};
 
 /// Updates of one element by all elements of a tile.
-pub(super) struct Together<'o, 'a, 'c> {
+pub(in crate::cpu) struct Together<'o, 'a, 'c> {
     tensor: &'o Gathered<'c>,
     atomic: Atomic,
     operands: &'o Operands<'a>,
@@ -26,7 +26,7 @@ pub(super) struct Together<'o, 'a, 'c> {
 
 impl<'o, 'a, 'c> Together<'o, 'a, 'c> {
     /// Those of an operation, if all its indices name one element.
-    pub(super) fn of(
+    pub(in crate::cpu) fn of(
         emitter: &Emitter<'a, 'c>,
         tensor: &'o Gathered<'c>,
         atomic: Atomic,
@@ -46,7 +46,11 @@ impl<'o, 'a, 'c> Together<'o, 'a, 'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Does them; what was there before each is stored if there is a result.
-    pub(super) fn update_together(&mut self, together: &Together<'_, 'a, 'c>, result: Option<&Buffer<'c>>) {
+    pub(in crate::cpu) fn update_together(
+        &mut self,
+        together: &Together<'_, 'a, 'c>,
+        result: Option<&Buffer<'c>>,
+    ) {
         let (ir, &Together { tensor, atomic, operands, .. }) = (self.ir, together);
         let first = vec![ir.i64(0); self.shape(operands.indices[0]).len()];
         let (address, exists) = self.named_element(tensor, operands.indices, &first);

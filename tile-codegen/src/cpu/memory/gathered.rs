@@ -1,13 +1,13 @@
-//! Elements of a tensor that indices name: gathers of them, and rows that atomic stores write ([`super::atomics`]).
+//! Elements of a tensor that indices name: gathers of them, and rows that atomic stores write ([`crate::cpu::atomics`]).
 //!
 //! If the indices show that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row test once
 //! whether all of the row's part exists, and if it does, read it as they read any row. In all other cases each element is
 //! tested.
 
 use super::buffer::Buffer;
-use super::elements::{each_index, is_short};
-use super::fuse::Fusion;
-use super::region::{Emitter, extents};
+use crate::cpu::elements::{each_index, is_short};
+use crate::cpu::fuse::Fusion;
+use crate::cpu::region::{Emitter, extents};
 use crate::emit::{Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -22,7 +22,7 @@ use tile_ir::{DType, Instance, Op, ValueId};
 const LEAST_GATHERED_BYTES: usize = 4;
 
 /// The gathers of an instance that read rows along the last axis of their tiles.
-pub(super) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow> {
+pub(in crate::cpu) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow> {
     let gathers = instance.walk().into_iter().map(|op| instance.op(op));
     let gathers: Vec<&OpData> = gathers.filter(|data| data.op == Op::GatherLoad).collect();
     if gathers.is_empty() {
@@ -41,24 +41,24 @@ pub(super) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow
 
 /// A part of a row that exists: the address of its place 0, which may not, and elements from one place to the next.
 #[derive(Clone, Copy)]
-pub(super) struct OpenRow<'c> {
-    pub(super) first: PointerValue<'c>,
-    pub(super) stride: IntValue<'c>,
+pub(in crate::cpu) struct OpenRow<'c> {
+    pub(in crate::cpu) first: PointerValue<'c>,
+    pub(in crate::cpu) stride: IntValue<'c>,
 }
 
 /// A tensor whose elements indices name.
 #[derive(Clone)]
-pub(super) struct Gathered<'c> {
-    pub(super) argument: ValueId,
-    pub(super) base: PointerValue<'c>,
-    pub(super) dtype: DType,
-    pub(super) place: Place<'c>,
-    pub(super) extents: Vec<IntValue<'c>>,
+pub(in crate::cpu) struct Gathered<'c> {
+    pub(in crate::cpu) argument: ValueId,
+    pub(in crate::cpu) base: PointerValue<'c>,
+    pub(in crate::cpu) dtype: DType,
+    pub(in crate::cpu) place: Place<'c>,
+    pub(in crate::cpu) extents: Vec<IntValue<'c>>,
 }
 
 impl<'a> Fusion<'a> {
     /// The gathers of rows along which an op's loops go when they go along rows of its own tile.
-    pub(super) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
+    pub(in crate::cpu) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
         let is_gather = |data: &OpData| data.op == Op::GatherLoad;
         let ops: Vec<&'a OpData> = self.done_with(data).into_iter().chain(self.made_by(data)).collect();
         let operands =
@@ -80,7 +80,7 @@ impl<'a> Fusion<'a> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The tensor that an op is given first.
-    pub(super) fn gathered(&self, data: &OpData) -> Gathered<'c> {
+    pub(in crate::cpu) fn gathered(&self, data: &OpData) -> Gathered<'c> {
         let (ir, source) = (self.ir, Source::of(self.instance, data.operands[0]));
         let ty = self.tensor_type(data.operands[0]);
         Gathered {
@@ -93,7 +93,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Element `index` of a gathered tile.
-    pub(super) fn gather_loaded(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
+    pub(in crate::cpu) fn gather_loaded(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
         let (ir, gathered) = (self.ir, self.gathered(data));
         if let Some(&OpenRow { first, stride }) = self.open_rows.get(&data.results[0]) {
             let &place = index.last().expect("a row lies along an axis");
@@ -124,7 +124,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether an op gathers elements one by one that no instruction gathers.
-    pub(super) fn reads_short_elements(&self, data: &OpData) -> bool {
+    pub(in crate::cpu) fn reads_short_elements(&self, data: &OpData) -> bool {
         let is_short = |tile| self.dtype(tile).bytes() < LEAST_GATHERED_BYTES;
         data.op == Op::GatherLoad && is_short(data.results[0])
     }
@@ -141,7 +141,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits loops along a row of a tile, from one place to another, twice where these gathers read rows along it: for the
     /// case that all their rows exist there, and for the case that one doesn't.
-    pub(super) fn with_gathered_rows(
+    pub(in crate::cpu) fn with_gathered_rows(
         &mut self,
         gathers: &[&'a OpData],
         row: &[IntValue<'c>],
@@ -186,7 +186,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The part of a tensor's row that indices name for the places of a row of their tiles from one to another, and whether
     /// all of it exists: the indices of both ends do, and are as far apart as these. Had a number wrapped on the way, they
     /// wouldn't be.
-    pub(super) fn named_row(
+    pub(in crate::cpu) fn named_row(
         &mut self,
         gathered: &Gathered<'c>,
         (indices, along): (&[ValueId], usize),
@@ -226,7 +226,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Writes a plain element at a place of a row.
-    pub(super) fn store_in_row(
+    pub(in crate::cpu) fn store_in_row(
         &self,
         gathered: &Gathered<'c>,
         row: OpenRow<'c>,
@@ -238,7 +238,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Where a place of a row lies.
-    pub(super) fn address_in_row(
+    pub(in crate::cpu) fn address_in_row(
         &self,
         gathered: &Gathered<'c>,
         row: OpenRow<'c>,
@@ -249,7 +249,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Fills a buffer with a tile that an op computes from rows that are gathered.
-    pub(super) fn fill_from_rows(&mut self, buffer: &Buffer<'c>, data: &'a OpData, gathers: &[&'a OpData]) {
+    pub(in crate::cpu) fn fill_from_rows(
+        &mut self,
+        buffer: &Buffer<'c>,
+        data: &'a OpData,
+        gathers: &[&'a OpData],
+    ) {
         let ir = self.ir;
         let shape = self.shape(data.results[0]);
         let (&width, rows) = shape.split_last().expect("a row lies along an axis");

@@ -4,7 +4,7 @@
 //! loop reads, and needs nothing that is computed only in between. That saves one pass over the row, from whichever cache
 //! it comes.
 
-use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
+use crate::cpu::fuse::{Fusion, is_reduction_of_rows, is_tile};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{RegionId, ValueId};
@@ -13,10 +13,10 @@ use tile_ir::{RegionId, ValueId};
 const MOST: usize = 3;
 
 /// By the result of a reduction that is hosted, that of its host.
-pub(super) type Hosted = HashMap<ValueId, ValueId>;
+pub(in crate::cpu) type Hosted = HashMap<ValueId, ValueId>;
 
 /// Finds the reductions that have a host.
-pub(super) fn decide(fusion: &Fusion<'_>) -> Hosted {
+pub(in crate::cpu) fn decide(fusion: &Fusion<'_>) -> Hosted {
     let mut hosted = Hosted::new();
     decide_in(fusion, fusion.instance().body(), &mut hosted);
     hosted
@@ -74,12 +74,12 @@ fn needs(fusion: &Fusion<'_>, data: &OpData) -> Vec<ValueId> {
 
 impl<'a> Fusion<'a> {
     /// Whether another reduction's loop does this one.
-    pub(super) fn is_hosted(&self, data: &OpData) -> bool {
+    pub(in crate::cpu) fn is_hosted(&self, data: &OpData) -> bool {
         data.results.first().is_some_and(|result| self.hosted().contains_key(result))
     }
 
     /// The reductions that one hosts, in order.
-    pub(super) fn hosted_by(&self, data: &OpData) -> Vec<&'a OpData> {
+    pub(in crate::cpu) fn hosted_by(&self, data: &OpData) -> Vec<&'a OpData> {
         let own = data.results.first();
         let hosted = self.hosted().iter().filter(|(_, first)| Some(*first) == own);
         let mut results: Vec<ValueId> = hosted.map(|(&result, _)| result).collect();

@@ -3,42 +3,42 @@
 //!
 //! So a row of 1000 elements in a tile of 1024 is read as fast as one of 1024, except for its last two vectors.
 
-use super::region::Emitter;
 use super::views::Window;
+use crate::cpu::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 
 /// The vectors of a row that a loop goes over: from the element where the first begins to that where the last ends.
-pub(super) type Part<'c> = (IntValue<'c>, IntValue<'c>);
+pub(in crate::cpu) type Part<'c> = (IntValue<'c>, IntValue<'c>);
 
 /// A row of a tile that an op's loop goes over, in vectors.
 #[derive(Clone, Copy)]
-pub(super) struct RowOf<'r, 'a, 'c> {
-    pub(super) data: &'a OpData,
+pub(in crate::cpu) struct RowOf<'r, 'a, 'c> {
+    pub(in crate::cpu) data: &'a OpData,
     /// The tile's extents.
-    pub(super) shape: &'r [i64],
-    pub(super) index: &'r [IntValue<'c>],
+    pub(in crate::cpu) shape: &'r [i64],
+    pub(in crate::cpu) index: &'r [IntValue<'c>],
     /// Elements of a vector.
-    pub(super) lanes: i64,
+    pub(in crate::cpu) lanes: i64,
     /// Whether all that the op's streams read exists.
-    pub(super) whole: bool,
+    pub(in crate::cpu) whole: bool,
 }
 
 /// What an op's streams read of a row.
-pub(super) struct Covering<'a, 'c> {
+pub(in crate::cpu) struct Covering<'a, 'c> {
     streams: Vec<(&'a OpData, Window<'c>)>,
     /// Whether all of it exists; `None` where it is known to.
-    pub(super) covers: Option<IntValue<'c>>,
+    pub(in crate::cpu) covers: Option<IntValue<'c>>,
     /// What of the row exists in all streams; `None` where all is known to.
-    pub(super) inside: Option<Part<'c>>,
+    pub(in crate::cpu) inside: Option<Part<'c>>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits loops over the whole vectors of a row, whose elements an op's streams read: once for those that exist and once
     /// for the others; once for all, where the streams have no masks. The streams stay open for what comes behind the last
     /// whole vector.
-    pub(super) fn each_part_of_row(
+    pub(in crate::cpu) fn each_part_of_row(
         &mut self,
         row: RowOf<'_, 'a, 'c>,
         emit: &mut dyn FnMut(&mut Self, Part<'c>),
@@ -61,7 +61,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// What an op's streams read of a row that is gone through as far as `end`.
-    pub(super) fn covering(&self, row: RowOf<'_, 'a, 'c>, end: IntValue<'c>) -> Covering<'a, 'c> {
+    pub(in crate::cpu) fn covering(&self, row: RowOf<'_, 'a, 'c>, end: IntValue<'c>) -> Covering<'a, 'c> {
         let ir = self.ir;
         let streams = self.streams_of_row(row);
         let inside = self.inside_all(&streams, row);
@@ -73,7 +73,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Opens what is read of a row for loops that run where all of it exists, if they do.
-    pub(super) fn open_covering(&mut self, covering: &Covering<'a, 'c>, exists: bool) {
+    pub(in crate::cpu) fn open_covering(&mut self, covering: &Covering<'a, 'c>, exists: bool) {
         self.open_streams(&covering.streams, exists);
     }
 
@@ -88,7 +88,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits what goes over rows of a tile: of one row once; of several, of which each is short, for the case that all of
     /// their streams' elements and of a further window exist, and for the case that some don't. `emit` is told which.
-    pub(super) fn with_rows(
+    pub(in crate::cpu) fn with_rows(
         &mut self,
         data: &'a OpData,
         shape: &[i64],

@@ -4,13 +4,13 @@
 //! Element by element, either the reads or the writes would go across rows and use one element of each line. A block is
 //! read by rows, transposed in registers, and written by rows.
 
-use super::LINE_BYTES;
-use super::buffer::Buffer;
-use super::pieces::{STRIP_LINES, TransposedAhead};
-use super::region::Emitter;
-use super::scratch::element_bytes;
-use super::vectors::vector_type;
-use super::views::Window;
+use super::vector_type;
+use crate::cpu::LINE_BYTES;
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::pieces::{STRIP_LINES, TransposedAhead};
+use crate::cpu::memory::scratch::element_bytes;
+use crate::cpu::memory::views::Window;
+use crate::cpu::region::Emitter;
 use crate::emit::{Ir, LoopHint};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
@@ -25,10 +25,10 @@ fn largest_side(dtype: DType) -> i64 {
 
 /// The axis of a permutation's result that the operand's rows lie along, where that isn't the result's own last axis and
 /// there are blocks.
-pub(super) fn transposed_axis(instance: &Instance, data: &OpData) -> Option<usize> {
+pub(in crate::cpu) fn transposed_axis(instance: &Instance, data: &OpData) -> Option<usize> {
     let Op::Permute(permutation) = &data.op else { return None };
     let ty = instance.ty(data.results[0]).as_tile().expect("verified: a tile");
-    let shape = super::region::extents(&ty.shape);
+    let shape = crate::cpu::region::extents(&ty.shape);
     let (last, side) = (shape.len() - 1, largest_side(ty.elem.known()?));
     let axis = permutation.iter().position(|&from| from == last)?;
     (axis != last && shape[axis] >= side && shape[last] >= side).then_some(axis)
@@ -87,7 +87,7 @@ impl<'c> InTensors<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Elements along a side of a block, whose rows are of elements of so many bytes: the largest that registers hold.
-    pub(super) fn side(&self, dtype: DType, bytes: i64) -> i64 {
+    pub(in crate::cpu) fn side(&self, dtype: DType, bytes: i64) -> i64 {
         largest_side(dtype).min(self.processor.vector_bytes() / bytes)
     }
 
@@ -97,7 +97,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Writes the buffer of a permutation's result, along whose `axis` the rows of the stored operand lie.
-    pub(super) fn transpose(&mut self, data: &'a OpData, axis: usize) {
+    pub(in crate::cpu) fn transpose(&mut self, data: &'a OpData, axis: usize) {
         let Op::Permute(permutation) = &data.op else { unreachable!("only permutations transpose") };
         let (from, to) = (self.shape(data.operands[0]), self.shape(data.results[0]));
         let last = to.len() - 1;
@@ -177,7 +177,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Stores a tile whose rows are the columns of a loaded one, from tensor to tensor: blocks of whole cache lines of the
     /// result, and element by element what is left at the edges.
-    pub(super) fn store_transposed(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
+    pub(in crate::cpu) fn store_transposed(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
         let from = self.window_of(load);
         self.open_stream(load, &from, false);
         let data = self.definition(value).expect("a transposed tile is a permutation's result");

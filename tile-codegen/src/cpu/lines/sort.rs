@@ -14,9 +14,9 @@
 //! Elements of 64 bits leave no room for a place: each one is compared with all others of its line, and its rank is the
 //! number of those that come before it.
 
-use super::buffer::Buffer;
-use super::elements::{each_index, hint_for};
-use super::region::{Emitter, extents};
+use crate::cpu::elements::{each_index, hint_for};
+use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::region::{Emitter, extents};
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
@@ -43,7 +43,7 @@ fn held(extent: i64, kept: i64) -> Option<i64> {
 }
 
 /// Bytes of the keys of a line that an op sorts; none if it doesn't, or not by keys.
-pub(super) fn key_bytes(instance: &Instance, data: &OpData) -> u64 {
+pub(in crate::cpu) fn key_bytes(instance: &Instance, data: &OpData) -> u64 {
     let Op::Sort { axis, .. } = &data.op else { return 0 };
     let extent_of = |value| {
         let ty = instance.ty(value).as_tile().expect("verified: a tile is sorted");
@@ -58,7 +58,7 @@ pub(super) fn key_bytes(instance: &Instance, data: &OpData) -> u64 {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Op [`tile_ir::Op::Sort`].
-    pub(super) fn sort(&mut self, data: &'a OpData, axis: usize, descending: bool) {
+    pub(in crate::cpu) fn sort(&mut self, data: &'a OpData, axis: usize, descending: bool) {
         match self.buffers.keys(data.results[0]) {
             Some(keys) => self.sort_by_keys(data, axis, descending, &keys),
             None => self.sort_by_ranks(data, axis, descending),

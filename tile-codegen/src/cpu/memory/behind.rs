@@ -16,17 +16,17 @@
 //! Loops that compute little wait for memory themselves, so a store beside them only slows both down: a layer normalisation
 //! in C, in which the sums' loop stored the previous row, ran at three quarters of the rate that it has when one comes
 //! after the other. The exception are processors with room in their first caches, or with many outstanding requests
-//! ([`super::processor`]), if the loop prefetches what it reads itself and the store reads little.
+//! ([`crate::cpu::vectors::processor`]), if the loop prefetches what it reads itself and the store reads little.
 
 use super::buffer::Buffers;
-use super::fuse::{Fusion, is_reduction_of_rows};
 use super::parts::{Covering, RowOf};
-use super::processor::{BesideStore, Processor};
 use super::reached::reached;
-use super::reduce::lanes_of;
-use super::region::{Emitter, extents, tile_bytes};
 use super::scratch::{Place, Scratch};
 use super::streaming::{self, Lines, RowLines};
+use crate::cpu::fuse::{Fusion, is_reduction_of_rows};
+use crate::cpu::lines::reduce::lanes_of;
+use crate::cpu::region::{Emitter, extents, tile_bytes};
+use crate::cpu::vectors::processor::{BesideStore, Processor};
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
@@ -45,7 +45,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// A store that the next block does, and the reduction in whose loop it does.
 #[derive(Clone, Copy)]
-pub(super) struct Behind<'a> {
+pub(in crate::cpu) struct Behind<'a> {
     store: &'a OpData,
     host: &'a OpData,
     /// How many bytes ahead of itself the host asks, where it waits for memory.
@@ -61,12 +61,12 @@ fn distance(scratch_bytes: u64) -> u64 {
 }
 
 /// Scratch memory of blocks of which each has so much.
-pub(super) fn bytes(behind: Option<Behind<'_>>, scratch_bytes: u64) -> u64 {
+pub(in crate::cpu) fn bytes(behind: Option<Behind<'_>>, scratch_bytes: u64) -> u64 {
     behind.map_or(0, |_| distance(scratch_bytes)) + scratch_bytes
 }
 
 /// The half of scratch memory that a block has, and that which the block before has.
-pub(super) fn halves<'a, 'c>(
+pub(in crate::cpu) fn halves<'a, 'c>(
     ir: &'a Ir<'c>,
     instance: &Instance,
     (scratch, behind): (&'a Scratch, Option<Behind<'_>>),
@@ -82,13 +82,17 @@ pub(super) fn halves<'a, 'c>(
 }
 
 /// The number of the block before; the first of a range has none, and is given its own.
-pub(super) fn block_before<'c>(ir: &Ir<'c>, number: IntValue<'c>, first: IntValue<'c>) -> IntValue<'c> {
+pub(in crate::cpu) fn block_before<'c>(
+    ir: &Ir<'c>,
+    number: IntValue<'c>,
+    first: IntValue<'c>,
+) -> IntValue<'c> {
     let has_one = ir.icmp(IntPredicate::UGT, number, first);
     ir.sub(number, ir.resize(has_one, 64, false))
 }
 
 /// What a kernel's blocks leave to the next, if they do.
-pub(super) fn decide<'a>(
+pub(in crate::cpu) fn decide<'a>(
     instance: &'a Instance,
     fusion: &Fusion<'a>,
     scratch: &Scratch,
@@ -156,7 +160,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
 
 /// A row whose lines were left, and how many elements of it.
 #[derive(Clone)]
-pub(super) struct Left<'c> {
+pub(in crate::cpu) struct Left<'c> {
     lines: Lines<'c>,
     elements: IntValue<'c>,
     /// Whether every turn of the loop has some of them.
@@ -164,7 +168,7 @@ pub(super) struct Left<'c> {
 }
 
 /// What a turn of a loop stores of such a row.
-pub(super) struct LeftLine<'c> {
+pub(in crate::cpu) struct LeftLine<'c> {
     /// Whether there is something; `None` where there is in every turn.
     is_left: Option<IntValue<'c>>,
     turn: IntValue<'c>,
@@ -172,7 +176,7 @@ pub(super) struct LeftLine<'c> {
 }
 
 /// The block before, as the next one knows it.
-pub(super) struct Previous<'a, 'c> {
+pub(in crate::cpu) struct Previous<'a, 'c> {
     behind: Behind<'a>,
     /// Emits what the block before would: it has that block's index, and its half of scratch memory.
     emitter: Box<Emitter<'a, 'c>>,
@@ -183,12 +187,12 @@ pub(super) struct Previous<'a, 'c> {
     /// While the loop is emitted that stores them, the lines that were left.
     left: Option<Left<'c>>,
     /// Whether this block leaves its own store, once that is known.
-    pub(super) leaves: Option<IntValue<'c>>,
+    pub(in crate::cpu) leaves: Option<IntValue<'c>>,
 }
 
 impl<'a, 'c> Previous<'a, 'c> {
     /// The block before, by an emitter that has emitted nothing yet; whether it left its store, and whether there is a next.
-    pub(super) fn new(
+    pub(in crate::cpu) fn new(
         behind: Behind<'a>,
         mut emitter: Emitter<'a, 'c>,
         [has_left, has_next]: [IntValue<'c>; 2],
@@ -227,20 +231,20 @@ fn row_index<'c>(ir: &Ir<'c>, shape: &[i64]) -> Vec<IntValue<'c>> {
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The reduction whose loop reads from memory, stores what the block before left, and asks for what it reads itself; and how
     /// many bytes ahead it does.
-    pub(super) fn host_that_asks(&self) -> Option<(&'a OpData, i64)> {
+    pub(in crate::cpu) fn host_that_asks(&self) -> Option<(&'a OpData, i64)> {
         let behind = self.previous.as_ref()?.behind;
         Some((behind.host, behind.asks_ahead?))
     }
 
     /// The store that this block leaves to the next one, if it does.
-    pub(super) fn left_store(&self) -> Option<&'a OpData> {
+    pub(in crate::cpu) fn left_store(&self) -> Option<&'a OpData> {
         self.previous.as_ref().map(|previous| previous.behind.store)
     }
 
     /// Emits the loops of an op over rows of a shape; where these are the ones for it, they also store the lines that the block
     /// before left. Mostly all turns have some, and all that the loops read exists: for that case they are emitted without a
     /// question in them. `emit` is told whether all exists.
-    pub(super) fn beside_store(
+    pub(in crate::cpu) fn beside_store(
         &mut self,
         data: &'a OpData,
         shape: &[i64],
@@ -268,12 +272,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// While a loop is emitted again, what the block before left has been stored.
-    pub(super) fn take_left(&mut self) -> Option<Left<'c>> {
+    pub(in crate::cpu) fn take_left(&mut self) -> Option<Left<'c>> {
         self.previous.as_mut().and_then(|previous| previous.left.take())
     }
 
     /// Ends that.
-    pub(super) fn give_left(&mut self, left: Option<Left<'c>>) {
+    pub(in crate::cpu) fn give_left(&mut self, left: Option<Left<'c>>) {
         if let Some(previous) = &mut self.previous {
             previous.left = left;
         }
@@ -281,7 +285,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// In the turn of a loop for the elements from one on: as many of the row whose lines the block before left, if this is the
     /// loop that stores them. They are read before the turn writes to the row's place.
-    pub(super) fn read_behind(&mut self, turn: IntValue<'c>) -> Option<LeftLine<'c>> {
+    pub(in crate::cpu) fn read_behind(&mut self, turn: IntValue<'c>) -> Option<LeftLine<'c>> {
         let ir = self.ir;
         let Previous { behind, emitter, left: Some(left), .. } = self.previous.as_mut()? else { return None };
         let (lines, value) = (&left.lines, behind.store.operands[1]);
@@ -299,7 +303,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Stores what was read in this turn. At its end: tensors' rows mostly begin pages, and a load waits for an earlier store
     /// whose address has the same lowest twelve bits.
-    pub(super) fn store_behind(&mut self, line: Option<LeftLine<'c>>) {
+    pub(in crate::cpu) fn store_behind(&mut self, line: Option<LeftLine<'c>>) {
         let (ir, Some(LeftLine { is_left, turn, elements })) = (self.ir, line) else { return };
         let Some(Previous { emitter, left: Some(Left { lines, .. }), .. }) = &self.previous else { return };
         let put = || emitter.put_line(lines, elements, (lines.first, turn));
@@ -310,7 +314,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether the block leaves the lines of its row to the next, if a store is one that may be left.
-    pub(super) fn leaves(&mut self, data: &'a OpData, covering: &Covering<'a, 'c>) -> Option<IntValue<'c>> {
+    pub(in crate::cpu) fn leaves(
+        &mut self,
+        data: &'a OpData,
+        covering: &Covering<'a, 'c>,
+    ) -> Option<IntValue<'c>> {
         let is_store = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.store, data);
         let previous = self.previous.as_mut().filter(is_store)?;
         let has_next = previous.has_next;
@@ -321,9 +329,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::product::Products;
     use super::*;
     use crate::cpu::compiled::{launch, machine};
+    use crate::cpu::product::Products;
     use tile_test_edit::Edit;
 
     /// Of rows in tiles of so many: `x − max x`, then what the body makes `%r` of it, as `%d`.

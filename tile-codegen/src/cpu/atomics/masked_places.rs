@@ -2,7 +2,7 @@
 //! next one that is set: places that the mask hasn't take no turn, and a branch that depends on data, which processors guess
 //! wrongly, stands at the end of a word instead of at each place.
 
-use super::region::Emitter;
+use crate::cpu::region::Emitter;
 use crate::emit::LoopHint;
 use inkwell::IntPredicate;
 use inkwell::types::VectorType;
@@ -23,7 +23,7 @@ fn places_of_a_word(width: i64) -> Option<i64> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits what is done at each place that a mask has, or at every place without one, in row-major order.
-    pub(super) fn each_place(
+    pub(in crate::cpu) fn each_place(
         &mut self,
         mask: Option<ValueId>,
         shape: &[i64],

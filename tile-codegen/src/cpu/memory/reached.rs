@@ -6,7 +6,7 @@ use tile_ir::{Instance, Op};
 
 /// The tensor that an op reads or writes, with what is selected of it on the way; `None` of an op that does neither. A
 /// prefetch does neither.
-pub(super) fn reached(instance: &Instance, data: &OpData) -> Option<Source> {
+pub(in crate::cpu) fn reached(instance: &Instance, data: &OpData) -> Option<Source> {
     let tensor = match &data.op {
         op if op.is_load() || op.is_store() => {
             let view = instance.definition(data.operands[0]);

@@ -1,0 +1,18 @@
+//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`gathered`], [`strided`]) and in
+//! memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), and what is asked for
+//! before it is needed ([`ahead`], [`prefetch`], [`pieces`]).
+
+pub(super) mod ahead;
+pub(super) mod behind;
+pub(super) mod buffer;
+pub(super) mod gathered;
+pub(super) mod parts;
+pub(super) mod pieces;
+pub(super) mod prefetch;
+pub(super) mod reached;
+pub(super) mod scratch;
+pub(super) mod single_lanes;
+pub(super) mod stores;
+pub(super) mod streaming;
+pub(super) mod strided;
+pub(super) mod views;
