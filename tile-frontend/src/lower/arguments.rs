@@ -2,7 +2,7 @@
 //! where a const parameter is the length, a loop over them has as many turns as there may be, each in a branch that an
 //! instance takes or not.
 
-use super::unroll::Unrolled;
+use super::control::unroll::Unrolled;
 use super::{Lowered, Lowering};
 use crate::rewrite::place;
 use crate::span::{Span, Spanned};

@@ -1,6 +1,6 @@
 //! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
 
-use super::ranges::known;
+use super::control::ranges::known;
 use super::{Lowered, Lowering};
 use crate::conditional;
 use crate::rewrite::place;

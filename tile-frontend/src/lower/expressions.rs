@@ -212,7 +212,7 @@ impl Lowering {
     fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
         let value = self.expression(&cast.expr)?;
         let Some(to) = self.element(&cast.ty) else {
-            let help = match crate::lower::conform::type_text(&cast.ty).as_str() {
+            let help = match crate::lower::functions::conform::type_text(&cast.ty).as_str() {
                 "isize" | "i128" => "use i64: indices fit it, below zero too",
                 "u128" => "use u64",
                 "_" => "write the type: the front end doesn't know what rustc infers",

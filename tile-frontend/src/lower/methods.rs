@@ -1,7 +1,7 @@
-//! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
+//! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::tensors::views`].
 
-use super::movement::is_movement;
 use super::names;
+use super::ops::movement::is_movement;
 use super::{Lowered, Lowering, kind};
 use crate::helpers::Helper;
 use crate::rewrite::unwrapped;

@@ -4,55 +4,24 @@
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
 mod arguments;
-mod atomics;
-mod branches;
-mod calls;
-mod carried;
-mod closures;
-mod composite;
-mod conform;
 mod constants;
-mod constructors;
-mod contract;
-mod convert;
-mod counters;
+mod control;
 mod describe;
-mod exits;
 mod expressions;
 mod finish;
-mod folds;
 mod formats;
 mod functions;
-mod gather;
-mod generics;
 mod grid;
-mod hints;
-mod iterators;
-mod leaf;
-mod lines;
-mod logical;
-mod loops;
-mod matches;
 mod messages;
 mod methods;
-mod movement;
 pub(crate) mod names;
 mod numbers;
-mod operators;
+mod ops;
 mod optional;
-mod patterns;
 mod places;
-mod ranges;
-mod scalars;
-mod spanning;
 mod statements;
-mod tiles;
+mod tensors;
 pub(crate) mod unknown;
-mod unroll;
-mod unwritten;
-mod view_movement;
-mod views;
-mod windows;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
@@ -139,7 +108,7 @@ pub(crate) struct Lowering {
     /// The span of each op's location, for errors that the verifier finds.
     spans: HashMap<Loc, Span>,
     /// The closure of a fold that is being lowered.
-    closure: Option<folds::Closure>,
+    closure: Option<ops::folds::Closure>,
     rewrites: Rewrites,
     /// Arithmetic operators on scalars, whose formats may be decided later.
     scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
@@ -148,7 +117,7 @@ pub(crate) struct Lowering {
     /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
     scalar_casts: Vec<(Place, Option<ValueId>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
-    frames: Vec<exits::Frame>,
+    frames: Vec<control::exits::Frame>,
     /// How many loops and branches of the source are around the current place.
     nesting: usize,
     /// The spans of the operands of ops that the verifier may blame one of.
@@ -162,7 +131,7 @@ pub(crate) struct Lowering {
     /// The calls around each op's location, for errors that the verifier finds.
     called: HashMap<Loc, Vec<(Span, String)>>,
     /// What type parameters of functions must be.
-    bounds: Vec<generics::Bound>,
+    bounds: Vec<functions::generics::Bound>,
     /// The types of variables that are given their value later: `let x: f32;`.
     declared: HashMap<VariableId, syn::Type>,
     /// Whether the current place is a `const` block, which rustc sees as it is.

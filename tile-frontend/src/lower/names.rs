@@ -5,7 +5,8 @@ mod foreign;
 pub(crate) use foreign::help_of_type;
 pub(super) use foreign::is_foreign;
 
-use super::{movement, view_movement};
+use super::ops::movement;
+use super::tensors::view_movement;
 use crate::helpers::is_free;
 use foreign::foreign;
 use tile_ir::DType;

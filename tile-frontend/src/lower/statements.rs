@@ -1,7 +1,7 @@
 //! Statements and blocks: `let`, assignment, expression statements.
 
-use super::conform::{type_arguments, type_text};
-use super::matches::LetElse;
+use super::control::matches::LetElse;
+use super::functions::conform::{type_arguments, type_text};
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::assigned::{self, is_compound_assignment};
 use crate::exits;

@@ -1,0 +1,334 @@
+//! `match` and `let … else` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of
+//! `if`. An arm that is known to be taken or not when the macro expands costs nothing.
+
+use super::logical::only_computes;
+use super::patterns::Parts;
+use super::ranges::known;
+use crate::assigned::{self, Assigned};
+use crate::lower::optional::OptionPattern;
+use crate::lower::{Lowered, Lowering, kind};
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{Arm, Expr, ExprMatch, Ident, Lit, Local, Pat, PatRange, RangeLimits, Stmt};
+use tile_ir::ops::{BinaryOp, Predicate};
+use tile_ir::{DType, Op, ValueId};
+
+/// Whether a value fits a pattern.
+#[derive(Clone, Copy)]
+enum Fits {
+    Always,
+    Never,
+    If(ValueId),
+}
+
+/// `let pattern = value else { … };`, and what follows in its block.
+pub(in crate::lower) struct LetElse<'s> {
+    pattern: &'s Pat,
+    value: &'s Expr,
+    otherwise: &'s Expr,
+    span: Span,
+    rest: &'s [Stmt],
+    /// What it and what follows change.
+    assigned: Assigned,
+}
+
+impl LetElse<'_> {
+    /// The first of these statements, where it is one.
+    pub(in crate::lower) fn of(statements: &[Stmt]) -> Option<LetElse<'_>> {
+        let (Stmt::Local(Local { pat: pattern, init: Some(init), let_token, .. }), rest) =
+            statements.split_first()?
+        else {
+            return None;
+        };
+        let (_, otherwise) = init.diverge.as_ref()?;
+        let assigned = assigned::by_statements(statements);
+        Some(LetElse { pattern, value: &init.expr, otherwise, span: let_token.span(), rest, assigned })
+    }
+}
+
+/// A name that a pattern binds.
+struct Binding {
+    name: Ident,
+    mutable: bool,
+    value: Val,
+}
+
+type Bound = Vec<Binding>;
+
+impl Lowering {
+    pub(in crate::lower) fn match_expression(&mut self, expression: &ExprMatch) -> Lowered<Val> {
+        let span = expression.match_token.span();
+        let value = self.matched(&expression.expr, "match")?;
+        let assigned = assigned::by_expression(&Expr::Match(expression.clone()));
+        self.nesting += 1;
+        let value = self.arms(&expression.arms, &value, &assigned, span);
+        self.nesting -= 1;
+        value
+    }
+
+    /// `let pattern = value else { leave }; rest`: a branch whose one side is the rest of the block. That the other
+    /// leaves is rustc's to check.
+    pub(in crate::lower) fn let_else(&mut self, let_else: &LetElse<'_>) -> Lowered<Val> {
+        const KEYWORD: &str = "let … else";
+        let rest = let_else.rest;
+        let mut bound = Bound::new();
+        let fits = self
+            .check_exits(let_else.value)
+            .and_then(|()| self.matched(let_else.value, KEYWORD))
+            .and_then(|value| self.fits(let_else.pattern, &value, &mut bound));
+        let Ok(fits) = fits else {
+            // What was wrong is reported; what follows is lowered all the same.
+            self.define_poison(let_else.pattern);
+            return self.statements(rest);
+        };
+        let mut goes_on =
+            |lowering: &mut Self| lowering.with_bound(&bound, |lowering| lowering.statements(rest));
+        let mut leaves = |lowering: &mut Self| lowering.expression(let_else.otherwise).map(|_| Val::Never);
+        self.nesting += 1;
+        let value = match fits {
+            Fits::Always => goes_on(self),
+            Fits::Never => leaves(self),
+            Fits::If(condition) => {
+                let (assigned, span) = (&let_else.assigned, let_else.span);
+                self.choose(KEYWORD, condition, assigned, span, &mut goes_on, &mut leaves)
+            }
+        };
+        self.nesting -= 1;
+        value
+    }
+
+    /// What patterns are compared with.
+    fn matched(&mut self, expression: &Expr, keyword: &str) -> Lowered<Val> {
+        let value = self.expression(expression)?;
+        match &value {
+            Val::Data(tile) if self.shape(*tile).is_some() => {
+                let help = "a tile of one element becomes a scalar with `.item()`; use `select` to choose element by element";
+                self.error(expression.span(), format!("`{keyword}` needs a scalar, not a tile"), help)
+            }
+            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Record(..) | Val::Optional(..) => {
+                Ok(value)
+            }
+            other => {
+                let message = format!(
+                    "`{keyword}` needs an integer, a bool or an optional argument, not {}",
+                    kind(other)
+                );
+                self.error(expression.span(), message, "use `if` and `else if`")
+            }
+        }
+    }
+
+    fn arms(&mut self, arms: &[Arm], value: &Val, assigned: &Assigned, span: Span) -> Lowered<Val> {
+        // rustc reports a `match` that doesn't cover all values.
+        let Some((arm, rest)) = arms.split_first() else { return Ok(Val::Never) };
+        let mut bound = Bound::new();
+        let fits = match &arm.pat {
+            Pat::Guard(guarded) => {
+                let fits = self.fits(&guarded.pat, value, &mut bound)?;
+                self.guarded_fit(fits, &guarded.guard, &bound)?
+            }
+            pattern => {
+                let fits = self.fits(pattern, value, &mut bound)?;
+                if rest.is_empty() { Fits::Always } else { fits }
+            }
+        };
+        match fits {
+            Fits::Always => self.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
+            Fits::Never => self.arms(rest, value, assigned, span),
+            Fits::If(condition) => self.choose(
+                "match",
+                condition,
+                assigned,
+                span,
+                &mut |lowering| lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
+                &mut |lowering| lowering.arms(rest, value, assigned, span),
+            ),
+        }
+    }
+
+    fn with_bound<T>(&mut self, bound: &Bound, action: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes.enter();
+        for Binding { name, mutable, value } in bound {
+            self.define(name, *mutable, value.clone());
+        }
+        let result = action(self);
+        self.scopes.leave();
+        result
+    }
+
+    /// A pattern with a guard, which is computed only where the pattern fits, unless nobody sees that.
+    fn guarded_fit(&mut self, fits: Fits, guard: &Expr, bound: &Bound) -> Lowered<Fits> {
+        let condition =
+            |lowering: &mut Self| lowering.with_bound(bound, |lowering| lowering.condition(guard, "match"));
+        let pattern = match fits {
+            Fits::Never => return Ok(Fits::Never),
+            Fits::If(pattern) if !only_computes(guard) || self.may_be_absent(bound) => pattern,
+            fits => {
+                let guard = condition(self)?;
+                return self.both(fits, Fits::If(guard), BinaryOp::And);
+            }
+        };
+        let span = guard.span();
+        let value = self.choose(
+            "match",
+            pattern,
+            &assigned::by_expression(guard),
+            span,
+            &mut |lowering| condition(lowering).map(Val::Data),
+            &mut |lowering| Ok(Val::Data(lowering.truth(false, span))),
+        )?;
+        self.data(&value, "the guard", span).map(Fits::If)
+    }
+
+    /// Whether a name is bound to an optional argument, which is there only where the pattern fits.
+    fn may_be_absent(&self, bound: &Bound) -> bool {
+        bound.iter().any(|binding| match &binding.value {
+            Val::Tensor(argument) | Val::Data(argument) => self.kernel.optional.contains_key(argument),
+            _ => false,
+        })
+    }
+
+    /// Joins two answers by `and` or `or`.
+    fn both(&mut self, a: Fits, b: Fits, op: BinaryOp) -> Lowered<Fits> {
+        let is_and = op == BinaryOp::And;
+        Ok(match (a, b) {
+            (Fits::Never, other) | (other, Fits::Never) => {
+                if is_and {
+                    Fits::Never
+                } else {
+                    other
+                }
+            }
+            (Fits::Always, other) | (other, Fits::Always) => {
+                if is_and {
+                    other
+                } else {
+                    Fits::Always
+                }
+            }
+            (Fits::If(a), Fits::If(b)) => {
+                Fits::If(self.emit_one(Op::Binary(op), &[a, b], Span::call_site(), &[])?)
+            }
+        })
+    }
+
+    fn fits(&mut self, pattern: &Pat, value: &Val, bound: &mut Bound) -> Lowered<Fits> {
+        if let (&Val::Optional(argument, given), Some(optional)) = (value, OptionPattern::of(pattern)) {
+            return match optional {
+                OptionPattern::Some(inner) => {
+                    let fits = self.fits(inner, &self.given(argument), bound)?;
+                    self.both(Fits::If(given), fits, BinaryOp::And)
+                }
+                OptionPattern::None => self.negated(given, pattern.span()).map(Fits::If),
+            };
+        }
+        match (pattern, value) {
+            (Pat::Wild(_) | Pat::Rest(_), _) => Ok(Fits::Always),
+            (Pat::Paren(inner), _) => self.fits(&inner.pat, value, bound),
+            (Pat::Ident(name), _) if self.is_constant(&name.ident) => {
+                let path: Expr = syn::parse_quote!(#name);
+                let constant = self.expression(&path)?;
+                if self.is_generic(&constant) {
+                    let message =
+                        format!("`{}` depends on const parameters, so it can't be a pattern", name.ident);
+                    return self.error(pattern.span(), message, "write a name and a guard: `k if k == …`");
+                }
+                self.equal(value, &constant, pattern.span())
+            }
+            (Pat::Ident(name), _) if name.by_ref.is_none() => {
+                let mutable = name.mutability.is_some();
+                bound.push(Binding { name: name.ident.clone(), mutable, value: value.clone() });
+                match &name.subpat {
+                    Some((_, inner)) => self.fits(inner, value, bound),
+                    None => Ok(Fits::Always),
+                }
+            }
+            (Pat::Or(either), _) => {
+                let mut fits = Fits::Never;
+                for case in &either.cases {
+                    let case = self.fits(case, value, bound)?;
+                    fits = self.both(fits, case, BinaryOp::Or)?;
+                }
+                Ok(fits)
+            }
+            (Pat::Lit(literal), _) => self.fits_literal(&literal.lit, value),
+            (Pat::Path(path), _) => {
+                let constant = self.expression(&Expr::Path(path.clone()))?;
+                self.equal(value, &constant, pattern.span())
+            }
+            (Pat::Range(range), _) => self.fits_range(range, value),
+            _ => match self.taken_apart(pattern, value) {
+                Some(parts) => self.all_fit(parts?, bound),
+                None => {
+                    let help = "patterns are numbers, ranges, constants, `a | b`, `_`, a name, and arrays, tuples and structs of these";
+                    self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
+                }
+            },
+        }
+    }
+
+    fn all_fit(&mut self, parts: Parts<'_>, bound: &mut Bound) -> Lowered<Fits> {
+        let mut fits = Fits::Always;
+        for (part, value) in parts {
+            let part = self.fits(part, &value, bound)?;
+            fits = self.both(fits, part, BinaryOp::And)?;
+        }
+        Ok(fits)
+    }
+
+    fn is_constant(&self, name: &Ident) -> bool {
+        let name = name.to_string();
+        match self.scopes.find(&name) {
+            Some(id) => self.scopes.variables[id].constant,
+            None => self.text.helpers.constant(&name).is_some(),
+        }
+    }
+
+    fn fits_literal(&mut self, literal: &Lit, value: &Val) -> Lowered<Fits> {
+        let span = literal.span().into();
+        let (Lit::Bool(wanted), Val::Data(condition)) = (literal, value) else {
+            let literal = self.literal_expression(literal)?;
+            return self.equal(value, &literal, span);
+        };
+        self.require_elem(*condition, &DType::Bool.into(), "the value of `match`", span)?;
+        if wanted.value {
+            return Ok(Fits::If(*condition));
+        }
+        self.negated(*condition, span).map(Fits::If)
+    }
+
+    fn equal(&mut self, value: &Val, wanted: &Val, span: Span) -> Lowered<Fits> {
+        self.compared(Predicate::Eq, value, wanted, span)
+    }
+
+    fn compared(&mut self, predicate: Predicate, value: &Val, bound: &Val, span: Span) -> Lowered<Fits> {
+        if let (Some(value), Some(bound)) = (known(value), known(bound)) {
+            let holds = match predicate {
+                Predicate::Eq => value == bound,
+                Predicate::Ge => value >= bound,
+                Predicate::Le => value <= bound,
+                _ => value < bound,
+            };
+            return Ok(if holds { Fits::Always } else { Fits::Never });
+        }
+        let [a, b] = self.pair(value, bound, "a pattern", span, [span, span])?;
+        self.emit_one(Op::Compare(predicate), &[a, b], span, &[span, span]).map(Fits::If)
+    }
+
+    fn fits_range(&mut self, range: &PatRange, value: &Val) -> Lowered<Fits> {
+        let span = range.span();
+        let mut fits = Fits::Always;
+        if let Some(start) = &range.start {
+            let start = self.expression(start)?;
+            fits = self.compared(Predicate::Ge, value, &start, span)?;
+        }
+        if let Some(end) = &range.end {
+            let end = self.expression(end)?;
+            let closed = matches!(range.limits, RangeLimits::Closed(_));
+            let below = if closed { Predicate::Le } else { Predicate::Lt };
+            let below = self.compared(below, value, &end, span)?;
+            fits = self.both(fits, below, BinaryOp::And)?;
+        }
+        Ok(fits)
+    }
+}

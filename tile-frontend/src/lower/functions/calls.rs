@@ -1,0 +1,204 @@
+//! Calls of functions: which of them a call means, and the arguments of each.
+
+use crate::helpers::is_free;
+use crate::lower::{Lowered, Lowering, names};
+use crate::span::{Span, Spanned};
+use crate::value::{Int, Val};
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprCall, Path, Token};
+use tile_ir::ops::{Leaf, Literal, ScanMode};
+use tile_ir::{DType, Dim, Op};
+
+/// Values of a call's arguments and where they stand.
+pub(in crate::lower) struct Arguments {
+    pub(in crate::lower) values: Vec<Val>,
+    pub(in crate::lower) spans: Vec<Span>,
+}
+
+impl Lowering {
+    /// Evaluates arguments and checks their number.
+    pub(in crate::lower) fn arguments(
+        &mut self,
+        name: &str,
+        arguments: &Punctuated<Expr, Token![,]>,
+        expected: usize,
+        usage: &str,
+        span: Span,
+    ) -> Lowered<Arguments> {
+        let values: Vec<Lowered<Val>> = arguments.iter().map(|argument| self.expression(argument)).collect();
+        let values = values.into_iter().collect::<Lowered<Vec<Val>>>()?;
+        if values.len() != expected {
+            let plural = if expected == 1 { "" } else { "s" };
+            let message = format!("`{name}` takes {expected} argument{plural}, not {}", values.len());
+            return self.error(span, message, &format!("write `{usage}`"));
+        }
+        Ok(Arguments { values, spans: arguments.iter().map(Spanned::span).collect() })
+    }
+
+    pub(in crate::lower) fn call(&mut self, call: &ExprCall) -> Lowered<Val> {
+        let Expr::Path(function) = &*call.func else {
+            let help = match crate::rewrite::bare(&call.func) {
+                Expr::Field(_) | Expr::Index(_) => "a closure is called by the name that it is bound to",
+                _ => "write its code out, or bind the closure to a name",
+            };
+            return self.error(
+                call.func.span(),
+                "only functions and closures with a name can be called in a kernel",
+                help,
+            );
+        };
+        let path = &function.path;
+        let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
+        if let Some(variable) = path.get_ident().and_then(|_| self.scopes.find(&name)) {
+            return match self.scopes.variables[variable].value.clone() {
+                Val::Closure(closure) => self.call_closure(&name, &closure, call),
+                Val::Poison => Err(crate::lower::Reported),
+                other => {
+                    let message =
+                        format!("`{name}` is {}, which can't be called", crate::lower::kind(&other));
+                    self.error(call.func.span(), message, "only functions and closures are called")
+                }
+            };
+        }
+        if let Some(helper) = self.text.helpers.function(path).cloned() {
+            return self.call_function(&helper, call);
+        }
+        match owner.as_deref() {
+            Some("Tile") => self.constructor(&name, path, call),
+            Some(owner) if name == "of" && !is_free(path) => self.element_of(owner, call),
+            Some(owner)
+                if name == "from_bits"
+                    && let Some(dtype) = DType::from_rust_name(owner) =>
+            {
+                self.float_of_bits(dtype, call)
+            }
+            _ if names::is_known(path) => self.function(&name, path, call),
+            _ if is_of_struct(path) => self.tuple_struct(&name, call),
+            _ => self.unknown_function(path, call),
+        }
+    }
+
+    /// `Pair(a, b)`. The struct's definition isn't seen here; rustc checks it.
+    fn tuple_struct(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
+        let fields: Vec<Lowered<Val>> = call.args.iter().map(|argument| self.expression(argument)).collect();
+        let fields = fields.into_iter().collect::<Lowered<Vec<Val>>>()?;
+        let fields = (0..).map(|at: usize| at.to_string()).zip(fields);
+        Ok(Val::Record(name.to_owned(), fields.collect()))
+    }
+
+    fn function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
+        if name == "mma_scaled" {
+            return self.mma_scaled(call);
+        }
+        if matches!(name, "mma" | "mma_tf32") {
+            return self.mma(name, call);
+        }
+        if name == "select" {
+            return self.select(call);
+        }
+        if name == "reduce" {
+            return self.fold_call(name, None, call);
+        }
+        if let Some(mode) = ScanMode::of_name(name, "scan") {
+            return self.fold_call(name, Some(mode), call);
+        }
+        if matches!(name, "block_id" | "block_count") {
+            return self.place_in_grid(name, call);
+        }
+        if name == "cat" || name == "stack" {
+            return self.joined(name, call);
+        }
+        match Leaf::from_name(name).filter(|leaf| leaf.is_function()) {
+            Some(leaf) => self.leaf_function(leaf, call),
+            None => self.unknown_function(path, call),
+        }
+    }
+
+    fn select(&mut self, call: &ExprCall) -> Lowered<Val> {
+        let span = call.span();
+        let arguments = self.arguments("select", &call.args, 3, "select(condition, a, b)", span)?;
+        let [condition, a, b] = &arguments.values[..] else { unreachable!("three arguments were checked") };
+        let spans = &arguments.spans;
+        let condition = self.data(condition, "the condition of `select`", spans[0])?;
+        let bool = tile_ir::DType::Bool.into();
+        self.require_elem(condition, &bool, "the condition of `select`", spans[0])?;
+        let [a, b] = self.pair(a, b, "`select`", span, [spans[1], spans[2]])?;
+        // All three take the common shape.
+        let [condition, a] = self.broadcast_pair(condition, a, "`select`", span)?;
+        let [b, condition] = self.broadcast_pair(b, condition, "`select`", span)?;
+        self.emit_one(Op::Select, &[condition, a, b], span, spans).map(Val::Data)
+    }
+
+    /// `T::of(2.0)`.
+    fn element_of(&mut self, owner: &str, call: &ExprCall) -> Lowered<Val> {
+        let arguments = self.arguments("of", &call.args, 1, "T::of(2.0)", call.span())?;
+        let ty: syn::Type = syn::parse_str(owner).unwrap_or(syn::Type::Verbatim(Default::default()));
+        let Some(elem) = self.element(&ty) else {
+            return self.error(
+                call.func.span(),
+                format!("`{owner}` isn't an element type"),
+                "write `T::of(2.0)` of a type parameter",
+            );
+        };
+        let span = arguments.spans[0];
+        let literal = match (&arguments.values[0], elem.known()) {
+            (Val::Float(value), Some(dtype)) if !dtype.is_float() => Literal::Int(*value as i128),
+            (Val::Float(value), _) => Literal::Float(*value),
+            _ => {
+                return self.error(
+                    span,
+                    "`of` takes a float literal",
+                    "write `T::of(2.0)`; of another value `k`, `Tile::full([1], k).cast::<T>()` is a tile of T",
+                );
+            }
+        };
+        self.emit_one(Op::Constant { value: literal, elem }, &[], call.span(), &[]).map(Val::Data)
+    }
+
+    /// The extents of an array expression.
+    pub(in crate::lower) fn extents(&mut self, value: &Val, span: Span) -> Lowered<Vec<Dim>> {
+        match value {
+            Val::List(values) => {
+                values.iter().map(|value| self.static_dim(value, "a tile extent", span)).collect()
+            }
+            Val::Poison => Err(crate::lower::Reported),
+            _ => self.error(span, "extents are an array", "write `[M, N]`, with one extent per axis"),
+        }
+    }
+
+    /// An axis number below the rank.
+    pub(in crate::lower) fn axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
+        self.not_from_the_end(value, rank, span)?;
+        let dim = self.static_dim(value, "an axis", span)?;
+        match dim.as_const().and_then(|axis| usize::try_from(axis).ok()) {
+            Some(axis) if axis < rank => Ok(axis),
+            Some(axis) => {
+                let message = format!("axis {axis} is out of range: the rank is {rank}");
+                self.error(span, message, &format!("axes are numbered from 0 to {}", rank.saturating_sub(1)))
+            }
+            None => self.error(span, "an axis is a literal", "write 0, 1, …"),
+        }
+    }
+
+    /// Refuses an axis that is counted from the end, as in NumPy.
+    pub(in crate::lower) fn not_from_the_end(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<()> {
+        let Val::Int(Int { value: axis @ ..0, .. }) = value else { return Ok(()) };
+        let from_start = i128::try_from(rank).map_or(-1, |rank| rank + axis);
+        let help = match (axis, from_start) {
+            (_, ..0) => format!("axes are numbered from 0 to {}", rank.saturating_sub(1)),
+            (-1, last) => format!("write `{last}`, the last axis of {rank}"),
+            (_, number) => format!("write `{number}`, which is axis {axis} of {rank} from the end"),
+        };
+        self.error(span, format!("axes count from 0, and this is {axis}"), &help)
+    }
+}
+
+/// Whether a path is of a tuple struct, by its form: `Pair`, `state::Pair`. The variants of an enum are `Enum::Variant`, and
+/// those of `Option` and `Result` are known.
+fn is_of_struct(path: &Path) -> bool {
+    let is_upper = |segment: &syn::PathSegment| segment.ident.to_string().starts_with(char::is_uppercase);
+    let mut segments = path.segments.iter().rev();
+    let is_struct = segments.next().is_some_and(|last| is_upper(last) && !names::is_of_option(&last.ident));
+    is_struct && !segments.any(is_upper)
+}

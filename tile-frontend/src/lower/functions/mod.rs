@@ -1,0 +1,469 @@
+//! Calls of functions with `#[tile_fn]` and of local closures. A call has no op: the body is lowered in its place,
+//! with the parameters bound to the arguments, so that shapes follow from the arguments.
+
+pub(super) mod calls;
+pub(super) mod closures;
+pub(super) mod conform;
+pub(super) mod generics;
+
+use crate::callable;
+use crate::conditional;
+use crate::diagnostic::Diagnostic;
+use crate::exits;
+use crate::helpers::Helper;
+use crate::lower::control::exits::Frame;
+use crate::lower::{Lowered, Lowering, kind, names};
+use crate::rewrite::place;
+use crate::scope::Variable;
+use crate::signature::is_bool;
+use crate::span::{Span, Spanned};
+use crate::text::{Defined, Text};
+use crate::value::Val;
+use std::collections::HashMap;
+use std::rc::Rc;
+use syn::{
+    Block, ConstParam, Expr, ExprCall, ExprMethodCall, ExprPath, FnArg, GenericArgument, GenericParam, Pat,
+    PathArguments, ReturnType, Type, parse_quote_spanned,
+};
+use tile_ir::{DType, Elem};
+
+/// A call that is being lowered.
+pub(crate) struct Call {
+    /// What is called.
+    pub(in crate::lower) name: String,
+    /// Where.
+    pub(in crate::lower) span: Span,
+    /// Whether it stands in a foreign text itself.
+    pub(in crate::lower) is_foreign: bool,
+    /// What a function's const parameters are bound to, where that is known.
+    pub(in crate::lower) constants: HashMap<String, Option<Val>>,
+}
+
+/// One parameter of what is called, and its declared type.
+pub(in crate::lower) type Parameter<'p> = (&'p Pat, Option<&'p Type>);
+
+impl Lowering {
+    /// The element format that a type names here: a number type, or a type parameter of the innermost function
+    /// or of the kernel.
+    pub(in crate::lower) fn element(&self, ty: &Type) -> Option<Elem> {
+        if let Type::Path(path) = ty
+            && let Some(name) = path.path.get_ident()
+            && let Some(elem) = self.text.types.get(&name.to_string())
+        {
+            return Some(self.elements.resolve(elem));
+        }
+        crate::signature::element(&self.kernel.generics, ty)
+    }
+
+    /// The values of a call's arguments. Views and closures may be passed by reference.
+    pub(in crate::lower) fn passed(&mut self, call: &ExprCall) -> Lowered<Vec<(Val, Span)>> {
+        let values: Vec<Lowered<(Val, Span)>> = call
+            .args
+            .iter()
+            .map(|argument| {
+                let value = match argument {
+                    Expr::Reference(reference) => match self.expression(&reference.expr)? {
+                        value @ (Val::View(_) | Val::Closure(_)) => value,
+                        other if reference.mutability.is_some() => {
+                            let message = format!("`&mut` of {} can't be passed in a kernel", kind(&other));
+                            let help = "a method of a struct may change it, `state.update(x)`; a function gives back what it changes, `x = f(x)`";
+                            return self.error(argument.span(), message, help);
+                        }
+                        other => {
+                            let message = format!("{} is passed by value", kind(&other));
+                            return self.error(argument.span(), message, "remove the `&`");
+                        }
+                    },
+                    Expr::Path(path) => self.no_function(path).and_then(|()| self.expression(argument))?,
+                    argument => self.expression(argument)?,
+                };
+                Ok((value, argument.span()))
+            })
+            .collect();
+        values.into_iter().collect()
+    }
+
+    /// Refuses the name of a function as an argument.
+    fn no_function(&mut self, path: &ExprPath) -> Lowered<()> {
+        let variable = path.path.get_ident().and_then(|name| self.scopes.find(&name.to_string()));
+        let is_function = self.text.helpers.function(&path.path).is_some() || names::is_known(&path.path);
+        if variable.is_some() || !is_function {
+            return Ok(());
+        }
+        let name = crate::helpers::path_text(&path.path);
+        let message = format!("`{name}` is a function, and arguments are values and closures");
+        self.error(path.span(), message, &format!("write a closure that calls it: `|a| {name}(a)`"))
+    }
+
+    pub(in crate::lower) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
+        self.check_condition(helper)?;
+        let defined = self.defined(helper, call)?;
+        let arguments = self.passed(call)?;
+        self.apply_function(helper, defined, arguments, call).map(|(value, _)| value)
+    }
+
+    /// `state.update(x)`, a function of the module for the type of `state`. `path` is its path, `update` of its place.
+    pub(in crate::lower) fn call_method(
+        &mut self,
+        helper: &Helper,
+        receiver: Val,
+        path: syn::Path,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        self.check_condition(helper)?;
+        let mut called: ExprCall = parse_quote_spanned!(call.method.span()=> #path());
+        called.args.clone_from(&call.args);
+        let defined = self.defined(helper, &called)?;
+        let mut arguments = self.passed(&called)?;
+        arguments.insert(0, (receiver, call.receiver.span()));
+        let (value, changed) = self.apply_function(helper, defined, arguments, &called)?;
+        if let (variable @ Expr::Path(_), Some(changed)) = (&*call.receiver, changed) {
+            self.set(variable, Ok(changed), call.method.span().into())?;
+        }
+        Ok(value)
+    }
+
+    /// rustc has decided on functions of other modules.
+    fn check_condition(&mut self, helper: &Helper) -> Lowered<()> {
+        match conditional::on_item(&helper.function.attrs).filter(|_| helper.own.is_none()) {
+            Some(refusal) => self.report(refusal),
+            None => Ok(()),
+        }
+    }
+
+    /// What a function gives, and what a method with `&mut self` has made of `self`.
+    fn apply_function(
+        &mut self,
+        helper: &Helper,
+        defined: Defined,
+        arguments: Vec<(Val, Span)>,
+        call: &ExprCall,
+    ) -> Lowered<(Val, Option<Val>)> {
+        let function = &helper.function;
+        let name = function.sig.ident.to_string();
+        let inputs = function.sig.inputs.iter().filter_map(|input| match input {
+            FnArg::Typed(input) => Some((&*input.pat, Some(&*input.ty))),
+            FnArg::Receiver(_) => None,
+        });
+        let parameters: Vec<Parameter<'_>> = inputs.collect();
+        self.check_count(&name, &parameters, arguments.len(), call.span())?;
+        let text = self.text_of(helper, defined);
+        let mut site = self.site(&name, call.func.span());
+        let text = self.bind_generics(&mut site, text, helper, call)?;
+        let outer = self.scopes.isolate();
+        let callers = std::mem::replace(&mut self.text, Rc::new(text));
+        self.calls.push(site);
+        let value = self.bound_call(helper, &parameters, arguments, call);
+        let changed = self.scopes.find("self").filter(|_| helper.is_update);
+        let changed = changed.map(|id| self.scopes.variables[id].value.clone());
+        self.calls.pop();
+        self.text = callers;
+        self.scopes.restore(outer);
+        Ok((value?, changed))
+    }
+
+    /// A call from the current place.
+    pub(in crate::lower) fn site(&self, name: &str, span: Span) -> Call {
+        let is_foreign = self.text.is_foreign;
+        Call { name: name.to_owned(), span, is_foreign, constants: HashMap::new() }
+    }
+
+    /// Where a function stands that isn't being called yet. A closure's body may call the function that was given
+    /// the closure, if the closure stands outside of it.
+    fn defined(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Defined> {
+        let (function, span) = (&helper.function, call.func.span());
+        let at = function.sig.ident.span();
+        let name = function.sig.ident.to_string();
+        let defined = (name, at.file(), place(at.start()));
+        let Some(first) = self.text.functions.iter().position(|known| *known == defined) else {
+            return Ok(defined);
+        };
+        let name = defined.0;
+        let through = self.text.functions[first + 1..].iter().map(|(name, ..)| name);
+        let diagnostic = Diagnostic::of_circle(span, &name, through);
+        self.report(diagnostic)
+    }
+
+    /// A function's text as it is called from the current one, without what its parameters are.
+    fn text_of(&self, helper: &Helper, defined: Defined) -> Text {
+        let callers = &self.text;
+        let mut functions = callers.functions.clone();
+        functions.push(defined);
+        Text {
+            helpers: helper.own.clone().unwrap_or_else(|| Rc::clone(&callers.helpers)),
+            functions,
+            types: HashMap::new(),
+            closures: HashMap::new(),
+            is_own: false,
+            is_foreign: helper.foreign || callers.is_foreign,
+            is_elsewhere: helper.own.is_some() || callers.is_elsewhere,
+        }
+    }
+
+    fn bound_call(
+        &mut self,
+        helper: &Helper,
+        parameters: &[Parameter<'_>],
+        arguments: Vec<(Val, Span)>,
+        call: &ExprCall,
+    ) -> Lowered<Val> {
+        let function = &helper.function;
+        self.bind_arguments(parameters, arguments)?;
+        self.define_constants(helper, call)?;
+        let output = match &function.sig.output {
+            ReturnType::Default => None,
+            ReturnType::Type(_, ty) => Some(&**ty),
+        };
+        self.inlined(&function.block, output)
+    }
+
+    pub(in crate::lower) fn check_count(
+        &mut self,
+        name: &str,
+        parameters: &[Parameter<'_>],
+        count: usize,
+        span: Span,
+    ) -> Lowered<()> {
+        if parameters.len() == count {
+            return Ok(());
+        }
+        let mut names: Vec<String> = parameters.iter().map(|(pattern, _)| pattern_text(pattern)).collect();
+        let is_method = names.first().is_some_and(|name| name == "self");
+        let (mut usage, mut given) = (name.to_owned(), count);
+        if is_method && count > 0 {
+            names.remove(0);
+            (usage, given) = (format!("state.{name}"), count - 1);
+        }
+        let plural = if names.len() == 1 { "" } else { "s" };
+        let message = format!("`{name}` takes {} argument{plural}, not {given}", names.len());
+        self.error(span, message, &format!("write `{usage}({})`", names.join(", ")))
+    }
+
+    /// Binds parameters to arguments of their declared types, in a scope that the caller made.
+    pub(in crate::lower) fn bind_arguments(
+        &mut self,
+        parameters: &[Parameter<'_>],
+        arguments: Vec<(Val, Span)>,
+    ) -> Lowered<()> {
+        let name = self.calls.last().map(|call| call.name.clone()).unwrap_or_default();
+        for (&(pattern, ty), (value, span)) in parameters.iter().zip(arguments) {
+            let what = format!("argument `{}` of `{name}`", pattern_text(pattern));
+            let value = match ty {
+                Some(ty) => self.conform(value, ty, &what, span)?,
+                None => value,
+            };
+            self.bind(pattern, value)?;
+        }
+        Ok(())
+    }
+
+    /// The body of what is called, in a scope that has its parameters.
+    pub(in crate::lower) fn inlined(&mut self, body: &Block, output: Option<&Type>) -> Lowered<Val> {
+        let call = self.calls.last().expect("a body is inlined in a call");
+        let (name, span) = (call.name.clone(), call.span);
+        self.enter_call(!exits::of_block(body).is_empty(), span);
+        let value = self.block(body);
+        let frame = self.leave_loop();
+        let place = body.stmts.last().map_or(span, Spanned::span);
+        let value = self.returned(&frame, value?, &name, place)?;
+        match output {
+            Some(ty) => self.conform(value, ty, &format!("the value of `{name}`"), place),
+            None => Ok(value),
+        }
+    }
+
+    /// What a call or a labelled block gives: the value at its end, or that of the exit that was taken.
+    pub(in crate::lower) fn returned(
+        &mut self,
+        frame: &Frame,
+        value: Val,
+        name: &str,
+        span: Span,
+    ) -> Lowered<Val> {
+        let early = self.loop_value(frame);
+        match (value, early) {
+            (Val::Never, early) => Ok(early),
+            (value, Val::Unit) => Ok(value),
+            (value, early) => {
+                let before = frame.first_given().unwrap_or(span);
+                if let (Val::Data(a), Val::Data(b)) = (&early, &value)
+                    && self.shape(*a) != self.shape(*b)
+                {
+                    let (was, is) = (self.display_type(*a), self.display_type(*b));
+                    let message = format!("`{name}` gives {is} here, but {was} before");
+                    let diagnostic =
+                        Diagnostic::new(span, message).label(before, format!("`{name}` gives {was}"));
+                    let help = match name.starts_with('\'') {
+                        true => "a block gives one shape",
+                        false => "a function gives one shape",
+                    };
+                    return self.report(diagnostic.help(help));
+                }
+                let what = format!("the value of `{name}`");
+                let value = self.same_type_as(&early, &what, before, value, span)?;
+                let Some(live) = self.goes_on_after(frame) else { return Ok(value) };
+                let nothing = crate::assigned::Assigned::default();
+                let (mut last, mut taken) =
+                    (|_: &mut Self| Ok(value.clone()), |_: &mut Self| Ok(early.clone()));
+                self.choose("if", live, &nothing, span, &mut last, &mut taken)
+            }
+        }
+    }
+
+    /// Binds type and const parameters to what the turbofish says. Types that it leaves out follow from the
+    /// arguments.
+    fn bind_generics(
+        &mut self,
+        site: &mut Call,
+        mut text: Text,
+        helper: &Helper,
+        call: &ExprCall,
+    ) -> Lowered<Text> {
+        let generics = type_and_const_parameters(helper);
+        let given = turbofish(call);
+        if !given.is_empty() && given.len() != generics.len() {
+            let plural = if generics.len() == 1 { "" } else { "s" };
+            let message = format!(
+                "`{}` has {} parameter{plural} in `<…>`, not {}",
+                site.name,
+                generics.len(),
+                given.len()
+            );
+            let help = format!("write `{}`", turbofish_text(&site.name, helper, |_| true));
+            return self.error(call.func.span(), message, &help);
+        }
+        for (i, generic) in generics.into_iter().enumerate() {
+            let given = given.get(i).filter(|given| !is_inferred(given));
+            match generic {
+                GenericParam::Type(parameter) => {
+                    let name = parameter.ident.to_string();
+                    let generics = &helper.function.sig.generics;
+                    if let Some(callable) = callable::of_parameter(parameter, generics) {
+                        text.closures.insert(name, callable);
+                        continue;
+                    }
+                    let elem = match given {
+                        Some(given) => self.type_argument(given)?,
+                        None => self.elements.unknown(),
+                    };
+                    self.note_bound(parameter, generics, &elem, &site.name, call.func.span());
+                    text.types.insert(name, elem);
+                }
+                GenericParam::Const(parameter) => {
+                    let value = match given {
+                        Some(given) => Some(self.const_argument(parameter, given)?),
+                        None => None,
+                    };
+                    site.constants.insert(parameter.ident.to_string(), value);
+                }
+                GenericParam::Lifetime(_) => {}
+            }
+        }
+        Ok(text)
+    }
+
+    fn type_argument(&mut self, given: &GenericArgument) -> Lowered<Elem> {
+        let elem = match given {
+            GenericArgument::Type(ty) => self.element(ty),
+            _ => None,
+        };
+        match elem {
+            Some(elem) => Ok(elem),
+            None => {
+                let help = "use bool, i8 … u64, f16, bf16, f32, f64 or a type parameter";
+                self.error(given.span(), "this isn't an element type", help)
+            }
+        }
+    }
+
+    fn const_argument(&mut self, parameter: &ConstParam, given: &GenericArgument) -> Lowered<Val> {
+        let value = match given {
+            GenericArgument::Const(expression) => self.expression(expression)?,
+            // A name reads as a type.
+            GenericArgument::Type(Type::Path(path)) => {
+                let path = &path.path;
+                self.expression(&syn::parse_quote!(#path))?
+            }
+            _ => Val::Unit,
+        };
+        match is_bool(&parameter.ty) {
+            true => {
+                self.number(&value, &DType::Bool.into(), "the const parameter", given.span()).map(Val::Data)
+            }
+            false => self.static_dim(&value, "a const parameter", given.span()).map(Val::Dim),
+        }
+    }
+
+    /// Makes the function's const parameters variables; all must be known by now.
+    fn define_constants(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<()> {
+        let site = self.calls.last().expect("a function is called");
+        let (name, constants) = (site.name.clone(), site.constants.clone());
+        let is_open = |generic: &GenericParam| match generic {
+            GenericParam::Const(parameter) => {
+                matches!(constants.get(&parameter.ident.to_string()), Some(None))
+            }
+            _ => false,
+        };
+        let open = type_and_const_parameters(helper).into_iter().find(|generic| is_open(generic));
+        if let Some(GenericParam::Const(parameter)) = open {
+            let message = format!("the const parameter `{}` of `{name}` isn't known here", parameter.ident);
+            let help = format!(
+                "write `{}`; of const parameters only ranks and lengths of arrays follow from the arguments",
+                turbofish_text(&name, helper, is_open)
+            );
+            return self.report_at_call(Diagnostic::new(call.func.span(), message).help(help));
+        }
+        for (parameter, value) in constants {
+            let Some(value) = value else { continue };
+            self.scopes.define(Variable {
+                name: parameter,
+                value,
+                mutable: false,
+                constant: false,
+                span: call.func.span(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn type_and_const_parameters(helper: &Helper) -> Vec<&GenericParam> {
+    let generics = helper.function.sig.generics.params.iter();
+    generics.filter(|generic| !matches!(generic, GenericParam::Lifetime(_))).collect()
+}
+
+fn turbofish(call: &ExprCall) -> Vec<&GenericArgument> {
+    let Expr::Path(path) = &*call.func else { return Vec::new() };
+    match path.path.segments.last().map(|segment| &segment.arguments) {
+        Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_inferred(argument: &GenericArgument) -> bool {
+    matches!(argument, GenericArgument::Type(Type::Infer(_)))
+}
+
+/// A call with the parameters that are to be written, and `_` for the others.
+fn turbofish_text(name: &str, helper: &Helper, is_written: impl Fn(&GenericParam) -> bool) -> String {
+    let generics = &helper.function.sig.generics;
+    let names = type_and_const_parameters(helper).into_iter().map(|generic| match generic {
+        other if !is_written(other) => "_".to_owned(),
+        // A closure's type has no name.
+        GenericParam::Type(parameter) if callable::of_parameter(parameter, generics).is_some() => {
+            "_".to_owned()
+        }
+        GenericParam::Type(parameter) => parameter.ident.to_string(),
+        GenericParam::Const(parameter) => parameter.ident.to_string(),
+        GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
+    });
+    format!("{name}::<{}>(…)", names.collect::<Vec<_>>().join(", "))
+}
+
+fn pattern_text(pattern: &Pat) -> String {
+    match pattern {
+        Pat::Ident(name) => name.ident.to_string(),
+        Pat::Type(typed) => pattern_text(&typed.pat),
+        _ => "_".to_owned(),
+    }
+}

@@ -1,0 +1,115 @@
+//! Leaf ops by name, as functions, `exp(x)`, and as methods, `x.exp()`: one list for both. Operators are in
+//! [`super::operators`].
+
+use crate::lower::functions::calls::Arguments;
+use crate::lower::{Lowered, Lowering, rust_elem};
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{ExprCall, ExprMethodCall};
+use tile_ir::ops::{BinaryOp, Classification, Leaf, Predicate, ReduceOp, UnaryOp};
+use tile_ir::{DType, Op};
+
+/// The leaf op that a method's name means. As methods `min` and `max` reduce an axis.
+fn of_method(name: &str) -> Option<Leaf> {
+    Leaf::from_name(name)
+        .filter(|leaf| leaf.is_function() && ReduceOp::from_method(name).is_none())
+        .or_else(|| BinaryOp::wrapping(name).map(Leaf::Binary))
+}
+
+impl Lowering {
+    /// `exp(x)`, `powf(a, b)`.
+    pub(in crate::lower) fn leaf_function(&mut self, leaf: Leaf, call: &ExprCall) -> Lowered<Val> {
+        let operands = if leaf.operands() == 1 { "x" } else { "a, b" };
+        let usage = format!("{}({operands})", leaf.name());
+        let arguments = self.arguments(leaf.name(), &call.args, leaf.operands(), &usage, call.span())?;
+        if let (Leaf::Binary(op @ (BinaryOp::Min | BinaryOp::Max)), [Val::Data(tile), Val::Int(axis)]) =
+            (leaf, arguments.values.as_slice())
+            && self.shape(*tile).is_some()
+            && self.elem(*tile).known().is_some_and(DType::is_float)
+        {
+            let (of_all, of_two) =
+                if op == BinaryOp::Min { ("least", "lesser") } else { ("largest", "larger") };
+            let (name, axis, elem) = (op.name(), axis.value, rust_elem(&self.elem(*tile)));
+            let message = format!("an integer literal where {elem} is needed");
+            let help = format!(
+                "the {of_all} along axis {axis} is `x.{name}({axis})`, the {of_two} of two numbers `{name}(x, {axis}.0)`"
+            );
+            return self.error(arguments.spans[1], message, &help);
+        }
+        self.leaf(leaf, &arguments, call.span())
+    }
+
+    /// `x.exp()`, `a.powf(b)`, and what is several leaf ops; `None` where the name is none of these.
+    pub(in crate::lower) fn leaf_method(
+        &mut self,
+        receiver: &Val,
+        call: &ExprMethodCall,
+    ) -> Lowered<Option<Val>> {
+        let (name, span) = (call.method.to_string(), call.span());
+        if let Some(leaf) = of_method(&name) {
+            let (one, two) = (format!("x.{name}()"), format!("a.{name}(b)"));
+            let usage = if leaf.operands() == 1 { one } else { two };
+            let mut arguments = self.arguments(&name, &call.args, leaf.operands() - 1, &usage, span)?;
+            arguments.values.insert(0, receiver.clone());
+            arguments.spans.insert(0, call.receiver.span());
+            return self.leaf(leaf, &arguments, span).map(Some);
+        }
+        match name.as_str() {
+            "mul_add" => self.mul_add(receiver, call).map(Some),
+            "overflowing_add" => self.overflowing(BinaryOp::Add, receiver, call).map(Some),
+            "overflowing_sub" => self.overflowing(BinaryOp::Sub, receiver, call).map(Some),
+            "overflowing_mul" => self.overflowing(BinaryOp::Mul, receiver, call).map(Some),
+            checked if checked.starts_with("checked_") => self.checked(receiver, call),
+            "wrapping_neg" => {
+                self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
+                self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn leaf(&mut self, leaf: Leaf, operands: &Arguments, span: Span) -> Lowered<Val> {
+        match (leaf, operands.values.as_slice(), operands.spans.as_slice()) {
+            (Leaf::Unary(op), [x], &[place]) => self.unary(op, x, span, place),
+            (Leaf::Classify(test), [x], &[place]) => self.classification(test, x, span, place),
+            (Leaf::Binary(op), [a, b], &[left, right]) => self.arithmetic(op, a, b, span, [left, right]),
+            (Leaf::Compare(predicate), [a, b], places) => self.comparison(predicate, a, b, span, places),
+            _ => unreachable!("the arguments were counted"),
+        }
+    }
+
+    /// An op of one operand, as an operator, a function or a method.
+    pub(in crate::lower) fn unary(
+        &mut self,
+        op: UnaryOp,
+        value: &Val,
+        span: Span,
+        operand: Span,
+    ) -> Lowered<Val> {
+        let value = self.data(value, &format!("the operand of `{}`", op.name()), operand)?;
+        self.emit_one(Op::Unary(op), &[value], span, &[operand]).map(Val::Data)
+    }
+
+    fn comparison(
+        &mut self,
+        predicate: Predicate,
+        a: &Val,
+        b: &Val,
+        span: Span,
+        spans: &[Span],
+    ) -> Lowered<Val> {
+        let operands = self.pair(a, b, &format!("`{}`", predicate.name()), span, [spans[0], spans[1]])?;
+        self.emit_one(Op::Compare(predicate), &operands, span, spans).map(Val::Data)
+    }
+
+    fn classification(
+        &mut self,
+        classification: Classification,
+        value: &Val,
+        span: Span,
+        operand: Span,
+    ) -> Lowered<Val> {
+        let value = self.data(value, &format!("the operand of `{}`", classification.name()), operand)?;
+        self.emit_one(Op::Classify(classification), &[value], span, &[operand]).map(Val::Data)
+    }
+}

@@ -1,0 +1,12 @@
+//! Operators, functions and methods of tiles and scalars: each becomes one op of the IR, or a few.
+
+pub(super) mod composite;
+pub(super) mod constructors;
+pub(super) mod contract;
+pub(super) mod convert;
+pub(super) mod folds;
+pub(super) mod leaf;
+pub(super) mod lines;
+pub(super) mod movement;
+pub(super) mod operators;
+pub(super) mod scalars;

@@ -1,0 +1,406 @@
+//! Binary operators: arithmetic on known extents, elementwise ops with broadcasting, comparisons.
+
+use crate::diagnostic::Diagnostic;
+use crate::lower::control::logical::Connective;
+use crate::lower::{Lowered, Lowering, Reported, rust_elem};
+use crate::rewrite::{place, predicate};
+use crate::span::{Span, Spanned};
+use crate::value::{Int, Val};
+use syn::{BinOp, ExprBinary};
+use tile_ir::ops::infer::display_shape;
+use tile_ir::ops::{BinaryOp, Literal};
+use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
+
+/// The op of an arithmetic operator, compound assignment included.
+fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
+    Some(match op {
+        BinOp::Add(_) | BinOp::AddAssign(_) => BinaryOp::Add,
+        BinOp::Sub(_) | BinOp::SubAssign(_) => BinaryOp::Sub,
+        BinOp::Mul(_) | BinOp::MulAssign(_) => BinaryOp::Mul,
+        BinOp::Div(_) | BinOp::DivAssign(_) => BinaryOp::Div,
+        BinOp::Rem(_) | BinOp::RemAssign(_) => BinaryOp::Rem,
+        BinOp::BitAnd(_) | BinOp::BitAndAssign(_) => BinaryOp::And,
+        BinOp::BitOr(_) | BinOp::BitOrAssign(_) => BinaryOp::Or,
+        BinOp::BitXor(_) | BinOp::BitXorAssign(_) => BinaryOp::Xor,
+        BinOp::Shl(_) | BinOp::ShlAssign(_) => BinaryOp::Shl,
+        BinOp::Shr(_) | BinOp::ShrAssign(_) => BinaryOp::Shr,
+        _ => return None,
+    })
+}
+
+/// A literal or an extent shifted by a number that is known, where 32 bits hold the result.
+fn shifted(op: BinaryOp, value: &Val, by: &Val) -> Option<Val> {
+    let by = as_dim(by)?.as_const().filter(|by| (0..31).contains(by))?;
+    let power = 1i64 << by;
+    match (op, value) {
+        (BinaryOp::Shl, Val::Int(int)) => {
+            let shifted = int.value.checked_mul(power.into())?;
+            i32::try_from(shifted).is_ok().then(|| Val::Int(Int { value: shifted, ..int.clone() }))
+        }
+        (BinaryOp::Shr, Val::Int(int)) => {
+            Some(Val::Int(Int { value: int.value.div_euclid(power.into()), ..int.clone() }))
+        }
+        (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
+        (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
+        _ => None,
+    }
+}
+
+impl Lowering {
+    pub(in crate::lower) fn binary_operator(&mut self, binary: &ExprBinary) -> Lowered<Val> {
+        if let Some(connective) = Connective::of(&binary.op) {
+            return self.logical(connective, binary);
+        }
+        let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
+        let (left, right) = (left?, right?);
+        let span = binary.op.span();
+        let operands = [binary.left.span(), binary.right.span()];
+        if let Some(op) = arithmetic(&binary.op) {
+            let value = self.arithmetic(op, &left, &right, span, operands)?;
+            if self.is_scalar(&left) {
+                self.note_scalar(span, op.name(), &value);
+            } else if self.is_shift_by_another_type(op, &left, &right) && self.in_own_text() {
+                self.rewrites.scalars.insert(place(span.start()), ("either", op.name()));
+            }
+            return Ok(value);
+        }
+        if let Some(predicate) = predicate(&binary.op) {
+            let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
+            let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
+            if self.shape(result).is_some() && self.in_own_text() {
+                self.rewrites.comparisons.insert(place(span.start()));
+            }
+            return Ok(Val::Data(result));
+        }
+        self.error(
+            span,
+            "this operator isn't supported in a kernel",
+            "use arithmetic, bit or comparison operators",
+        )
+    }
+
+    fn is_scalar(&self, value: &Val) -> bool {
+        !matches!(value, Val::Data(data) if self.shape(*data).is_some())
+    }
+
+    /// Notes an operator whose first operand is a scalar, which rustc must not see as Rust's own if that is an
+    /// integer, or if Rust has none for its type.
+    pub(in crate::lower) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
+        if let Val::Data(value) = value
+            && self.in_own_text()
+        {
+            self.scalar_arithmetic.push((place(operator.start()), function, *value));
+        }
+    }
+
+    /// A leaf op of two operands, as an operator or a function.
+    pub(in crate::lower) fn arithmetic(
+        &mut self,
+        op: BinaryOp,
+        left: &Val,
+        right: &Val,
+        span: Span,
+        operands: [Span; 2],
+    ) -> Lowered<Val> {
+        if let Some(folded) = self.fold(op, left, right, span)? {
+            return Ok(folded);
+        }
+        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+        let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+        let [a, b] = match (left, right) {
+            (left, Val::Data(by)) if is_shift && self.shifts(left, *by) => {
+                self.shifted_by(left, *by, &what, operands)?
+            }
+            (left, Val::Dim(by)) if is_shift && self.is_scalar(left) => {
+                let by = self.extent(by, operands[1]);
+                self.shifted_by(left, by, &what, operands)?
+            }
+            (&Val::Data(tile), by) if self.is_shift_by_another_type(op, left, by) => {
+                let by = self.distance_for(tile, by, &what, operands[1])?;
+                self.pair(left, &by, &what, span, operands)?
+            }
+            _ => self.pair(left, right, &what, span, operands)?,
+        };
+        self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
+    }
+
+    /// Whether a tile is shifted by a number that isn't of its elements' type, or may not be.
+    fn is_shift_by_another_type(&self, op: BinaryOp, left: &Val, by: &Val) -> bool {
+        let Val::Data(tile) = *left else { return false };
+        let of_another_type = match by {
+            Val::Dim(_) | Val::Int(Int { shared: Some(_), .. }) => true,
+            Val::Data(by) => self.shifts(&Val::Data(*by), *by) && self.elem(*by) != self.elem(tile),
+            _ => false,
+        };
+        matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.shape(tile).is_some() && of_another_type
+    }
+
+    /// By how much a tile is shifted, as a number of its type: of the distance the low bits count.
+    fn distance_for(&mut self, tile: ValueId, by: &Val, what: &str, place: Span) -> Lowered<Val> {
+        let by = match by {
+            Val::Int(Int { value, .. }) => return Ok(Val::Int(Int { value: *value, shared: None })),
+            Val::Dim(by) => self.extent(by, place),
+            by => self.data(by, what, place)?,
+        };
+        self.emit_one(Op::Cast(self.elem(tile)), &[by], place, &[place]).map(Val::Data)
+    }
+
+    /// Whether a number is shifted by an integer, which may be of another type, as in Rust.
+    fn shifts(&self, value: &Val, by: ValueId) -> bool {
+        let is_integer =
+            |elem: Elem| elem.known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
+        self.is_scalar(value) && self.shape(by).is_none() && is_integer(self.elem(by))
+    }
+
+    /// A number, and by how much it is shifted as one of its type: of the distance the low bits count.
+    fn shifted_by(
+        &mut self,
+        value: &Val,
+        by: ValueId,
+        what: &str,
+        operands: [Span; 2],
+    ) -> Lowered<[ValueId; 2]> {
+        let elem = match value {
+            Val::Data(value) => self.elem(*value),
+            Val::Dim(_) => DType::Index.into(),
+            Val::Int(Int { shared: Some(shared), .. }) => shared.clone(),
+            _ => self.elements.unknown(),
+        };
+        let value = self.operand(value, &elem, what, operands[0])?;
+        if self.elements.resolve(&self.elem(by)) == self.elements.resolve(&elem) {
+            return Ok([value, by]);
+        }
+        let by = self.emit_one(Op::Cast(elem), &[by], operands[1], &[operands[1]])?;
+        Ok([value, by])
+    }
+
+    /// Arithmetic on literals and extents, which stays symbolic.
+    fn fold(&mut self, op: BinaryOp, left: &Val, right: &Val, span: Span) -> Lowered<Option<Val>> {
+        if let BinaryOp::Shl | BinaryOp::Shr = op {
+            return Ok(shifted(op, left, right));
+        }
+        let foldable =
+            matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
+        match (left, right) {
+            _ if !foldable => Ok(None),
+            (Val::Int(left), Val::Int(right)) => {
+                let (a, b) = (left.value, right.value);
+                if b == 0 && matches!(op, BinaryOp::Div | BinaryOp::Rem) {
+                    return self.error(span, "division by zero", "divide by something else");
+                }
+                let value = match op {
+                    BinaryOp::Add => a.checked_add(b),
+                    BinaryOp::Sub => a.checked_sub(b),
+                    BinaryOp::Mul => a.checked_mul(b),
+                    BinaryOp::Div => a.checked_div(b),
+                    _ => a.checked_rem(b),
+                };
+                match value {
+                    Some(value) => {
+                        let shared = self.shared_by(left, right, op, span)?;
+                        Ok(Some(Val::Int(Int { value, shared })))
+                    }
+                    None => self.error(span, "the number is too large", "no format holds it"),
+                }
+            }
+            (Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Int(_), Val::Dim(_)) => {
+                let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+                for side in [left, right] {
+                    self.share(side, &DType::Index.into(), &what, span)?;
+                }
+                let (Some(a), Some(b)) = (as_dim(left), as_dim(right)) else {
+                    return self.error(
+                        span,
+                        "a usize can't be negative or this large",
+                        "use a smaller number",
+                    );
+                };
+                Ok(Some(Val::Dim(match op {
+                    BinaryOp::Add => a + b,
+                    BinaryOp::Sub => a - b,
+                    BinaryOp::Mul => a * b,
+                    BinaryOp::Div => a.floor_div(&b),
+                    _ => a.rem(&b),
+                })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The type that two integers have, if it is decided by more than their own uses.
+    fn shared_by(&mut self, left: &Int, right: &Int, op: BinaryOp, span: Span) -> Lowered<Option<Elem>> {
+        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
+        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+        self.share(&Val::Int(right.clone()), &shared, &what, span)?;
+        Ok(Some(shared))
+    }
+
+    /// Requires of an integer whose type other uses decide as well that they decide for this one.
+    pub(in crate::lower) fn share(
+        &mut self,
+        value: &Val,
+        elem: &Elem,
+        what: &str,
+        span: Span,
+    ) -> Lowered<()> {
+        let Val::Int(Int { shared: Some(shared), .. }) = value else { return Ok(()) };
+        if self.elements.unify(shared, elem) {
+            return Ok(());
+        }
+        let (shared, elem) = (self.elements.resolve(shared), self.elements.resolve(elem));
+        let (found, needed) = (rust_elem(&shared), rust_elem(&elem));
+        let message = format!("{what} mixes element types {found} and {needed}");
+        let help = format!(
+            "write `… as {needed}`: a loop's counter is of one type, here {found}, wherever it is used"
+        );
+        self.error(span, message, &help)
+    }
+
+    /// Two operands as values of one type: open literals take the other's format, scalars are splat and
+    /// axes of extent 1 are repeated.
+    pub(in crate::lower) fn pair(
+        &mut self,
+        left: &Val,
+        right: &Val,
+        what: &str,
+        span: Span,
+        operands: [Span; 2],
+    ) -> Lowered<[ValueId; 2]> {
+        let elem = self.format_of(left, right);
+        let a = self.operand(left, &elem, what, operands[0])?;
+        let b = self.operand(right, &elem, what, operands[1])?;
+        self.unify(a, b, what, span)?;
+        self.broadcast_pair(a, b, what, span)
+    }
+
+    /// The format of the first operand that has one.
+    fn format_of(&mut self, left: &Val, right: &Val) -> Elem {
+        for value in [left, right] {
+            match value {
+                Val::Data(value) => return self.elem(*value),
+                Val::Dim(_) => return DType::Index.into(),
+                _ => {}
+            }
+        }
+        self.elements.unknown()
+    }
+
+    fn operand(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
+        match value {
+            Val::Int(_) | Val::Float(_) if self.elements.resolve(elem).known() == Some(DType::Bool) => {
+                let message = format!("{what} of a bool and a number");
+                let help = "`&`, `|` and `^` bind tighter than comparisons: write `(a == 3) | (b == 2)`";
+                self.error(span, message, help)
+            }
+            Val::Int(_) | Val::Float(_) => {
+                self.share(value, elem, what, span)?;
+                self.number(value, elem, "the literal", span)
+            }
+            value => self.data(value, &format!("an operand of {what}"), span),
+        }
+    }
+
+    pub(in crate::lower) fn broadcast_pair(
+        &mut self,
+        a: ValueId,
+        b: ValueId,
+        what: &str,
+        span: Span,
+    ) -> Lowered<[ValueId; 2]> {
+        match (self.shape(a), self.shape(b)) {
+            (Some(shape), None) => Ok([a, self.splat(b, shape, span)]),
+            (None, Some(shape)) => Ok([self.splat(a, shape, span), b]),
+            (Some(x), Some(y)) if x != y => {
+                let Some(shape) = common_shape(&x, &y) else {
+                    let message =
+                        format!("{what} mixes shapes {} and {}", display_shape(&x), display_shape(&y));
+                    let mut diagnostic = Diagnostic::new(span, message);
+                    diagnostic = self.with_origin(diagnostic, a);
+                    diagnostic = self.with_origin(diagnostic, b);
+                    diagnostic = diagnostic.help(shape_help(&x, &y));
+                    return self.report(diagnostic);
+                };
+                Ok([self.repeated(a, &shape, span), self.repeated(b, &shape, span)])
+            }
+            _ => Ok([a, b]),
+        }
+    }
+
+    pub(in crate::lower) fn splat(&mut self, scalar: ValueId, shape: Vec<Dim>, span: Span) -> ValueId {
+        let ty = Type::tile(shape.iter().cloned(), self.elem(scalar));
+        self.append(Op::Splat(shape), &[scalar], &[ty], Vec::new(), span)[0]
+    }
+
+    pub(in crate::lower) fn repeated(&mut self, tile: ValueId, shape: &[Dim], span: Span) -> ValueId {
+        if self.shape(tile).is_some_and(|own| own == shape) {
+            return tile;
+        }
+        let ty = Type::tile(shape.iter().cloned(), self.elem(tile));
+        self.append(Op::Broadcast(shape.to_vec()), &[tile], &[ty], Vec::new(), span)[0]
+    }
+
+    /// A known extent; `None` was reported.
+    pub(in crate::lower) fn static_dim(&mut self, value: &Val, what: &str, span: Span) -> Lowered<Dim> {
+        self.share(value, &DType::Index.into(), what, span)?;
+        match (as_dim(value), value) {
+            (Some(dim), _) => Ok(dim),
+            (None, Val::Poison) => Err(Reported),
+            (None, Val::Data(data)) => {
+                let message = format!("{what} is computed at run time ({})", self.display_type(*data));
+                let help = "use literals and const parameters, or the counter of a loop over an array, which is unrolled";
+                self.error(span, message, help)
+            }
+            (None, other) => {
+                let message = format!("{what} must be a usize, not {}", crate::lower::kind(other));
+                self.error(span, message, "use literals and const parameters")
+            }
+        }
+    }
+
+    /// A zero of a format.
+    pub(in crate::lower) fn zero(&mut self, elem: &Elem, span: Span) -> Lowered<ValueId> {
+        let value = match elem.known() {
+            Some(dtype) if dtype.is_float() => Literal::Float(0.0),
+            _ => Literal::Int(0),
+        };
+        self.emit_one(Op::Constant { value, elem: elem.clone() }, &[], span, &[])
+    }
+}
+
+pub(in crate::lower) fn as_dim(value: &Val) -> Option<Dim> {
+    match value {
+        Val::Dim(dim) => Some(dim.clone()),
+        Val::Int(int) => i64::try_from(int.value).ok().filter(|&value| value >= 0).map(Dim::from),
+        _ => None,
+    }
+}
+
+/// The shape that both broadcast to: axes equal or 1.
+pub(in crate::lower) fn common_shape(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
+    let one = Dim::from(1);
+    if a.len() != b.len() {
+        return None;
+    }
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| match (x, y) {
+            _ if x == y => Some(x.clone()),
+            _ if *x == one => Some(y.clone()),
+            _ if *y == one => Some(x.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether a tile of this shape has a single element, as what is reduced along every axis has.
+pub(in crate::lower) fn has_one_element(shape: &[Dim]) -> bool {
+    shape.iter().all(|extent| extent.as_const() == Some(1))
+}
+
+pub(in crate::lower) fn shape_help(a: &[Dim], b: &[Dim]) -> &'static str {
+    if a.len() != b.len() {
+        "tiles of different rank don't broadcast; `unsqueeze(axis)` adds an axis of extent 1, `squeeze(axis)` drops one"
+    } else {
+        "axes must be equal or 1; equal means the same parameter or the same number"
+    }
+}

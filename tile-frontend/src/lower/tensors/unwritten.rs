@@ -1,0 +1,40 @@
+//! Outputs that nothing is stored to: their elements would stay as they are, whatever the kernel computes.
+
+use crate::diagnostic::Diagnostic;
+use crate::lower::Lowering;
+use std::collections::HashSet;
+use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
+use tile_ir::{Op, ValueId};
+
+impl Lowering {
+    /// What is said of partition views of outputs through which nothing is stored; nothing in kernels that print or assert,
+    /// where what is computed is seen elsewhere.
+    pub(in crate::lower) fn unwritten_outputs(&self) -> Vec<Diagnostic> {
+        let ops: Vec<&OpData> = self.kernel.walk().into_iter().map(|op| self.kernel.op(op)).collect();
+        if ops.iter().any(|data| data.op.is_message()) {
+            return Vec::new();
+        }
+        let argument = |tensor: ValueId| Source::of(&self.kernel, tensor).argument;
+        let of_view =
+            |view: ValueId| self.kernel.definition(view).map(|partition| argument(partition.operands[0]));
+        let stores = ops.iter().filter(|data| data.op.is_store());
+        let written: HashSet<ValueId> = stores.filter_map(|data| of_view(data.operands[0])).collect();
+        let is_unwritten = |data: &&&OpData| {
+            let view = data.results.first().and_then(|&view| self.kernel.ty(view).as_partition());
+            matches!(data.op, Op::Partition(_))
+                && view.is_some_and(|view| view.tensor.mutable)
+                && !written.contains(&argument(data.operands[0]))
+        };
+        ops.iter()
+            .filter(is_unwritten)
+            .filter_map(|data| {
+                let name =
+                    self.kernel.value(argument(data.operands[0])).name.as_deref().unwrap_or("an output");
+                let message = format!("nothing is stored to `{name}`, so a launch leaves it as it is");
+                let help = format!("store a tile, `{name}.store_masked(tile);`, or leave the argument out");
+                Some(Diagnostic::new(*self.spans.get(&data.loc)?, message).help(help))
+            })
+            .collect()
+    }
+}
