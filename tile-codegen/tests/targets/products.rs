@@ -100,7 +100,7 @@ impl Case {
             pad_b = literal(self.pad, right),
             zero = literal(0, sum),
             first = self.first,
-            after = self.after.edit("TILE", &tile),
+            after = self.after.replace("TILE", &tile),
             out = if self.after.is_empty() { "%sum" } else { "%out" },
         )
     }
