@@ -113,6 +113,11 @@ impl DType {
         self.is_float() && self.bits() < 32
     }
 
+    /// A float of 8 bits that has arithmetic, of either kind.
+    pub const fn is_float8(self) -> bool {
+        matches!(self.class(), Class::Float) && self.bits() == 8
+    }
+
     /// An integer or float: what has arithmetic.
     pub const fn is_number(self) -> bool {
         !matches!(self.class(), Class::Bool | Class::Scale)

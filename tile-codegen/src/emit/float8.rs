@@ -21,7 +21,7 @@ pub(crate) enum Float8Conversion {
 /// The names of a format's conversions.
 struct Names {
     widening: &'static str,
-    /// Of the first number of a word alone.
+    /// Of one number of a word, where there is one.
     widening_one: Option<&'static str>,
     narrowing: &'static str,
 }
@@ -56,8 +56,7 @@ impl Float8Conversion {
 impl<'c> Ir<'c> {
     /// How numbers of a format are converted by instructions, where they are.
     pub(super) fn float8_conversion(&self, dtype: DType) -> Option<Float8Conversion> {
-        let has_instructions = matches!(dtype, DType::F8E4M3FN | DType::F8E5M2);
-        self.features.float8.filter(|_| has_instructions)
+        self.features.float8.filter(|_| dtype.is_float8())
     }
 
     /// Numbers from their bits, as f32.
@@ -118,10 +117,7 @@ impl<'c> Ir<'c> {
                 let amount = word.get_type().const_int(place, false);
                 self.resize(self.lshr(word, amount), 16, false)
             }
-            _ => {
-                let [low, high] = [low, high].map(|byte| self.resize(byte, 16, false));
-                self.or(low, self.shl(high, high.get_type().const_int(8, false)))
-            }
+            _ => self.joined(&[low.into(), high.into()], 16),
         }
     }
 
@@ -158,12 +154,8 @@ impl<'c> Ir<'c> {
             let low = chunk[0].into_float_value();
             let high = chunk.get(1).map_or(self.f32().const_zero(), |high| high.into_float_value());
             let pair = self.narrowed_pair([low, high], dtype, conversion);
-            let byte = |i: u64| {
-                let amount = pair.get_type().const_int(8 * i, false);
-                self.resize(self.lshr(pair, amount), 8, false).into()
-            };
-            let bytes: Vec<Value<'c>> = (0..chunk.len() as u64).map(byte).collect();
-            self.widened_float8s(&bytes, dtype, conversion)
+            let bytes = self.split_words(pair.into(), 8, 2);
+            self.widened_float8s(&bytes[..chunk.len()], dtype, conversion)
         };
         values.chunks(2).flat_map(rounded).collect()
     }

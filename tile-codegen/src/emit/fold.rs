@@ -65,9 +65,14 @@ pub(super) fn shifted_right<'c>(number: IntValue<'c>, amount: IntValue<'c>) -> O
 
 /// The word of 32 bits of which a number is a part, and its place there in bits, a multiple of how many it has.
 pub(super) fn part_of_word(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
-    let word = cut(number).filter(|word| word.get_type().get_bit_width() == 32)?;
-    let (word, place) = shifted(word, InstructionOpcode::LShr).unwrap_or((word, 0));
-    place.is_multiple_of(u64::from(number.get_type().get_bit_width())).then_some((word, place))
+    let in_order = |place: u64| place.is_multiple_of(u64::from(number.get_type().get_bit_width()));
+    part_of(number).filter(|&(word, place)| word.get_type().get_bit_width() == 32 && in_order(place))
+}
+
+/// What a number is a part of, and its place there in bits.
+fn part_of(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
+    let word = cut(number)?;
+    Some(shifted(word, InstructionOpcode::LShr).unwrap_or((word, 0)))
 }
 
 /// The word of 32 bits of which a number is a half, and its place there in bits.
@@ -88,10 +93,7 @@ pub(in crate::emit) fn upper_half_of(number: IntValue<'_>) -> Option<(IntValue<'
 
 /// The word of `width` bits whose parts these are, all of them and in order.
 pub(super) fn word<'c>(parts: &[BasicValueEnum<'c>], width: u32) -> Option<IntValue<'c>> {
-    let part = |part: BasicValueEnum<'c>| {
-        let word = cut(part.into_int_value())?;
-        Some(shifted(word, InstructionOpcode::LShr).unwrap_or((word, 0)))
-    };
+    let part = |part: BasicValueEnum<'c>| part_of(part.into_int_value());
     let (word, _) = part(*parts.first()?)?;
     let bits = u64::from(width) / parts.len() as u64;
     let is_whole = word.get_type().get_bit_width() == width;

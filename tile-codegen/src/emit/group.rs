@@ -278,7 +278,7 @@ impl<'c> Ir<'c> {
     }
 
     /// The integers of so many bits, fewer than a word has, in a value of [`Self::words_type`].
-    fn split_words(&self, words: Value<'c>, bits: u32, count: u32) -> Vec<Value<'c>> {
+    pub(super) fn split_words(&self, words: Value<'c>, bits: u32, count: u32) -> Vec<Value<'c>> {
         let parts = |word: Value<'c>| {
             let word = word.into_int_value();
             let width = word.get_type().get_bit_width();
@@ -310,7 +310,7 @@ impl<'c> Ir<'c> {
     }
 
     /// Integers as one of `width` bits, the first in the lowest.
-    fn joined(&self, parts: &[Value<'c>], width: u32) -> IntValue<'c> {
+    pub(super) fn joined(&self, parts: &[Value<'c>], width: u32) -> IntValue<'c> {
         let (ty, bits) = (self.int_type(width), u64::from(width) / parts.len() as u64);
         let shifted = parts.iter().enumerate().map(|(i, part)| {
             let part = self.resize(part.into_int_value(), width, false);

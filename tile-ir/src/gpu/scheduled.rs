@@ -203,7 +203,7 @@ impl Scheduled {
     /// Whether there are 8-bit floats that instructions could convert.
     fn has_float8s(&self) -> bool {
         let mut results = self.walk().into_iter().flat_map(|op| &self.op(op).results);
-        let is_float8 = |&value: &ValueId| matches!(dtype_of(self, value), DType::F8E4M3FN | DType::F8E5M2);
+        let is_float8 = |&value: &ValueId| dtype_of(self, value).is_float8();
         self.params().iter().any(is_float8) || results.any(is_float8)
     }
 

@@ -73,11 +73,7 @@ impl Factor {
     pub fn of(instruction: &MatrixInstruction) -> Factor {
         match (instruction.passing, instruction.factor(Operand::A)) {
             (Passing::Tf32Words, _) => Factor::Tf32,
-            (_, dtype)
-                if dtype.bits() == 8 && dtype.is_float() && instruction.fragments == Fragments::MmaSync =>
-            {
-                Factor::Half
-            }
+            (_, dtype) if dtype.is_float8() && instruction.fragments == Fragments::MmaSync => Factor::Half,
             (_, DType::F32) => Factor::Single,
             (_, DType::F64) => Factor::Double,
             (_, dtype) if dtype.bits() == 8 => Factor::Byte,

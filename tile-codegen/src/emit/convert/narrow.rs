@@ -77,8 +77,7 @@ fn power_of_two<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
 /// An f16 from its upper half.
 fn upper_half_of_f16<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
     let wide = ir.resize(bits, 16, false);
-    let half = ir.shl(wide, wide.get_type().const_int(8, false));
-    ir.fpext(ir.float_of_bits(half, ir.context.f16_type()), ir.f32())
+    from_bits(ir, ir.shl(wide, wide.get_type().const_int(8, false)), DType::F16)
 }
 
 fn from_bits_of<'c>(ir: &Ir<'c>, bits: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {

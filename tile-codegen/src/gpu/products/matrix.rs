@@ -196,7 +196,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// assembler can tell.
     fn hidden_from_assembler(&self, instruction: &MatrixInstruction, words: &[Value<'c>]) -> Vec<Value<'c>> {
         let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.")
-            && instruction.factors.iter().all(|factor| factor.is_float() && factor.bits() == 8);
+            && instruction.factors.iter().all(|factor| factor.is_float8());
         if !is_unpacked || words.iter().all(|&word| is_read(word)) {
             return words.to_vec();
         }

@@ -21,7 +21,8 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
         });
     }
     let format = name.strip_prefix("ff.to.")?.strip_suffix(".rn").and_then(format)?;
-    give(move |call| Ok([1, 0].map(|operand| saturated(format, float(call, operand))).to_vec()))
+    let numbers = finite(format);
+    give(move |call| Ok([1, 0].map(|operand| saturated(&numbers, float(call, operand))).to_vec()))
 }
 
 pub(super) fn amd(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
@@ -40,12 +41,12 @@ pub(super) fn amd(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
             Ok((format.decode(&call.bytes(0)[byte..]) as f32).to_le_bytes().to_vec())
         });
     }
-    let format = float8(name.strip_prefix("cvt.pk.")?.strip_suffix(".f32")?, gpu.name)?;
+    let numbers = finite(float8(name.strip_prefix("cvt.pk.")?.strip_suffix(".f32")?, gpu.name)?);
     give(move |call| {
         let mut word = call.bytes(2).to_vec();
         let first = if call.flag(3) { 2 } else { 0 };
         for operand in [0, 1] {
-            word[first + operand] = in_range(format, float(call, operand))?;
+            word[first + operand] = in_range(&numbers, float(call, operand))?;
         }
         Ok(word)
     })
@@ -63,24 +64,23 @@ fn give(result: impl Fn(&Call<'_>) -> Result<Vec<u8>, Problem> + 'static) -> Opt
 }
 
 /// What numbers that round to more than the largest become depends on a mode, which isn't modelled.
-fn in_range(format: Format, x: f64) -> Result<u8, Problem> {
-    let largest = finite(format).len() as u8 - 1;
-    let [below, most] = [largest - 1, largest].map(|code| format.decode(&[code]));
+fn in_range(numbers: &[f64], x: f64) -> Result<u8, Problem> {
+    let &[.., below, most] = numbers else { unreachable!("a format has numbers") };
     let halfway = most + (most - below) / 2.0;
-    let is_kept = x.is_nan() || x.abs() < halfway || x.abs() == halfway && largest.is_multiple_of(2);
+    let is_even = numbers.len() % 2 == 1;
+    let is_kept = x.is_nan() || x.abs() < halfway || x.abs() == halfway && is_even;
     if is_kept {
-        Ok(saturated(format, x))
+        Ok(saturated(numbers, x))
     } else {
         Err(Problem::Misuse(format!("{x} has no number of 8 bits")))
     }
 }
 
-/// The nearest finite number, of two that are equally near the even one; of NaN, all ones.
-fn saturated(format: Format, x: f64) -> u8 {
+/// The nearest of a format's finite numbers, of two that are equally near the even one; of NaN, all ones.
+fn saturated(numbers: &[f64], x: f64) -> u8 {
     if x.is_nan() {
         return 0x7f;
     }
-    let numbers = finite(format);
     let size = x.abs().min(*numbers.last().expect("a format has numbers"));
     let is_nearer = |a: &usize, b: &usize| {
         let distance = |code: usize| (numbers[code] - size).abs();
@@ -97,7 +97,7 @@ fn finite(format: Format) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{E4M3, E5M2, in_range, saturated};
+    use super::{E4M3, E5M2, finite, in_range, saturated};
 
     #[test]
     fn numbers_round_to_the_nearest_of_8_bits() {
@@ -119,16 +119,16 @@ mod tests {
             (f64::NAN, 0x7f, 0x7f),
         ];
         for (x, e4m3, e5m2) in rows {
-            assert_eq!((saturated(E4M3, x), saturated(E5M2, x)), (e4m3, e5m2), "{x}");
+            assert_eq!((saturated(&finite(E4M3), x), saturated(&finite(E5M2), x)), (e4m3, e5m2), "{x}");
         }
     }
 
     #[test]
     fn what_depends_on_a_mode_is_refused() {
-        assert_eq!(in_range(E4M3, 464.0).ok(), Some(0x7e));
-        assert_eq!(in_range(E5M2, -61439.0).ok(), Some(0xfb));
+        assert_eq!(in_range(&finite(E4M3), 464.0).ok(), Some(0x7e));
+        assert_eq!(in_range(&finite(E5M2), -61439.0).ok(), Some(0xfb));
         for (format, x) in [(E4M3, 464.1), (E5M2, 61440.0), (E4M3, f64::INFINITY)] {
-            assert!(in_range(format, x).is_err(), "{x}");
+            assert!(in_range(&finite(format), x).is_err(), "{x}");
         }
     }
 }

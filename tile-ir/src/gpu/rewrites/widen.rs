@@ -14,10 +14,7 @@ use crate::types::{Elem, Type};
 
 /// The products of 8-bit floats that can be cut into a target's instructions of bf16 alone.
 pub(in crate::gpu) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
-    let is_float8 = |&factor: &ValueId| {
-        let dtype = crate::gpu::dtype_of(kernel, factor);
-        dtype.is_float() && dtype.bits() == 8
-    };
+    let is_float8 = |&factor: &ValueId| crate::gpu::dtype_of(kernel, factor).is_float8();
     let is_needed = |&op: &OpId| {
         let data = kernel.op(op);
         // `mma` adds products of bf16 in f32 alone.
