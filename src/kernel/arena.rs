@@ -1,20 +1,35 @@
 //! Where the values of a running block live: a stack of thread-local arenas, one per block in progress.
 //!
-//! A [`Handle`] is a plain index, so a tile can be `Copy` as values in a kernel are. It also names the block
-//! that made it: a handle that outlives its block is refused, never read as another block's value.
+//! A [`Handle`] is a plain index, so tiles and views can be `Copy` as values in a kernel are. It also names the
+//! block that made it: a handle that outlives its block is refused, never read as another block's value.
 //! This file knows nothing of shapes, formats or ops.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::marker::PhantomData;
 use std::rc::Rc;
-use tile_ir::Array;
 
-/// A value of the block `generation`. Meaningful on one thread only.
+/// Where a value is: in the block `generation`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Handle {
+pub(super) struct Place {
     generation: u64,
     index: usize,
 }
+
+/// A value of type `V`. Meaningful on one thread only, where the raw pointer keeps it.
+pub(super) struct Handle<V> {
+    pub(super) place: Place,
+    value: PhantomData<*const V>,
+}
+
+impl<V> Clone for Handle<V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Handle<V> {}
 
 /// The values of one block. They are freed when the block ends, and what a turn of a loop made before the next.
 struct Arena {
@@ -22,7 +37,7 @@ struct Arena {
     /// How many values were made.
     made: usize,
     /// Those that live, each with its number, in order.
-    values: Vec<(usize, Rc<Array>)>,
+    values: Vec<(usize, Rc<dyn Any>)>,
 }
 
 /// Values made outside any block, as in a unit test of a kernel's helper. They live as long as the thread.
@@ -33,7 +48,7 @@ thread_local! {
     static GENERATION: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs one block of a kernel; every tile that it makes is gone afterwards.
+/// Runs one block of a kernel; every value that it makes is gone afterwards.
 pub(super) fn in_block<Output>(body: impl FnOnce() -> Output) -> Output {
     let _end = BlockEnd::begin();
     body()
@@ -73,12 +88,12 @@ fn in_innermost<Output>(action: impl FnOnce(&mut Arena) -> Output) -> Output {
 }
 
 /// Stores a value for the rest of the block, or of the turn of a loop.
-pub(super) fn keep(value: Array) -> Handle {
+pub(super) fn keep<V: 'static>(value: V) -> Handle<V> {
     in_innermost(|block| {
         let index = block.made;
         block.made += 1;
         block.values.push((index, Rc::new(value)));
-        Handle { generation: block.generation, index }
+        Handle { place: Place { generation: block.generation, index }, value: PhantomData }
     })
 }
 
@@ -88,10 +103,10 @@ pub(super) fn made() -> usize {
 }
 
 /// Frees what the innermost block has made since it had made so many values, but for these.
-pub(super) fn free(since: usize, kept: impl Iterator<Item = Handle>) {
+pub(super) fn free(since: usize, kept: impl Iterator<Item = Place>) {
     let freed = in_innermost(|block| {
         let kept: HashSet<usize> =
-            kept.filter(|handle| handle.generation == block.generation).map(|handle| handle.index).collect();
+            kept.filter(|place| place.generation == block.generation).map(|place| place.index).collect();
         let first = block.values.partition_point(|(index, _)| *index < since);
         let (kept, freed) =
             block.values.drain(first..).partition::<Vec<_>, _>(|(index, _)| kept.contains(index));
@@ -105,35 +120,34 @@ pub(super) fn free(since: usize, kept: impl Iterator<Item = Handle>) {
 ///
 /// # Panics
 /// If its block has ended.
-pub(super) fn read(handle: Handle) -> Rc<Array> {
+pub(super) fn read<V: 'static>(handle: Handle<V>) -> Rc<V> {
+    let Place { generation, index } = handle.place;
     let value = BLOCKS.with_borrow(|blocks| {
-        let block = blocks.iter().rev().find(|block| block.generation == handle.generation)?;
-        let position = block.values.binary_search_by_key(&handle.index, |(index, _)| *index).ok()?;
+        let block = blocks.iter().rev().find(|block| block.generation == generation)?;
+        let position = block.values.binary_search_by_key(&index, |(index, _)| *index).ok()?;
         Some(block.values[position].1.clone())
     });
-    value.expect("a tile was used after its block or the turn of its loop had ended; keep it in a variable that the loop assigns")
+    let value = value.expect(
+        "a tile or view was used after its block or the turn of its loop had ended; keep it in a variable that the \
+         loop assigns",
+    );
+    value.downcast().expect("verified: a handle is made with its value")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::DType;
-    use tile_ir::array::Elements;
-
-    fn scalar(value: i128) -> Array {
-        Array::new(DType::I32, vec![], Elements::Int(vec![value]))
-    }
 
     #[test]
     fn values_live_as_long_as_their_block() {
-        let outside = keep(scalar(1));
+        let outside = keep(1);
         let escaped = in_block(|| {
-            let outer = keep(scalar(2));
-            in_block(|| assert_eq!(*read(outer), scalar(2)));
-            assert_eq!(*read(outside), scalar(1));
+            let outer = keep(2);
+            in_block(|| assert_eq!(*read(outer), 2));
+            assert_eq!(*read(outside), 1);
             outer
         });
-        assert_eq!(*read(outside), scalar(1));
+        assert_eq!(*read(outside), 1);
         let refused = std::panic::catch_unwind(|| read(escaped)).unwrap_err();
         assert!(
             refused.downcast_ref::<String>().is_some_and(|text| text.contains("after its block")),
@@ -145,12 +159,12 @@ mod tests {
     #[test]
     fn what_is_freed_was_made_since_and_is_not_kept() {
         in_block(|| {
-            let before = keep(scalar(1));
+            let before = keep(1);
             let since = made();
-            let [first, kept, last] = [2, 3, 4].map(|value| keep(scalar(value)));
-            free(since, [kept].into_iter());
-            let next = keep(scalar(5));
-            assert_eq!([before, kept, next].map(|handle| (*read(handle)).clone()), [1, 3, 5].map(scalar));
+            let [first, kept, last] = [2, 3, 4].map(keep);
+            free(since, [kept.place].into_iter());
+            let next = keep(5);
+            assert_eq!([before, kept, next].map(|handle| *read(handle)), [1, 3, 5]);
             for freed in [first, last] {
                 assert!(std::panic::catch_unwind(|| read(freed)).is_err());
             }

@@ -8,6 +8,7 @@ use super::view_movement::Seen;
 use super::views::TensorViewMut;
 use super::{Element, Int, Number, Tile};
 use std::cell::Cell;
+use std::rc::Rc;
 use tile_ir::Array;
 use tile_ir::array::Elements;
 use tile_ir::ops::{AtomicKind, Literal};
@@ -53,7 +54,7 @@ use tile_layout::multi_index;
 /// ```
 pub struct AtomicView<'a, T, const R: usize> {
     data: &'a [Cell<T>],
-    seen: Seen,
+    seen: Rc<Seen>,
 }
 
 macro_rules! markers {
@@ -116,7 +117,7 @@ impl<T: Number, const S: usize> AtomicValue<T, S> for T {
 impl<'a, T: Number, const R: usize> TensorViewMut<'a, T, R> {
     /// The tensor as one whose elements any block may change, atomically.
     pub fn atomic_view(&self) -> AtomicView<'a, T, R> {
-        AtomicView { data: self.cells(), seen: self.seen.clone() }
+        AtomicView { data: self.cells(), seen: self.seen() }
     }
 }
 

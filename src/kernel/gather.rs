@@ -103,7 +103,7 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
     pub fn gather_or<const S: usize>(&self, pad: T, indices: impl GatherIndices<R, S>) -> Tile<T, S> {
         let axes = indices.axes();
         let shape = together(&axes);
-        let places = self.seen.places();
+        let places = self.seen().places();
         let elements = (0..shape.iter().product()).map(|i| {
             let place = multi_index(i, &shape);
             let index = axes.iter().map(|(extents, numbers)| {

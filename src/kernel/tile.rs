@@ -3,7 +3,7 @@
 //!
 //! Invariant: the array behind a tile has the tile's element format and shape.
 
-use super::arena::{self, Handle};
+use super::arena::{self, Handle, Place};
 use super::axes::{Axes, Merged, checked};
 use super::{Element, Number};
 use std::fmt;
@@ -30,10 +30,9 @@ use tile_ir::ops::ReduceOp;
 /// On the reference device a tile belongs to the block that made it: it can't be kept in a `static` or sent
 /// to another thread.
 pub struct Tile<T, const R: usize> {
-    handle: Handle,
+    handle: Handle<Array>,
     shape: [usize; R],
-    // The raw pointer keeps a handle into a thread-local arena on its thread.
-    element: PhantomData<(T, *const ())>,
+    element: PhantomData<T>,
 }
 
 impl<T, const R: usize> Clone for Tile<T, R> {
@@ -45,8 +44,8 @@ impl<T, const R: usize> Clone for Tile<T, R> {
 impl<T, const R: usize> Copy for Tile<T, R> {}
 
 impl<T, const R: usize> Tile<T, R> {
-    pub(super) fn handle(&self) -> Handle {
-        self.handle
+    pub(super) fn place(&self) -> Place {
+        self.handle.place
     }
 }
 

@@ -15,7 +15,7 @@
 //! ```
 
 use super::TileValue;
-use super::arena::{self, Handle};
+use super::arena::{self, Place};
 
 /// The turns of a loop.
 #[derive(Debug, Default)]
@@ -45,10 +45,10 @@ impl Turns {
 }
 
 /// The tiles that a variable holds, if they are known.
-pub struct Tiles(Option<Vec<Handle>>);
+pub struct Tiles(Option<Vec<Place>>);
 
 impl Tiles {
-    pub(super) fn add(&mut self, tile: Handle) {
+    pub(super) fn add(&mut self, tile: Place) {
         self.0.get_or_insert_default().push(tile);
     }
 }

@@ -21,7 +21,7 @@ pub trait TileValue: Copy {
 
 impl<T, const R: usize> TileValue for Tile<T, R> {
     fn add_tiles(&self, tiles: &mut Tiles) {
-        tiles.add(self.handle());
+        tiles.add(self.place());
     }
 }
 

@@ -205,7 +205,7 @@ macro_rules! movements {
             }
 
             fn moved<const S: usize>(&self, movement: &TensorMovement) -> $view<'a, T, S> {
-                self.with(self.seen.moved::<S>(movement))
+                self.with(self.seen().moved::<S>(movement))
             }
         }
 
@@ -262,7 +262,7 @@ macro_rules! dropping {
             /// # Panics
             /// If the axis is out of range; in a kernel that is a compile error.
             pub fn select(&self, axis: usize, index: usize) -> $view<'a, T, $to> {
-                self.with(self.seen.selected::<$to>(axis, index))
+                self.with(self.seen().selected::<$to>(axis, index))
             }
         }
     )* };

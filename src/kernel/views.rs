@@ -3,18 +3,22 @@
 //! A tensor can be read at any tile. A mutable tensor can be read and written only at the tile that the
 //! running block owns, so two blocks can't collide. Elements outside the tensor read as the pad value and
 //! are never written.
+//!
+//! What a view is of lives in the block's arena, so that views are `Copy` as a kernel's values are.
 
+use super::arena::{self, Handle};
 use super::cut::Cut;
 use super::view_movement::Seen;
 use super::view_tile::ViewTileMut;
 use super::{Element, Tile};
 use std::cell::Cell;
+use std::rc::Rc;
 #[cfg(test)]
 use tile_ir::view::GivenTensor;
 use tile_runtime::reference::{Arguments, OwnTile, ReadElements};
 
 /// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
-/// views of views, and move no element.
+/// views of views, and move no element. A view is a value that is `Copy`.
 ///
 /// ```
 /// use tile::prelude::*;
@@ -39,26 +43,38 @@ use tile_runtime::reference::{Arguments, OwnTile, ReadElements};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
 pub struct TensorView<'a, T, const R: usize> {
     data: ReadElements<'a, T>,
-    pub(super) seen: Seen,
+    seen: Handle<Seen>,
 }
 
 /// A `&mut Tensor` argument inside a kernel, or a view of one.
 pub struct TensorViewMut<'a, T, const R: usize> {
     data: &'a [Cell<T>],
-    pub(super) seen: Seen,
+    seen: Handle<Seen>,
     /// The running block's tile; its rank is that of the view that is cut.
     own: &'a OwnTile,
 }
 
 /// A tensor cut into tiles; the tiles at the end of an axis may stick out. Any tile can be loaded.
-#[derive(Clone)]
 pub struct PartitionView<'a, T, const R: usize> {
     data: ReadElements<'a, T>,
-    cut: Cut<R>,
+    cut: Handle<Cut<R>>,
 }
+
+macro_rules! values {
+    ($($view:ident)*) => { $(
+        impl<T: Copy, const R: usize> Clone for $view<'_, T, R> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T: Copy, const R: usize> Copy for $view<'_, T, R> {}
+    )* };
+}
+
+values!(TensorView PartitionView);
 
 /// A mutable tensor cut into tiles, one per block of the grid, or shared by a fixed number of blocks, see
 /// [`PartitionViewMut::tiles_persistent`]. A block sees its own tile only.
@@ -75,7 +91,7 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// If the argument's rank isn't `R`; a launch checks it before.
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
         let (data, given) = arguments.tensor::<T>(position);
-        TensorView { data, seen: Seen::of::<R>(&given, T::DTYPE, false) }
+        TensorView { data, seen: arena::keep(Seen::of::<R>(&given, T::DTYPE, false)) }
     }
 
     /// The argument at `position`, if it is given; called by the code that `#[tile_kernel]` writes.
@@ -90,11 +106,15 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     #[cfg(test)]
     pub(super) fn over(data: &'a [T], extents: [usize; R]) -> Self {
         let seen = Seen::of::<R>(&GivenTensor::dense(&extents), T::DTYPE, false);
-        TensorView { data: ReadElements::of(data), seen }
+        TensorView { data: ReadElements::of(data), seen: arena::keep(seen) }
+    }
+
+    pub(super) fn seen(&self) -> Rc<Seen> {
+        arena::read(self.seen)
     }
 
     pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorView<'a, T, S> {
-        TensorView { data: self.data, seen }
+        TensorView { data: self.data, seen: arena::keep(seen) }
     }
 
     pub(super) fn element(&self, position: usize) -> T {
@@ -103,7 +123,7 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
 
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.seen.extent(axis)
+        self.seen().extent(axis)
     }
 
     /// The tensor cut into tiles of these extents.
@@ -111,7 +131,7 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// # Panics
     /// If an extent is zero; in a kernel that is a compile error.
     pub fn partition_view(&self, tile: [usize; R]) -> PartitionView<'a, T, R> {
-        PartitionView { data: self.data, cut: Cut::new(&self.seen, tile, tile) }
+        PartitionView { data: self.data, cut: arena::keep(Cut::new(&self.seen(), tile, tile)) }
     }
 
     /// The tensor cut into tiles that begin `steps` apart: overlapping where a step is smaller than its tile,
@@ -142,7 +162,7 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// # Panics
     /// If an extent or a step is zero; in a kernel that is a compile error.
     pub fn strided_view(&self, tile: [usize; R], steps: [usize; R]) -> PartitionView<'a, T, R> {
-        PartitionView { data: self.data, cut: Cut::new(&self.seen, tile, steps) }
+        PartitionView { data: self.data, cut: arena::keep(Cut::new(&self.seen(), tile, steps)) }
     }
 }
 
@@ -153,7 +173,11 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     /// If the argument's rank isn't `R`; a launch checks it before.
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
         let (data, given) = arguments.tensor_mut::<T>(position);
-        TensorViewMut { data, seen: Seen::of::<R>(&given, T::DTYPE, true), own: arguments.own_tile() }
+        TensorViewMut {
+            data,
+            seen: arena::keep(Seen::of::<R>(&given, T::DTYPE, true)),
+            own: arguments.own_tile(),
+        }
     }
 
     /// The argument at `position`, if it is given; called by the code that `#[tile_kernel]` writes.
@@ -167,20 +191,24 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     #[cfg(test)]
     fn over(data: &'a [Cell<T>], extents: [usize; R], own: &'a OwnTile) -> Self {
         let seen = Seen::of::<R>(&GivenTensor::dense(&extents), T::DTYPE, true);
-        TensorViewMut { data, seen, own }
+        TensorViewMut { data, seen: arena::keep(seen), own }
     }
 
     pub(super) fn cells(&self) -> &'a [Cell<T>] {
         self.data
     }
 
+    pub(super) fn seen(&self) -> Rc<Seen> {
+        arena::read(self.seen)
+    }
+
     pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorViewMut<'a, T, S> {
-        TensorViewMut { data: self.data, seen, own: self.own }
+        TensorViewMut { data: self.data, seen: arena::keep(seen), own: self.own }
     }
 
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.seen.extent(axis)
+        self.seen().extent(axis)
     }
 
     /// The tensor cut into tiles of these extents, one per block: this declares the kernel's grid.
@@ -203,19 +231,23 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     }
 
     fn cut(&self, tile: [usize; R], steps: [usize; R]) -> PartitionViewMut<'a, T, R> {
-        PartitionViewMut { data: self.data, cut: Cut::new(&self.seen, tile, steps), own: self.own }
+        PartitionViewMut { data: self.data, cut: Cut::new(&self.seen(), tile, steps), own: self.own }
     }
 }
 
 impl<T: Element, const R: usize> PartitionView<'_, T, R> {
+    fn cut(&self) -> Rc<Cut<R>> {
+        arena::read(self.cut)
+    }
+
     /// The number of tiles along an axis; a tile that sticks out counts.
     pub fn tiles(&self, axis: usize) -> usize {
-        self.cut.tiles(axis)
+        self.cut().tiles(axis)
     }
 
     /// The extent of the tensor along an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.cut.extents[axis]
+        self.cut().extents[axis]
     }
 
     /// The tile at `index`, with zeros, or `false`, in place of elements outside the tensor.
@@ -225,7 +257,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
 
     /// The tile at `index`, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T, index: [usize; R]) -> Tile<T, R> {
-        self.cut.load(index, pad, |position| self.data.at(position))
+        self.cut().load(index, pad, |position| self.data.at(position))
     }
 
     /// Prefetches the tile at `index` for a later load: into the cache on CPUs, into L2 on NVIDIA GPUs; other targets do
@@ -324,7 +356,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// # Panics
     /// If an element doesn't exist, which a launch has excluded.
     pub fn load(&self, index: [usize; R]) -> Tile<T, R> {
-        self.cut.assert_whole("load", index);
+        self.cut().assert_whole("load", index);
         self.load_masked_or(T::default(), index)
     }
 
@@ -336,7 +368,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// # Panics
     /// On the reference device, if one doesn't.
     pub unsafe fn load_unchecked(&self, index: [usize; R]) -> Tile<T, R> {
-        self.cut.assert_whole("load_unchecked", index);
+        self.cut().assert_whole("load_unchecked", index);
         self.load_masked_or(T::default(), index)
     }
 }

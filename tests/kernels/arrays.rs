@@ -131,6 +131,44 @@ fn outputs_are_arrays_too() {
     assert_eq!(numbers_of(&arguments[3]), [2.0; 3]);
 }
 
+/// A tile of a view, and that of the next.
+#[tile_fn]
+fn neighbours<const B: usize>(view: PartitionView<'_, f32, 1>, i: usize) -> Tile<f32, 1> {
+    view.load_masked([i]) + view.load_masked([i + 1])
+}
+
+/// Sums of shifted tensors: the views, which are `Copy`, are mapped in every turn of a loop and given to functions.
+#[tile_kernel]
+fn windows<const B: usize>(inputs: [&Tensor<f32, n>; 2], y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let mut sum = Tile::zeros([B]);
+    for distance in 0..3 {
+        let views = inputs.map(|x| x.shift(0, distance).partition_view([B]));
+        for view in views {
+            sum += neighbours::<B>(view, i);
+        }
+        sum += views[1].load_masked([i]);
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn views_are_copied() {
+    let x = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    // Sums of up to three neighbours of `x`, of which 1 and 10 times are in the inputs.
+    let three = |i: usize| x.iter().take(i + 1).skip((i + 1).saturating_sub(3)).sum::<f32>();
+    let expected: Vec<f32> =
+        (0..6).map(|i| 21.0 * three(i) + if i < 2 { 11.0 * three(i + 4) } else { 0.0 }).collect();
+    for (device, label) in devices() {
+        let a = Tensor::from_slice(&device, &x, [6]).unwrap();
+        let b = Tensor::from_slice(&device, &x.map(|x| 10.0 * x), [6]).unwrap();
+        let mut y = Tensor::zeros(&device, [6]).unwrap();
+        windows::<4>([&a, &b], &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
 /// Rows of four tensors, each of a length of its own, after each other.
 #[tile_kernel]
 fn concatenated(parts: [&Tensor<f32, _>; 4], y: &mut Tensor<f32, m>) {
