@@ -106,7 +106,7 @@ impl Bound {
                 place(),
                 self.tiled(max),
                 self.axis,
-                self.exist(inside, extent)
+                self.exist(inside.0, inside.1, extent)
             ))
         } else if first < inside.0 {
             Some(format!(
@@ -114,18 +114,27 @@ impl Bound {
                 place(),
                 self.tiled(min),
                 self.axis,
-                self.exist(inside, extent)
+                self.exist(inside.0, inside.1, extent)
             ))
         } else {
             None
         })
     }
 
+    /// The bound of a load or store of the single elements at an index.
+    fn of_index(ranges: &Ranges, op: &Op, tensor: &TensorType, axis: usize, index: Range) -> Bound {
+        let known = |dim: &Dim| ranges.facts().apply(dim);
+        let windows = tensor.layout.as_ref().map_or_else(Vec::new, |layout| layout.windows[axis].clone());
+        let windows = windows.iter().map(|(begin, end)| (known(begin), known(end))).collect();
+        let (tile, step, extent) = (Dim::from(1), Dim::from(1), known(&tensor.extents[axis]));
+        Bound { op: op.name(), masked: masked(op), axis, index, tile, step, extent, windows }
+    }
+
     fn tiled(&self, index: i64) -> String {
         if self.op == "select" { format!("index {index}") } else { format!("tile {index}") }
     }
 
-    fn exist(&self, (begin, end): (i64, i64), extent: i64) -> String {
+    fn exist(&self, begin: i64, end: i64, extent: i64) -> String {
         if (begin, end) != (0, extent) {
             return format!("elements exist from {begin} to {end}");
         }
@@ -166,8 +175,7 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
             }
         };
         let (tile, step) = (view.tile[axis].clone(), view.steps[axis].clone());
-        let names = (data.op.name(), masked(&data.op));
-        found.push(bound(ranges, names, (&view.tensor, axis), range, (tile, step)));
+        found.push(Bound { tile, step, ..Bound::of_index(ranges, &data.op, &view.tensor, axis, range) });
     }
     Ok(found)
 }
@@ -199,9 +207,8 @@ fn selections(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
                 let message = message.replacen("the index of axis", "the `select` of axis", 1);
                 return Err(Unbounded { operand: None, message });
             }
-            let one = || Dim::from(1);
-            let names = ("select", masked(&data.op));
-            Ok(bound(ranges, names, (&selection.from, selection.axis), range, (one(), one())))
+            let bound = Bound::of_index(ranges, &data.op, &selection.from, selection.axis, range);
+            Ok(Bound { op: "select", ..bound })
         })
         .collect()
 }
@@ -209,19 +216,6 @@ fn selections(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
 /// The op that does what a load or store does, and is defined for every index.
 pub fn masked(op: &Op) -> &'static str {
     if op.is_store() { "store_masked" } else { "load_masked" }
-}
-
-fn bound(
-    ranges: &Ranges,
-    (op, masked): (&'static str, &'static str),
-    (tensor, axis): (&TensorType, usize),
-    index: Range,
-    (tile, step): (Dim, Dim),
-) -> Bound {
-    let known = |dim: &Dim| ranges.facts().apply(dim);
-    let windows = tensor.layout.as_ref().map_or_else(Vec::new, |layout| layout.windows[axis].clone());
-    let windows = windows.iter().map(|(begin, end)| (known(begin), known(end))).collect();
-    Bound { op, masked, axis, index, tile, step, extent: known(&tensor.extents[axis]), windows }
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ pub fn own_parts(kernel: &Kernel) -> Vec<OwnPart> {
             continue;
         };
         let (line, part) = (&load.view.tensor.extents[load.axis], &load.view.tile[load.axis]);
-        if !is_stored_along(kernel, &uses, &data.results, (load.along, part)) {
+        if !is_stored_along(kernel, &uses, &data.results, load.along, part) {
             continue;
         }
         let found = OwnPart {
@@ -149,7 +149,7 @@ fn axis_before(kernel: &Kernel, data: &OpData, operand: ValueId, axis: usize) ->
 
 /// Whether values go, element by element, to what a block stores at its own index along an axis of the grid, as much of it
 /// as it has seen.
-fn is_stored_along(kernel: &Kernel, uses: &Uses, values: &[ValueId], (along, part): (usize, &Dim)) -> bool {
+fn is_stored_along(kernel: &Kernel, uses: &Uses, values: &[ValueId], along: usize, part: &Dim) -> bool {
     let mut open = values.to_vec();
     let mut seen = HashSet::new();
     while let Some(value) = open.pop() {

@@ -68,15 +68,24 @@ impl Ranges {
         self.as_stored(kernel, value, self.ranges.get(&value)?)
     }
 
-    /// Whether `a <= b`, or `a < b` where it is `strict`, holds of values as stored wherever an op uses them.
-    pub fn ordered(&self, kernel: &Kernel, op: OpId, (a, b): (ValueId, ValueId), strict: bool) -> bool {
+    /// Whether `a <= b` holds of values as stored wherever an op uses them.
+    pub fn is_at_most(&self, kernel: &Kernel, op: OpId, a: ValueId, b: ValueId) -> bool {
+        self.are_apart(kernel, op, [a, b], 0)
+    }
+
+    /// Whether `a < b` does.
+    pub fn is_less(&self, kernel: &Kernel, op: OpId, a: ValueId, b: ValueId) -> bool {
+        self.are_apart(kernel, op, [a, b], 1)
+    }
+
+    /// Whether `a + distance <= b` does.
+    fn are_apart(&self, kernel: &Kernel, op: OpId, [a, b]: [ValueId; 2], distance: i64) -> bool {
         let (Some(low), Some(high)) = (self.interval(kernel, op, a), self.interval(kernel, op, b)) else {
             return false;
         };
         let (max, min) = (self.at(op, a).max, self.at(op, b).min);
-        let apart =
-            |max: &Dim, min: &Dim| (min.clone() - max.clone() - Dim::from(i64::from(strict))).is_natural();
-        low.1 + i128::from(strict) <= high.0 || max.iter().any(|max| min.iter().any(|min| apart(max, min)))
+        let apart = |max: &Dim, min: &Dim| (min.clone() - max.clone() - Dim::from(distance)).is_natural();
+        low.1 + i128::from(distance) <= high.0 || max.iter().any(|max| min.iter().any(|min| apart(max, min)))
     }
 
     fn as_stored(&self, kernel: &Kernel, value: ValueId, range: &Range) -> Option<(i128, i128)> {

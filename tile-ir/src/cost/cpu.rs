@@ -130,8 +130,7 @@ impl CpuMachine {
         // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again,
         // after a reduction, say.
         let blocks = totals.tiles.max(1);
-        let packed =
-            totals.touched_anew(LINE, |bytes, row| packed_part([self.threads, blocks], (bytes, row)));
+        let packed = totals.touched_anew(LINE, |bytes, row| packed_part(self.threads, blocks, bytes, row));
         let whole = totals.touched(LINE);
         let held = turns.saturating_mul(self.l1_bytes / 2) as f64 / whole.max(1) as f64;
         let goes_again = totals.products.is_empty() && !totals.is_elementwise;
@@ -179,7 +178,7 @@ fn wanted(shape: &ProductShape) -> u64 {
 
 /// The part of a product's right factor, of so many bytes in all blocks, so many of which are a row, that threads pack: each
 /// keeps what the first row of its first chunk has packed, if that has more than one, and as far as there is room.
-fn packed_part([threads, blocks]: [u64; 2], (bytes, row): (u64, u64)) -> f64 {
+fn packed_part(threads: u64, blocks: u64, bytes: u64, row: u64) -> f64 {
     let chunk = if threads == 1 { blocks } else { blocks.div_ceil(2 * threads) };
     if chunk <= row {
         return 1.0;
@@ -195,7 +194,7 @@ mod tests {
 
     #[test]
     fn threads_pack_what_a_row_reads_once() {
-        let part = |threads, bytes| packed_part([threads, 32], (bytes, 4));
+        let part = |threads, bytes| packed_part(threads, 32, bytes, 4);
         assert_eq!(part(1, 1 << 20), 4.0 / 32.0);
         assert_eq!(part(2, 1 << 20), 8.0 / 32.0);
         assert_eq!(part(4, 1 << 20), 1.0, "the longest chunk is a row");

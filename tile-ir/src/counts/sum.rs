@@ -238,7 +238,7 @@ impl Sum<'_> {
             match variable {
                 Some(&variable) => {
                     let (start, end) = self.range(variable);
-                    self.elements(axis, variable, (start, end))
+                    self.elements(axis, variable, start, end)
                 }
                 None => self.clipped(axis, self.value(&axis.index).unwrap_or(0)),
             }
@@ -275,8 +275,8 @@ impl Sum<'_> {
         if index < 0 { 0 } else { extent.saturating_sub(start).clamp(0, axis.tile).unsigned_abs() }
     }
 
-    /// Elements that all tiles have along an axis whose index is a variable plus a number.
-    fn elements(&self, axis: &Axis, variable: usize, (start, end): (i64, i64)) -> u64 {
+    /// Elements that all tiles have along an axis whose index is a variable, from `start` to before `end`, plus a number.
+    fn elements(&self, axis: &Axis, variable: usize, start: i64, end: i64) -> u64 {
         let mut variables = self.variables.clone();
         variables[variable] = Some(start);
         let Some(first) = axis.index.evaluate(self.sizes, &variables) else { return 0 };

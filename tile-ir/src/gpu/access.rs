@@ -9,8 +9,9 @@ mod rows;
 
 pub(super) use rows::is_used;
 
-use super::dtype_of;
-use crate::analysis::divisibility::{Divisors, form_divisor};
+use super::{dtype_of, numbers::Numbers};
+use crate::analysis::Lines;
+use crate::analysis::divisibility::form_divisor;
 use crate::analysis::facts::Facts;
 use crate::condition::Condition;
 use crate::dim::Dim;
@@ -20,6 +21,7 @@ use crate::target::TargetDesc;
 use crate::types::PartitionType;
 use crate::view::{Source, Strided};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 /// Alignment of an argument's address that kernels rely on, in bytes (device allocators give 256); the widest access
 /// of a thread is as long.
@@ -49,17 +51,18 @@ pub const NEAR_BYTES: u64 = 1 << 31;
 
 impl Access {
     /// The access of a load or store of a verified instance.
-    pub(super) fn of(kernel: &Kernel, (divisors, facts): (&Divisors, &Facts), op: OpId) -> Access {
+    pub(super) fn of(numbers: &Numbers<'_>, op: OpId) -> Access {
+        let kernel = numbers.kernel;
         let data = kernel.op(op);
         let (view, index) = (data.operands[0], data.tile_index());
         let masked = matches!(data.op, Op::LoadMasked | Op::StoreMasked);
         let ty = kernel.ty(view).as_partition().expect("verified: a view");
         let strided = ty.tensor.strided();
         let order = order(&strided, ty);
-        let alignment = Alignment { kernel, divisors, facts, ty, strided: &strided };
-        let vector = alignment.vector(order.first().copied(), (view, index), masked);
-        let whole = order.first().map_or(1, |&axis| alignment.run(axis, view)).max(vector);
-        let near = is_near(kernel, facts, ty, dtype_of(kernel, view).bytes());
+        let alignment = Alignment { numbers, view, ty, strided: &strided };
+        let vector = alignment.vector(order.first().copied(), index, masked);
+        let whole = order.first().map_or(1, |&axis| alignment.run(axis)).max(vector);
+        let near = is_near(kernel, &numbers.facts, ty, dtype_of(kernel, view).bytes());
         Access { order, vector, whole, near, feature: "" }
     }
 
@@ -68,6 +71,35 @@ impl Access {
         let whole = if target.unaligned_accesses { self.whole } else { self.vector };
         Access { whole, ..self }
     }
+}
+
+/// The accesses of all loads, stores, gathers and scatters of a verified instance that do several elements by one
+/// instruction, and of all loads and stores of views.
+pub(super) fn accesses(kernel: &Kernel, target: &TargetDesc) -> HashMap<OpId, Access> {
+    let numbers = Numbers::of(kernel);
+    let mut lines = Lines::of(kernel, &numbers.divisors);
+    let access = |op: OpId| {
+        let access = match &kernel.op(op).op {
+            Op::GatherLoad => Access::of_gather(&numbers, &mut lines, op)?,
+            Op::Atomic(_) => Access::of_scatter(&numbers, &mut lines, op, target)?,
+            kind if kind.is_load() || kind.is_store() => Access::of(&numbers, op),
+            _ => return None,
+        };
+        Some((op, access.on(target)))
+    };
+    kernel.walk().into_iter().filter_map(access).collect()
+}
+
+/// The gathers that load no neighbours together.
+pub(super) fn gathered_by_element(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
+    let ops = kernel.walk().into_iter();
+    let gathers: Vec<OpId> = ops.filter(|&op| kernel.op(op).op == Op::GatherLoad).collect();
+    if gathers.is_empty() {
+        return gathers;
+    }
+    let accesses = accesses(kernel, target);
+    let by_element = |op: &OpId| accesses.get(op).is_none_or(|access| access.vector == 1);
+    gathers.into_iter().filter(by_element).collect()
 }
 
 /// The bytes that a view's tiles reach over at most, with every axis filled up to a power of two, as distributions do;
@@ -106,30 +138,32 @@ fn order(strided: &Strided, ty: &PartitionType) -> Vec<usize> {
     order
 }
 
+/// What the alignment of tiles of a view follows from.
 struct Alignment<'a> {
-    kernel: &'a Kernel,
-    divisors: &'a Divisors,
-    facts: &'a Facts,
+    numbers: &'a Numbers<'a>,
+    view: ValueId,
     ty: &'a PartitionType,
     strided: &'a Strided,
 }
 
 impl Alignment<'_> {
     /// How many neighbours along an axis lie next to each other and fill the widest access.
-    fn run(&self, axis: usize, view: ValueId) -> u64 {
+    fn run(&self, axis: usize) -> u64 {
         if self.strided.strides[axis].as_const() != Some(1) {
             return 1;
         }
-        let bytes = dtype_of(self.kernel, view).bytes() as u64;
+        let bytes = dtype_of(self.numbers.kernel, self.view).bytes() as u64;
         let tile = self.ty.tile[axis].as_const().expect("an instance's tile extents are numbers") as u64;
         common(TENSOR_ALIGNMENT / bytes, tile)
     }
 
-    fn vector(&self, axis: Option<usize>, (view, index): (ValueId, &[ValueId]), masked: bool) -> u64 {
+    /// How many neighbours along an axis begin at a multiple of their size together in the tile at an index, and, where not
+    /// all of it need exist, exist together.
+    fn vector(&self, axis: Option<usize>, index: &[ValueId], masked: bool) -> u64 {
         let Some(axis) = axis.filter(|&axis| self.strided.strides[axis].as_const() == Some(1)) else {
             return 1;
         };
-        let bytes = dtype_of(self.kernel, view).bytes() as u64;
+        let bytes = dtype_of(self.numbers.kernel, self.view).bytes() as u64;
         let tile = self.ty.tile[axis].as_const().expect("an instance's tile extents are numbers") as u64;
         let mut all = common(TENSOR_ALIGNMENT / bytes, tile);
         if masked {
@@ -141,31 +175,28 @@ impl Alignment<'_> {
         all = common(all, self.divisor(&self.strided.offset));
         for i in 0..self.ty.tile.len() {
             let stride = self.divisor(&self.strided.strides[i]);
-            let index = self.ty.index_along(i, index).map_or(1, |&index| self.divisors.divisor(index));
+            let index =
+                self.ty.index_along(i, index).map_or(1, |&index| self.numbers.divisors.divisor(index));
             all = common(all, product(product(stride, self.divisor(&self.ty.steps[i])), index));
             if i != axis && self.ty.tile[i].as_const() != Some(1) {
                 all = common(all, stride);
             }
         }
-        let tensor = self.kernel.definition(view).map(|cut| cut.operands[0]);
+        let tensor = self.numbers.kernel.definition(self.view).map(|cut| cut.operands[0]);
         let tensor = tensor.expect("verified: a view is made by `partition`");
-        selections(self.kernel, (self.divisors, self.facts), tensor).fold(all, common)
+        selections(self.numbers, tensor).fold(all, common)
     }
 
     fn divisor(&self, dim: &Dim) -> u64 {
-        divisor(self.facts, dim)
+        divisor(&self.numbers.facts, dim)
     }
 }
 
 /// What divides the displacements of a tensor by axes that were selected at run time.
-fn selections(
-    kernel: &Kernel,
-    (divisors, facts): (&Divisors, &Facts),
-    tensor: ValueId,
-) -> impl Iterator<Item = u64> {
-    Source::of(kernel, tensor).selections.into_iter().map(move |selection| {
-        let stride = divisor(facts, &selection.from.strided().strides[selection.axis]);
-        product(stride, divisors.divisor(selection.index))
+fn selections(numbers: &Numbers<'_>, tensor: ValueId) -> impl Iterator<Item = u64> {
+    Source::of(numbers.kernel, tensor).selections.into_iter().map(|selection| {
+        let stride = divisor(&numbers.facts, &selection.from.strided().strides[selection.axis]);
+        product(stride, numbers.divisors.divisor(selection.index))
     })
 }
 

@@ -89,14 +89,15 @@ impl Copies {
         let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
         for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
             let room = available - copies.around(finder.kernel, op);
-            copies.add(op, finder.found(op), (room, most_stages));
+            copies.add(op, finder.found(op), room, most_stages);
         }
         let bytes = |(&op, copied): (&OpId, &CopiedLoop)| copied.bytes() + copies.around(finder.kernel, op);
         copies.bytes = copies.loops.iter().map(bytes).max().unwrap_or(0);
         copies
     }
 
-    fn add(&mut self, op: OpId, found: Found, (available, most_stages): (u64, u64)) {
+    /// Adds the copies of a loop, of so many stages at most, as have room in these bytes.
+    fn add(&mut self, op: OpId, found: Found, available: u64, most_stages: u64) {
         let Found { mut copies, address, unused } = found;
         let mut stage_bytes = 0;
         for (copy, bytes) in &mut copies {

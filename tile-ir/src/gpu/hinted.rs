@@ -3,7 +3,8 @@
 //!
 //! A hint that can't be followed is left out, with a remark that says why.
 
-use super::{Remark, Scheduled, Threads, products, schedule_as};
+use super::scheduler::schedule_as;
+use super::{Remark, Scheduled, Threads, products};
 use crate::kernel::Kernel;
 use crate::loc::Loc;
 use crate::schedule_hints::ScheduleHint;
@@ -75,7 +76,7 @@ mod tests {
     /// A product of bf16 in tiles of 128×128×64, and the hints that its text has.
     fn product(hints: &str, target: &str) -> Scheduled {
         let text = MATMUL.replacen(" {\n", &format!("{hints} {{\n"), 1);
-        scheduled((&text, &[("M", 128), ("N", 128), ("K", 64)]), target)
+        scheduled(&text, &[("M", 128), ("N", 128), ("K", 64)], target)
     }
 
     /// `y = x` in tiles of so many f32, with a sum that threads exchange.
@@ -93,10 +94,10 @@ mod tests {
 }}
 "
         );
-        scheduled((&text, &[]), target)
+        scheduled(&text, &[], target)
     }
 
-    fn scheduled((text, numbers): (&str, &[(&str, usize)]), target: &str) -> Scheduled {
+    fn scheduled(text: &str, numbers: &[(&str, usize)], target: &str) -> Scheduled {
         let instance = Instance::parse(text, numbers).unwrap_or_else(|error| panic!("{error}"));
         schedule(passes::optimize(instance), TargetDesc::named(target).unwrap(), None)
     }

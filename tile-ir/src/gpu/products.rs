@@ -32,7 +32,7 @@ pub(super) fn products(
         let data = kernel.op(op);
         let product = match pipelines.factors(op) {
             Some(_) => Product::of_warpgroups(kernel, data, target, threads),
-            None => Product::of(kernel, data, target, (threads, by_rows)).map(|product| {
+            None => Product::of(kernel, data, target, threads, by_rows).map(|product| {
                 if are_sums(kernel, data.operands[0]) { product.with_depth_by_sums() } else { product }
             }),
         };
@@ -91,7 +91,8 @@ impl Product {
         kernel: &Kernel,
         data: &OpData,
         target: &TargetDesc,
-        (threads, by_rows): (Threads, bool),
+        threads: Threads,
+        by_rows: bool,
     ) -> Option<Product> {
         if threads.lanes != u64::from(target.warp) {
             return None;

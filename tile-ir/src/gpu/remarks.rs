@@ -3,10 +3,10 @@
 //!
 //! The reasons are of those that decide: [`Obstacle`] of the pipelines, and [`products::remark`] of matrix instructions.
 
-use super::pipeline::Obstacle;
+use super::pipeline::{FactorId, Obstacle};
 use super::rewrites::stacks;
 use super::{Copies, LaidOut, Pipelines, Product, products};
-use crate::kernel::{Kernel, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
 use crate::specialize::Instance;
@@ -39,7 +39,7 @@ pub(super) fn remarks(
     laid_out: &LaidOut,
     target: &TargetDesc,
     copies: &Copies,
-    obstacles: &HashMap<(OpId, usize), Obstacle>,
+    obstacles: &HashMap<FactorId, Obstacle>,
 ) -> Vec<Remark> {
     let kernel: &Kernel = &laid_out.instance;
     let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
@@ -48,19 +48,19 @@ pub(super) fn remarks(
         let Some(product) = laid_out.products.get(&op) else {
             return (!target.matrix.is_empty()).then(|| products::remark(kernel, data, target));
         };
-        let message = match (obstacles.get(&(op, 1)), obstacles.get(&(op, 0))) {
-            (Some(obstacle), _) => {
-                let done = by_warps(kernel, (op, product), copies);
+        let message = match FactorId::both(op).map(|factor| obstacles.get(&factor)) {
+            [_, Some(obstacle)] => {
+                let done = by_warps(kernel, data, product, copies);
                 let missed = match target.has_tensor_memory() {
                     true => "in tensor memory (`tcgen05.mma`)",
                     false => "by warpgroups (`wgmma`)",
                 };
                 format!("a product isn't done {missed} but {done}: {obstacle}")
             }
-            (None, Some(obstacle)) => format!(
+            [Some(obstacle), None] => format!(
                 "warpgroups take the left factor of a product from registers, with no tiles copied ahead: {obstacle}"
             ),
-            (None, None) => return None,
+            [None, None] => return None,
         };
         Some(Remark { loc: data.loc, message })
     };
@@ -68,7 +68,7 @@ pub(super) fn remarks(
 }
 
 /// How warps do a product, and which of its factors' tiles are copied ahead.
-fn by_warps(kernel: &Kernel, (op, product): (OpId, &Product), copies: &Copies) -> String {
+fn by_warps(kernel: &Kernel, data: &OpData, product: &Product, copies: &Copies) -> String {
     let definitions = kernel.definitions();
     let is_copied = |operand: usize| {
         let definition = |value: ValueId| definitions.get(&value).copied();
@@ -77,7 +77,7 @@ fn by_warps(kernel: &Kernel, (op, product): (OpId, &Product), copies: &Copies) -
             let is_moved = matches!(data.op, Op::ConvertLayout | Op::Permute(_) | Op::Reshape(_));
             is_moved.then(|| definition(data.operands[0])).flatten()
         };
-        let mut way = std::iter::successors(definition(kernel.op(op).operands[operand]), moved);
+        let mut way = std::iter::successors(definition(data.operands[operand]), moved);
         way.any(|op| copies.loop_of(op).is_some())
     };
     let copied = match [0, 1].map(is_copied) {
@@ -89,22 +89,22 @@ fn by_warps(kernel: &Kernel, (op, product): (OpId, &Product), copies: &Copies) -
     format!("by `mma.sync` {}, with {copied}", product.instruction.shape)
 }
 
-/// Why factors of products lie in no ring, by the product and the number of the factor, of an instance with these
+/// Why factors of products lie in no ring, of an instance with these
 /// pipelines; `found` gives those of another kernel.
 pub(super) fn obstacles(
     instance: &Instance,
     target: &TargetDesc,
     pipelines: &Pipelines,
     found: impl Fn(&Kernel) -> Pipelines,
-) -> HashMap<(OpId, usize), Obstacle> {
+) -> HashMap<FactorId, Obstacle> {
     // What is in the way of a matrix of a stack is what is in the way of the stack.
     let pipelines = match stacks::all(instance, target) {
         Cow::Owned(stacked) => Cow::Owned(found(&stacked)),
         Cow::Borrowed(_) => Cow::Borrowed(pipelines),
     };
     let products = instance.walk().into_iter().filter(|&op| instance.op(op).op == Op::Mma);
-    let factors = products.flat_map(|op| [(op, 0), (op, 1)]);
-    let mut obstacles: HashMap<(OpId, usize), Obstacle> =
+    let factors = products.flat_map(FactorId::both);
+    let mut obstacles: HashMap<FactorId, Obstacle> =
         factors.filter_map(|factor| Some((factor, pipelines.obstacle(factor)?.clone()))).collect();
     if obstacles.values().any(Obstacle::is_of_sizes) {
         // Where a launch may have sizes without these, it has code that relies on them, of which what is left is told.

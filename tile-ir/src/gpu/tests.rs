@@ -1,6 +1,8 @@
 //! Schedules as a person reads them, and what holds of every one.
 
 use super::*;
+use crate::kernel::OpId;
+use crate::ops::Op;
 use tile_test_edit::Edit;
 
 fn scheduled(source: &str, numbers: &[(&str, usize)], target: &str) -> Scheduled {

@@ -212,8 +212,8 @@ impl Piece {
         Piece { operand, start, extents: extents.to_vec(), sources: same(extents.len()) }
     }
 
-    /// The piece with one axis of its box given other bounds, and that axis of the operand another source.
-    fn along(mut self, axis: usize, (start, extent): (usize, usize), source: Source) -> Piece {
+    /// The piece whose box has `extent` places from `start` on along an axis, which come from another source.
+    fn along(mut self, axis: usize, start: usize, extent: usize, source: Source) -> Piece {
         self.start[axis] = start;
         self.extents[axis] = extent;
         self.sources[axis] = source;
@@ -273,18 +273,18 @@ impl Movement {
             Movement::Flip { axis } => {
                 let extent = first[*axis];
                 let backwards = Source::Backwards { axis: *axis, last: extent - 1 };
-                vec![Piece::whole(0, result, same(rank)).along(*axis, (0, extent), backwards)]
+                vec![Piece::whole(0, result, same(rank)).along(*axis, 0, extent, backwards)]
             }
             Movement::Roll { axis, by } => {
                 let extent = first[*axis];
                 let by = number(by).rem_euclid(extent as i64) as usize;
-                let part = |bounds, offset| {
+                let part = |start, extent, offset| {
                     let source = Source::From { axis: *axis, offset };
-                    Piece::whole(0, result, same(rank)).along(*axis, bounds, source)
+                    Piece::whole(0, result, same(rank)).along(*axis, start, extent, source)
                 };
                 match by {
                     0 => vec![Piece::whole(0, result, same(rank))],
-                    by => vec![part((0, by), extent - by), part((by, extent - by), 0)],
+                    by => vec![part(0, by, extent - by), part(by, extent - by, 0)],
                 }
             }
             Movement::Shift { axis, by } => {
@@ -295,7 +295,7 @@ impl Movement {
                 if distance < extent {
                     let source = Source::From { axis: *axis, offset };
                     let kept = Piece::whole(0, result, same(rank));
-                    pieces.push(kept.along(*axis, (start, extent - distance), source));
+                    pieces.push(kept.along(*axis, start, extent - distance, source));
                 }
                 pieces
             }

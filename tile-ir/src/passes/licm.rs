@@ -73,7 +73,7 @@ pub(crate) fn split(
 fn has_turn(kernel: &Kernel, ranges: &Ranges, op: OpId) -> bool {
     let data = kernel.op(op);
     match data.operands.as_slice() {
-        &[start, end, ..] if data.op == Op::For => ranges.ordered(kernel, op, (start, end), true),
+        &[start, end, ..] if data.op == Op::For => ranges.is_less(kernel, op, start, end),
         _ => false,
     }
 }

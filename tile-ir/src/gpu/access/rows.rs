@@ -9,9 +9,10 @@
 //! has it for is data ([`TargetDesc::atomic_store_bytes`], [`TargetDesc::vector_adds`]).
 
 use super::{Access, TENSOR_ALIGNMENT, common, divisor, product, selections};
-use crate::analysis::{Divisors, Facts, GatheredRow, Line, Lines};
+use crate::analysis::{GatheredRow, Line, Lines};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::gpu::numbers::Numbers;
 use crate::gpu::shape_of;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Atomic, AtomicKind, Op, Scope};
@@ -25,7 +26,7 @@ const WORD_BYTES: usize = 4;
 /// Elements that an op names: those of a tensor at the numbers of one tile for each of its axes.
 #[derive(Clone, Copy)]
 struct Named<'k> {
-    kernel: &'k Kernel,
+    numbers: &'k Numbers<'k>,
     tensor: ValueId,
     ty: &'k TensorType,
     indices: &'k [ValueId],
@@ -41,35 +42,33 @@ struct Together {
 impl Access {
     /// The access of a gather of a verified instance; `None` where neighbours aren't known to lie next to each other.
     pub(in crate::gpu) fn of_gather(
-        kernel: &Kernel,
-        known: (&Divisors, &Facts),
+        numbers: &Numbers<'_>,
         lines: &mut Lines<'_>,
         op: OpId,
     ) -> Option<Access> {
-        let data = kernel.op(op);
-        let named = Named::of(kernel, data, 2);
+        let named = Named::of(numbers, numbers.kernel.op(op), 2);
         let row = named.row(lines)?;
-        Some(Access::along(named, row, named.vector(known, row)))
+        Some(Access::along(named, row, named.vector(row)))
     }
 
     /// The access of an atomic operation of a verified instance that does several elements by one instruction; `None`
     /// where it does each by one of its own.
     pub(in crate::gpu) fn of_scatter(
-        kernel: &Kernel,
-        known: (&Divisors, &Facts),
+        numbers: &Numbers<'_>,
         lines: &mut Lines<'_>,
-        (op, target): (OpId, &TargetDesc),
+        op: OpId,
+        target: &TargetDesc,
     ) -> Option<Access> {
-        let data = kernel.op(op);
+        let data = numbers.kernel.op(op);
         let Op::Atomic(atomic) = data.op else { return None };
-        let named = Named::of(kernel, data, 1);
+        let named = Named::of(numbers, data, 1);
         let together = named.together(data, atomic, target)?;
         let row = named.row(lines)?;
         let mask = data.operands.last().filter(|_| atomic.masked);
         if mask.is_some_and(|&mask| lines.along(mask, row.tile_axis) != Line::Constant) {
             return None;
         }
-        let vector = named.vector(known, row).min(together.most);
+        let vector = named.vector(row).min(together.most);
         let feature = together.feature;
         (vector > 1).then(|| Access { feature, ..Access::along(named, row, vector) })
     }
@@ -83,15 +82,15 @@ impl Access {
 
 impl<'k> Named<'k> {
     /// Those of an op whose tensor is its first operand, and whose indices begin at another.
-    fn of(kernel: &'k Kernel, data: &'k OpData, first: usize) -> Self {
+    fn of(numbers: &'k Numbers<'k>, data: &'k OpData, first: usize) -> Self {
         let tensor = data.operands[0];
-        let Type::Tensor(ty) = kernel.ty(tensor) else { unreachable!("verified: a tensor") };
-        Named { kernel, tensor, ty, indices: &data.operands[first..first + ty.extents.len()] }
+        let Type::Tensor(ty) = numbers.kernel.ty(tensor) else { unreachable!("verified: a tensor") };
+        Named { numbers, tensor, ty, indices: &data.operands[first..first + ty.extents.len()] }
     }
 
     /// The extents of the tiles of indices.
     fn shape(self) -> Vec<u64> {
-        shape_of(self.kernel, self.indices[0]).expect("verified: a tile")
+        shape_of(self.numbers.kernel, self.indices[0]).expect("verified: a tile")
     }
 
     fn dtype(self) -> DType {
@@ -106,21 +105,21 @@ impl<'k> Named<'k> {
     }
 
     /// How many neighbours along a row are aligned and exist together.
-    fn vector(self, (divisors, facts): (&Divisors, &Facts), row: GatheredRow) -> u64 {
+    fn vector(self, row: GatheredRow) -> u64 {
         let strided = self.ty.strided();
         if !strided.windows[row.tensor_axis].is_empty() {
             return 1;
         }
-        let divisor = |dim: &Dim| divisor(facts, dim);
+        let divisor = |dim: &Dim| divisor(&self.numbers.facts, dim);
         let tile = self.shape()[row.tile_axis];
         let all = common(TENSOR_ALIGNMENT / self.dtype().bytes() as u64, tile).min(row.run);
         let all = common(common(all, divisor(&self.ty.extents[row.tensor_axis])), divisor(&strided.offset));
         let others = (0..strided.strides.len()).filter(|&axis| axis != row.tensor_axis);
         let all = others.fold(all, |all, axis| {
-            let index = divisors.divisor(self.indices[axis]);
+            let index = self.numbers.divisors.divisor(self.indices[axis]);
             common(all, product(divisor(&strided.strides[axis]), index))
         });
-        selections(self.kernel, (divisors, facts), self.tensor).fold(all, common)
+        selections(self.numbers, self.tensor).fold(all, common)
     }
 
     /// What an instruction of a target does of an atomic operation; `None` where it does one element.
@@ -132,7 +131,7 @@ impl<'k> Named<'k> {
             AtomicKind::Store => {
                 Some(Together { most: target.atomic_store_bytes / bytes as u64, feature: "" })
             }
-            AtomicKind::Add if atomic.scope != Scope::System && !is_used(self.kernel, data) => {
+            AtomicKind::Add if atomic.scope != Scope::System && !is_used(self.numbers.kernel, data) => {
                 let add = target.vector_adds.iter().find(|add| add.dtype == dtype)?;
                 Some(Together { most: add.most, feature: add.feature })
             }
@@ -142,9 +141,9 @@ impl<'k> Named<'k> {
 
     /// Whether no other op of the kernel reads or writes elements of the argument.
     fn is_only_access(self) -> bool {
-        let argument = |tensor: ValueId| Source::of(self.kernel, tensor).argument;
+        let argument = |tensor: ValueId| Source::of(self.numbers.kernel, tensor).argument;
         let written = argument(self.tensor);
-        let ops = self.kernel.walk().into_iter().map(|op| self.kernel.op(op));
+        let ops = self.numbers.kernel.walk().into_iter().map(|op| self.numbers.kernel.op(op));
         let atomics = ops.filter(|data| matches!(data.op, Op::Atomic(_)));
         atomics.filter(|data| argument(data.operands[0]) == written).count() == 1
     }

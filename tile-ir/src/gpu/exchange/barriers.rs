@@ -5,8 +5,9 @@
 //! staged for it was written since. What a loop reads in one turn is known to the next: its body is gone through until
 //! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
 
+use super::Exchanges;
 use super::scratch::Scratch;
-use crate::gpu::{Buffer, Parts};
+use crate::gpu::Buffer;
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
@@ -20,9 +21,9 @@ pub(in crate::gpu) struct Barriers {
 }
 
 impl Barriers {
-    pub(in crate::gpu) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
-        let kernel = parts.kernel();
-        let mut placing = Placing { parts, scratch, barriers: Barriers::default() };
+    pub(in crate::gpu) fn of(exchanges: &Exchanges<'_>, scratch: &Scratch) -> Barriers {
+        let kernel = exchanges.kernel();
+        let mut placing = Placing { exchanges, scratch, barriers: Barriers::default() };
         placing.region(kernel.body(), State::default());
         placing.barriers
     }
@@ -58,17 +59,17 @@ fn meet(some: &HashSet<Buffer>, others: &[Buffer]) -> bool {
 }
 
 struct Placing<'p> {
-    parts: &'p Parts<'p>,
+    exchanges: &'p Exchanges<'p>,
     scratch: &'p Scratch,
     barriers: Barriers,
 }
 
 impl Placing<'_> {
     fn region(&mut self, region: RegionId, mut state: State) -> State {
-        let parts = self.parts;
-        for &op in &parts.kernel().region(region).ops {
-            let data = parts.kernel().op(op);
-            if !parts.pipelines.replace(data) && !parts.copies.replace(op) {
+        let exchanges = self.exchanges;
+        for &op in &exchanges.kernel().region(region).ops {
+            let data = exchanges.kernel().op(op);
+            if !exchanges.pipelines.replace(data) && !exchanges.copies.replace(op) {
                 state = self.op(op, data, state);
             }
         }
@@ -94,7 +95,7 @@ impl Placing<'_> {
                 self.exchange(op, &mut state);
             }
             Op::Mma => self.product(op, &mut state),
-            Op::ConvertLayout if self.parts.laid_out.staged.contains_key(&op) => {
+            Op::ConvertLayout if self.exchanges.laid_out.staged.contains_key(&op) => {
                 let buffers = self.reserved(op, &mut state);
                 state.writes.extend(buffers);
             }
@@ -112,7 +113,7 @@ impl Placing<'_> {
     fn repeated(&mut self, op: OpId, data: &OpData, mut state: State) -> State {
         self.reserved(op, &mut state);
         let region = data.regions[0];
-        let is_copied = self.parts.copies.of_loop(op).is_some();
+        let is_copied = self.exchanges.copies.of_loop(op).is_some();
         let turn = |placing: &mut Self, mut state: State| {
             if is_copied {
                 // Each turn waits for the copies of all threads.
@@ -170,7 +171,7 @@ impl Placing<'_> {
             state.reads.extend(positions);
         }
         let mut values = data.operands.iter().skip(usize::from(is_assertion));
-        if !values.any(|value| self.parts.laid_out.distributions.contains_key(value)) {
+        if !values.any(|value| self.exchanges.laid_out.distributions.contains_key(value)) {
             return state;
         }
         let told = State { reads: HashSet::from([*record]), writes: HashSet::new() };
@@ -178,7 +179,7 @@ impl Placing<'_> {
     }
 
     fn product(&mut self, op: OpId, state: &mut State) {
-        if !self.parts.laid_out.products.contains_key(&op) {
+        if !self.exchanges.laid_out.products.contains_key(&op) {
             return self.exchange(op, state);
         }
         let factors = self.staged_for(op);
@@ -191,19 +192,20 @@ impl Placing<'_> {
     /// Where the factors of a product lie in shared memory: in the buffers of their conversions, or of the loop that
     /// they are copied for.
     fn staged_for(&self, product: OpId) -> Vec<Buffer> {
-        let staged = self.parts.laid_out.staged.iter().filter(|&(_, &reader)| reader == product);
-        let holder = |&convert: &OpId| self.parts.copies.loop_of(convert).unwrap_or(convert);
+        let staged = self.exchanges.laid_out.staged.iter().filter(|&(_, &reader)| reader == product);
+        let holder = |&convert: &OpId| self.exchanges.copies.loop_of(convert).unwrap_or(convert);
         staged.flat_map(|(convert, _)| self.scratch.buffers(holder(convert))).copied().collect()
     }
 
     /// Whether threads that hold copies of elements may read from memory what one of them writes there.
     fn is_seen_by_others(&self, data: &OpData) -> bool {
-        let kernel = self.parts.kernel();
+        let kernel = self.exchanges.kernel();
         let (view, tile) = match data.load() {
             Some(load) => (load.view, data.results[0]),
             None => (data.operands[0], data.operands[1]),
         };
-        let is_copied = |tile| self.parts.laid_out.distributions.get(tile).is_some_and(|d| d.copies() != 0);
+        let is_copied =
+            |tile| self.exchanges.laid_out.distributions.get(tile).is_some_and(|d| d.copies() != 0);
         if !is_copied(&tile) {
             return false;
         }

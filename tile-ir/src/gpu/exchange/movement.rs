@@ -28,7 +28,8 @@ impl Moves {
             let data = kernel.op(op);
             if let Op::Reshape(_) = data.op {
                 let of = |values: &[ValueId]| found.get(&values[0]);
-                let slots = of(&data.operands).zip(of(&data.results)).and_then(reshaped);
+                let slots =
+                    of(&data.operands).zip(of(&data.results)).and_then(|(from, to)| reshaped(from, to));
                 moves.reshapes.extend(slots.map(|slots| (op, slots)));
             } else if let Some(movement) = Movement::of(found, data) {
                 moves.movements.insert(op, movement);
@@ -227,7 +228,7 @@ fn source(piece: &Piece, place: &[u64]) -> Option<Vec<u64>> {
 }
 
 /// The operand's slot of every slot of a reshaped tile, where each thread holds what it wants.
-fn reshaped((from, to): (&Distribution, &Distribution)) -> Option<Vec<u64>> {
+fn reshaped(from: &Distribution, to: &Distribution) -> Option<Vec<u64>> {
     if from.reshaped(to.shape()).as_ref() != Some(to) {
         return None;
     }
@@ -268,7 +269,7 @@ mod tests {
         let registers = bits(&[[0, 1], [0, 2], [1, 0], [2, 0]]);
         let from = Distribution::new(&[16, 5], registers, bits(&[[4, 0], [8, 0]]), Vec::new()).unwrap();
         let to = from.reshaped(&[1, 16, 5]).unwrap();
-        assert_eq!(reshaped((&from, &to)), Some((0..from.slots()).collect()));
+        assert_eq!(reshaped(&from, &to), Some((0..from.slots()).collect()));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! block, then blocks of a cluster.
 
 use crate::dtype::DType;
-use crate::gpu::Threads;
-use crate::ops::ReduceOp;
+use crate::gpu::LaidOut;
+use crate::kernel::OpData;
+use crate::ops::{Op, ReduceOp};
 use std::collections::HashMap;
 use tile_layout::linear::Distribution;
 
@@ -28,19 +29,19 @@ pub struct Reduction<'s> {
 }
 
 impl<'s> Reduction<'s> {
-    /// The reduction of a tile of a format that lies in the first distribution, to one in the second.
-    pub(in crate::gpu) fn of(
-        (operand, result): (&'s Distribution, &'s Distribution),
-        (dtype, threads): (DType, Threads),
-        (op, axis): (ReduceOp, usize),
-    ) -> Reduction<'s> {
+    /// The reduction of a tile along an axis.
+    pub(in crate::gpu) fn of(laid_out: &'s LaidOut, data: &OpData) -> Reduction<'s> {
+        let Op::Reduce { op, axis } = data.op else { unreachable!("it is asked of reductions alone") };
+        let [operand, result] =
+            [data.operands[0], data.results[0]].map(|tile| &laid_out.distributions[&tile]);
+        let dtype = op.partial(laid_out.dtype(data.operands[0]));
         let copies = operand.copies();
         let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
         let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
-        let (lane_bits, block_bits) = (operand.lane_count().ilog2(), threads.of_block().ilog2());
+        let (lane_bits, block_bits) = (operand.lane_count().ilog2(), laid_out.threads.of_block().ilog2());
         let (lanes, others): (Vec<u32>, Vec<u32>) = bits.partition(|&bit| bit < lane_bits);
         let (warps, blocks) = others.into_iter().partition(|&bit| bit < block_bits);
-        Reduction { op, axis, dtype: op.partial(dtype), operand, result, lanes, warps, blocks }
+        Reduction { op, axis, dtype, operand, result, lanes, warps, blocks }
     }
 
     /// The slots of the operand that each slot of the result joins.

@@ -44,6 +44,17 @@ pub struct Sorting {
     block: Threads,
 }
 
+/// Lines that are sorted.
+#[derive(Clone, Copy)]
+pub(in crate::gpu) struct Lines {
+    /// How many.
+    pub(in crate::gpu) lines: u64,
+    /// Elements of each.
+    pub(in crate::gpu) extent: u64,
+    /// How many of them are kept.
+    pub(in crate::gpu) kept: u64,
+}
+
 /// How many of the upper bits of an order tell elements of a format apart. Narrow floats have that of the f32 that they
 /// are computed in, which has more bits of an exponent, and zeros behind their mantissa.
 fn order_bits(dtype: DType) -> u32 {
@@ -55,12 +66,9 @@ fn order_bits(dtype: DType) -> u32 {
 }
 
 impl Sorting {
-    /// How lines of so many elements of a format are sorted, of which so many are `kept`.
-    pub(in crate::gpu) fn of(
-        (lines, extent, kept): (u64, u64, u64),
-        dtype: DType,
-        block: Threads,
-    ) -> Sorting {
+    /// How lines of a format are sorted.
+    pub(in crate::gpu) fn of(sorted: Lines, dtype: DType, block: Threads) -> Sorting {
+        let Lines { lines, extent, kept } = sorted;
         let padded = extent.next_power_of_two();
         let place_bits = padded.ilog2();
         let key_bits = match order_bits(dtype) {
@@ -145,7 +153,8 @@ mod tests {
 
     #[test]
     fn keys_have_the_bits_that_an_order_and_a_place_need() {
-        let bits = |dtype, extent| Sorting::of((1, extent, extent), dtype, BLOCK).key_bits;
+        let bits =
+            |dtype, extent| Sorting::of(Lines { lines: 1, extent, kept: extent }, dtype, BLOCK).key_bits;
         assert_eq!([DType::BF16, DType::U16, DType::I8].map(|dtype| bits(dtype, 1 << 16)), [32; 3]);
         assert_eq!([8192, 8193].map(|extent| bits(DType::F16, extent)), [32, 64]);
         assert_eq!([1, 2, 4096].map(|extent| bits(DType::F32, extent)), [32, 64, 64]);
@@ -155,7 +164,7 @@ mod tests {
     #[test]
     fn threads_have_as_many_keys_as_save_instructions() {
         let share = |lines, extent, kept| {
-            let sorting = Sorting::of((lines, extent, kept), DType::F32, BLOCK);
+            let sorting = Sorting::of(Lines { lines, extent, kept }, DType::F32, BLOCK);
             assert_eq!(sorting.keys * sorting.threads, extent.next_power_of_two());
             assert_eq!(sorting.threads * sorting.at_once, BLOCK.count());
             (sorting.keys, sorting.threads, sorting.exchanged())

@@ -115,7 +115,8 @@ impl MatrixMove {
 impl Swizzled {
     /// The way of a tile; `None` where a distribution isn't linear.
     pub(in crate::gpu) fn of(
-        (from, to): (&Distribution, &Distribution),
+        from: &Distribution,
+        to: &Distribution,
         dtype: DType,
         target: &TargetDesc,
     ) -> Option<Swizzled> {
@@ -129,7 +130,11 @@ impl Swizzled {
     fn by_matrices(from: &Distribution, load: MatrixMove, dtype: DType) -> Option<Swizzled> {
         let most = (WIDEST / dtype.bytes() as u64).ilog2();
         let write = 1 << common(from, &load.rows).min(most);
-        let layout = layout_for((from, write), (&load.rows, 1 << most), dtype)?;
+        let layout = layout_for(
+            Vectors { of: from, count: write },
+            Vectors { of: &load.rows, count: 1 << most },
+            dtype,
+        )?;
         let order = (0..from.registers().len()).collect();
         Some(Swizzled { layout, written: from.clone(), order, write, read: Read::Matrices(load) })
     }
@@ -139,7 +144,8 @@ impl Swizzled {
         let (written, order) = led_by(from, to)?;
         let most = common(&written, to).min((WIDEST / dtype.bytes() as u64).ilog2());
         let (layout, width) = (0..=most).rev().map(|bits| 1 << bits).find_map(|width| {
-            let layout = layout_for((&written, width), (to, width), dtype)?;
+            let layout =
+                layout_for(Vectors { of: &written, count: width }, Vectors { of: to, count: width }, dtype)?;
             Some((layout, width))
         })?;
         Some(Swizzled { layout, written, order, write: width, read: Read::Slots(width) })
@@ -218,15 +224,20 @@ fn common(a: &Distribution, b: &Distribution) -> u32 {
     a.registers().iter().zip(b.registers()).take_while(|(a, b)| a == b).count() as u32
 }
 
-/// The layout of shared memory for a write and a read of so many elements at once.
-fn layout_for(
-    (from, write): (&Distribution, u64),
-    (to, read): (&Distribution, u64),
-    dtype: DType,
-) -> Option<LinearLayout> {
-    let (source, target) = (from.linear()?, to.linear()?);
+/// An access by which every thread moves neighbouring slots of a distribution at once.
+struct Vectors<'d> {
+    of: &'d Distribution,
+    /// How many slots.
+    count: u64,
+}
+
+/// The layout of shared memory for a write and a read.
+fn layout_for(write: Vectors<'_>, read: Vectors<'_>, dtype: DType) -> Option<LinearLayout> {
+    let (source, target) = (write.of.linear()?, read.of.linear()?);
     let bytes = dtype.bytes() as u64;
     let shared = SharedMemory { element_bytes: bytes as u32, banks: BANKS };
-    let access = |layout, width: u64| Access { layout, width: (width * bytes) as u32 };
-    optimal_layout(shared, access(&source, write), access(&target, read)).ok().map(|chosen| chosen.layout)
+    let access = |layout, count: u64| Access { layout, width: (count * bytes) as u32 };
+    optimal_layout(shared, access(&source, write.count), access(&target, read.count))
+        .ok()
+        .map(|chosen| chosen.layout)
 }

@@ -2,7 +2,7 @@
 
 use super::movement::Moves;
 use crate::gpu::LaidOut;
-use crate::kernel::{OpData, OpId, ValueId};
+use crate::kernel::{OpId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
 
@@ -12,20 +12,16 @@ pub(in crate::gpu) fn uniform(laid_out: &LaidOut, moves: &Moves) -> HashSet<Valu
     for op in laid_out.instance.walk() {
         let data = laid_out.instance.op(op);
         let is_tile = |value: &ValueId| laid_out.distributions.contains_key(value);
-        if data.results.first().is_some_and(is_tile) && is_uniform(laid_out, &found, moves, (op, data)) {
+        if data.results.first().is_some_and(is_tile) && is_uniform(laid_out, &found, moves, op) {
             found.extend(&data.results);
         }
     }
     found
 }
 
-fn is_uniform(
-    laid_out: &LaidOut,
-    found: &HashSet<ValueId>,
-    moves: &Moves,
-    (op, data): (OpId, &OpData),
-) -> bool {
+fn is_uniform(laid_out: &LaidOut, found: &HashSet<ValueId>, moves: &Moves, op: OpId) -> bool {
     let is_one = |value: &ValueId| found.contains(value) || laid_out.instance.ty(*value).as_tile().is_none();
+    let data = laid_out.instance.op(op);
     match &data.op {
         Op::Splat(_) => true,
         Op::ConvertLayout | Op::Reshape(_) => is_one(&data.operands[0]),

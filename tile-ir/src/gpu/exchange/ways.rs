@@ -36,7 +36,7 @@ impl Way {
             return Way::Renamed(slots);
         }
         let dtype = dtype_of(kernel, data.results[0]);
-        Swizzled::of((from, to), dtype, target)
+        Swizzled::of(from, to, dtype, target)
             .map_or(Way::RowMajor, |swizzled| Way::Swizzled(Box::new(swizzled)))
     }
 }

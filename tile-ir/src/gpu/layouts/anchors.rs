@@ -41,7 +41,7 @@ pub(super) fn vectors(
 impl Layouts<'_> {
     /// Neighbours in memory in neighbouring threads.
     pub(super) fn coalesced(&self, op: OpId, tile: ValueId) -> Distribution {
-        self.blocked(&self.shape(tile), &self.accesses[&op].order)
+        self.blocked(&self.shape(tile), &self.basis.accesses[&op].order)
     }
 
     /// Where a product's sums lie, for a load of a tile that meets them, if that reads what lies next to each other. What
@@ -57,7 +57,7 @@ impl Layouts<'_> {
 
     /// Where a tile lies that is sums of a product; `None` of another.
     pub(super) fn place_of_sums(&self, tile: ValueId) -> Option<Distribution> {
-        let product = self.products.get(self.sums.get(&tile)?)?;
+        let product = self.basis.products.get(self.sums.get(&tile)?)?;
         Some(product.distribution(&self.shape(tile), Operand::Accumulator))
     }
 
@@ -77,7 +77,7 @@ impl Layouts<'_> {
         if let Some(&(axis, count)) = key.as_ref().and_then(|key| self.runs.get(key)) {
             registers.extend(deal.take(count.ilog2(), &[axis]));
         }
-        let Threads { lanes, warps, .. } = self.threads;
+        let Threads { lanes, warps, .. } = self.basis.threads;
         let (lanes, warps) = (deal.take(lanes.ilog2(), order), deal.take(warps.ilog2(), order));
         Distribution::new(shape, registers, lanes, warps)
             .expect("extents and threads are powers of two, and there are elements")
@@ -101,16 +101,16 @@ impl Layouts<'_> {
 
     /// Whether copies do a store of a tile that lies so.
     fn is_copied(&self, op: OpId, tile: &Distribution) -> bool {
-        let store = self.pipelines.store(op).filter(|_| self.is_only_access(op));
-        store.is_some_and(|store| self.products.values().any(|product| store.takes(tile, product)))
+        let store = self.basis.pipelines.store(op).filter(|_| self.is_only_access(op));
+        store.is_some_and(|store| self.basis.products.values().any(|product| store.takes(tile, product)))
     }
 
     /// Whether a tile is written in whole sectors by an op from where it lies.
     pub(super) fn writes_sectors(&self, op: OpId, tile: ValueId, place: &Distribution) -> bool {
         let Some(run) = self.run(op, tile, place) else { return true };
-        let axis = self.accesses[&op].order[0];
+        let axis = self.basis.accesses[&op].order[0];
         let all = place.shape()[axis] * dtype_of(self.kernel, tile).bytes() as u64;
-        let enough = if self.pipelines.is_empty() { SECTOR_BYTES } else { HALF_SECTOR_BYTES };
+        let enough = if self.basis.pipelines.is_empty() { SECTOR_BYTES } else { HALF_SECTOR_BYTES };
         run >= enough.min(all)
     }
 
@@ -118,7 +118,7 @@ impl Layouts<'_> {
     /// contiguous.
     fn run(&self, op: OpId, tile: ValueId, place: &Distribution) -> Option<u64> {
         let bytes = dtype_of(self.kernel, tile).bytes() as u64;
-        let &axis = self.accesses[&op].order.first()?;
+        let &axis = self.basis.accesses[&op].order.first()?;
         let lanes = place.thread_bits().take(place.lane_count().ilog2() as usize);
         let along =
             |position: &&[u64]| position.iter().enumerate().all(|(i, &place)| i == axis || place == 0);
@@ -135,7 +135,7 @@ impl Layouts<'_> {
             cut.map(|cut| Source::of(self.kernel, cut.operands[0]).argument)
         };
         let written = argument(op);
-        self.accesses.keys().filter(|&&other| argument(other) == written).count() == 1
+        self.basis.accesses.keys().filter(|&&other| argument(other) == written).count() == 1
     }
 
     /// The accumulators of a product of matrices by multiply-adds: a block of rows and columns a thread, so that an
@@ -143,18 +143,18 @@ impl Layouts<'_> {
     pub(super) fn accumulator(&self, shape: &[u64]) -> Distribution {
         let rank = shape.len();
         let (rows, columns) = (rank - 2, rank - 1);
-        let share = (shape.iter().product::<u64>() / self.threads.count()).max(1);
+        let share = (shape.iter().product::<u64>() / self.basis.threads.count()).max(1);
         let mut bits = Deal::new(shape);
         let width = PRODUCT_BLOCK[0].min(1 << share.ilog2());
         let height = PRODUCT_BLOCK[1].min(1 << (share / width).max(1).ilog2());
         let mut registers = bits.take(width.ilog2(), &[columns]);
         registers.extend(bits.take(height.ilog2(), &[rows]));
-        let lane_bits = self.threads.lanes.ilog2();
+        let lane_bits = self.basis.threads.lanes.ilog2();
         let all: Vec<usize> = [columns, rows].into_iter().chain(0..rank - 2).collect();
         let mut lanes = bits.take(lane_bits.min(3), &all);
         let downwards: Vec<usize> = [rows, columns].into_iter().chain(0..rank - 2).collect();
         lanes.extend(bits.take(lane_bits - lane_bits.min(3), &downwards));
-        let warps = bits.take(self.threads.warps.ilog2(), &downwards);
+        let warps = bits.take(self.basis.threads.warps.ilog2(), &downwards);
         Distribution::new(shape, registers, lanes, warps).expect("every axis is reached or repeated")
     }
 }

@@ -98,7 +98,7 @@ impl Layouts<'_> {
     /// do again.
     fn is_short_outside(&self, tile: ValueId, op: OpId) -> bool {
         let home = self.definitions.get(&tile).map_or_else(|| self.params[&tile], |op| self.homes[op]);
-        home != self.homes[&op] && self.shape(tile).iter().product::<u64>() <= self.threads.count()
+        home != self.homes[&op] && self.shape(tile).iter().product::<u64>() <= self.basis.threads.count()
     }
 
     /// Puts a tile that has no distribution yet where it is wanted.

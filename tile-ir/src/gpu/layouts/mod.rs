@@ -25,13 +25,19 @@ use crate::types::Type;
 use std::collections::HashMap;
 use tile_layout::linear::{Distribution, Operand};
 
+/// What distributions follow from.
+#[derive(Clone, Copy)]
+pub(super) struct Basis<'k> {
+    pub(super) threads: Threads,
+    pub(super) accesses: &'k HashMap<OpId, Access>,
+    pub(super) products: &'k HashMap<OpId, Product>,
+    pub(super) pipelines: &'k Pipelines,
+}
+
 /// Distributions in the making.
 pub(super) struct Layouts<'k> {
     kernel: &'k mut Kernel,
-    threads: Threads,
-    accesses: &'k HashMap<OpId, Access>,
-    products: &'k HashMap<OpId, Product>,
-    pipelines: &'k Pipelines,
+    basis: Basis<'k>,
     /// Tiles that are sums of a product, or made of them element by element.
     sums: HashMap<ValueId, OpId>,
     /// Loads of tiles that meet the sums of a product.
@@ -56,20 +62,16 @@ impl<'k> Layouts<'k> {
     /// Distributions of all tiles of a kernel.
     pub(super) fn assign(
         kernel: &'k mut Kernel,
-        threads: Threads,
-        (accesses, runs): (&'k HashMap<OpId, Access>, &'k Runs),
-        (products, pipelines): (&'k HashMap<OpId, Product>, &'k Pipelines),
+        basis: Basis<'k>,
+        runs: &'k Runs,
     ) -> HashMap<ValueId, Distribution> {
-        let sums = beside::sums(kernel, products);
+        let sums = beside::sums(kernel, basis.products);
         let mut layouts = Layouts {
-            vectors: anchors::vectors(kernel, threads, accesses),
+            vectors: anchors::vectors(kernel, basis.threads, basis.accesses),
             beside: beside::beside_sums(kernel, &sums),
             sums,
             kernel,
-            threads,
-            accesses,
-            products,
-            pipelines,
+            basis,
             runs,
             found: HashMap::new(),
             definitions: HashMap::new(),
@@ -83,7 +85,7 @@ impl<'k> Layouts<'k> {
         layouts.read_definitions(body);
         layouts.region(body);
         for value in layouts.kernel.value_ids() {
-            if layouts.is_defined(value) && layouts.is_tile(value) && !pipelines.holds(value) {
+            if layouts.is_defined(value) && layouts.is_tile(value) && !basis.pipelines.holds(value) {
                 layouts.ensure(value);
             }
         }
@@ -141,7 +143,7 @@ impl<'k> Layouts<'k> {
 
     fn op(&mut self, op: OpId) {
         let data = self.kernel.op(op).clone();
-        if self.pipelines.replace(&data) {
+        if self.basis.pipelines.replace(&data) {
             return;
         }
         match &data.op {
@@ -159,8 +161,8 @@ impl<'k> Layouts<'k> {
             Op::Reshape(_) => self.reshape(&data),
             Op::Gather { .. } => self.like_operand(&data, 1),
             Op::Scatter { .. } => self.like_operand(&data, 0),
-            Op::GatherLoad if self.accesses.contains_key(&op) => self.gather_rows(op, &data),
-            Op::Atomic(_) if self.accesses.contains_key(&op) => self.scatter_rows(op, &data),
+            Op::GatherLoad if self.basis.accesses.contains_key(&op) => self.gather_rows(op, &data),
+            Op::Atomic(_) if self.basis.accesses.contains_key(&op) => self.scatter_rows(op, &data),
             Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
             Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
@@ -259,10 +261,10 @@ impl<'k> Layouts<'k> {
 
     fn mma(&mut self, op: OpId, data: &OpData) {
         let shape = self.shape(data.results[0]);
-        let distribution = match self.products.get(&op) {
+        let distribution = match self.basis.products.get(&op) {
             Some(product) => {
                 for (i, operand) in [Operand::A, Operand::B].into_iter().enumerate() {
-                    if self.pipelines.holds(data.operands[i]) {
+                    if self.basis.pipelines.holds(data.operands[i]) {
                         continue;
                     }
                     let factor = product.distribution(&self.shape(data.operands[i]), operand);
@@ -316,7 +318,7 @@ impl<'k> Layouts<'k> {
     /// Whether a tile has fewer elements than there are threads, as what is left of rows has. Where it lies before a loop says
     /// little then of where the loop wants it, and it is brought there once.
     fn is_few(&self, distribution: &Distribution) -> bool {
-        distribution.shape().iter().product::<u64>() < self.threads.count()
+        distribution.shape().iter().product::<u64>() < self.basis.threads.count()
     }
 
     /// Whether a tile is computed from others. One that is loaded for the next turn isn't moved before that: it would be waited

@@ -9,8 +9,8 @@
 //! load and those that store have small blocks, they have neighbours in common, which go there and come from there
 //! together.
 
-use super::super::{Access, Pipelines, Product, Threads, shape_of};
-use super::anchors;
+use super::super::{Product, shape_of};
+use super::{Basis, anchors};
 use crate::analysis::lines::axis_before;
 use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, ValueId};
@@ -24,25 +24,19 @@ use tile_layout::linear::Operand;
 pub(in crate::gpu) type Runs = HashMap<(Vec<u64>, usize), (usize, u64)>;
 
 /// The runs of a verified instance, whose matrix loads serve what they can.
-pub(in crate::gpu) fn runs(
-    kernel: &Kernel,
-    (threads, target): (Threads, &TargetDesc),
-    accesses: &HashMap<OpId, Access>,
-    products: &HashMap<OpId, Product>,
-    pipelines: &Pipelines,
-) -> Runs {
-    let (vectors, origins) = (anchors::vectors(kernel, threads, accesses), Origins::of(kernel));
-    let mut finder = Finder { kernel, threads, accesses, vectors, origins, runs: Runs::new() };
-    for (&op, product) in products {
+pub(in crate::gpu) fn runs(kernel: &Kernel, target: &TargetDesc, basis: Basis<'_>) -> Runs {
+    let (vectors, origins) = (anchors::vectors(kernel, basis.threads, basis.accesses), Origins::of(kernel));
+    let mut finder = Finder { kernel, basis, vectors, origins, runs: Runs::new() };
+    for (&op, product) in basis.products {
         let loads_matrices = target.matrix_loads && product.instruction.factors[0].bytes() == 2;
         for (i, operand) in [Operand::A, Operand::B].into_iter().enumerate() {
             let tile = kernel.op(op).operands[i];
-            if !loads_matrices && !pipelines.holds(tile) {
+            if !loads_matrices && !basis.pipelines.holds(tile) {
                 finder.add_factor(tile, product, operand);
             }
         }
     }
-    for &op in accesses.keys().filter(|&&op| kernel.op(op).op.is_store()) {
+    for &op in basis.accesses.keys().filter(|&&op| kernel.op(op).op.is_store()) {
         finder.add_transpositions(op);
     }
     finder.runs
@@ -50,8 +44,7 @@ pub(in crate::gpu) fn runs(
 
 struct Finder<'k> {
     kernel: &'k Kernel,
-    threads: Threads,
-    accesses: &'k HashMap<OpId, Access>,
+    basis: Basis<'k>,
     vectors: HashMap<(Vec<u64>, usize), u64>,
     origins: Origins<'k>,
     runs: Runs,
@@ -86,7 +79,7 @@ impl Finder<'_> {
     /// Has the tiles of an access, and those that lie as these do, come in runs along an axis.
     fn add(&mut self, op: OpId, axis: usize, wanted: u64) {
         let (shape, Some(first)) = (self.shape(self.tile(op)), self.first_axis(op)) else { return };
-        let share = shape.iter().product::<u64>() / self.threads.count() / self.vector(op);
+        let share = shape.iter().product::<u64>() / self.basis.threads.count() / self.vector(op);
         let count = wanted.min(1 << share.max(1).ilog2()).min(1 << shape[axis].trailing_zeros());
         if first != axis && count > 1 {
             let most = self.runs.entry((shape, first)).or_insert((axis, 1));
@@ -102,7 +95,7 @@ impl Finder<'_> {
 
     /// The axis along which the tile of an access is contiguous.
     fn first_axis(&self, op: OpId) -> Option<usize> {
-        self.accesses.get(&op)?.order.first().copied()
+        self.basis.accesses.get(&op)?.order.first().copied()
     }
 
     /// What an access loads or stores.

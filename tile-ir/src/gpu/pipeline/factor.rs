@@ -6,9 +6,10 @@
 use super::super::products::{self, extents};
 use super::super::{dtype_of, shape_of};
 use super::obstacle::{Named, Obstacle, Obstacles};
-use super::shared_tile::{Copyable, Major, Numbers};
+use super::shared_tile::{Copyable, Major};
 use super::{MOST_CONSUMERS, Slice};
 use crate::analysis::uses::Uses;
+use crate::gpu::numbers::Numbers;
 use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
@@ -22,12 +23,41 @@ const MOST_COLUMNS: u64 = 256;
 /// Bytes of the elements that a warpgroup takes from columns as from rows.
 const TRANSPOSED_BYTES: usize = 2;
 
+/// One of the two factors of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) struct FactorId {
+    pub(in super::super) product: OpId,
+    /// Its number among the product's operands: 0 of the left one, 1 of the right one.
+    pub(in super::super) operand: usize,
+}
+
+impl FactorId {
+    pub(in super::super) fn left(product: OpId) -> FactorId {
+        FactorId { product, operand: 0 }
+    }
+
+    pub(in super::super) fn right(product: OpId) -> FactorId {
+        FactorId { product, operand: 1 }
+    }
+
+    /// Left and right.
+    pub(in super::super) fn both(product: OpId) -> [FactorId; 2] {
+        [FactorId::left(product), FactorId::right(product)]
+    }
+
+    pub(super) fn is_left(self) -> bool {
+        self.operand == 0
+    }
+
+    fn tile(self, kernel: &Kernel) -> ValueId {
+        kernel.op(self.product).operands[self.operand]
+    }
+}
+
 /// A factor that a load gives.
 #[derive(Clone)]
 pub(super) struct Factor {
-    pub(super) product: OpId,
-    /// Its number among the product's operands.
-    pub(super) operand: usize,
+    pub(super) id: FactorId,
     pub(super) load: OpId,
     /// The region in which the load stands.
     pub(super) home: RegionId,
@@ -46,24 +76,19 @@ impl Factor {
     ///
     /// # Errors
     /// What keeps it from a ring.
-    fn of(
-        numbers: &Numbers<'_>,
-        (product, operand): (OpId, usize),
-        (turn, blocks): (RegionId, u64),
-    ) -> Result<Factor, Obstacle> {
+    fn of(numbers: &Numbers<'_>, id: FactorId, turn: RegionId, blocks: u64) -> Result<Factor, Obstacle> {
         let kernel = numbers.kernel;
-        let (load, values, axes) = origin(kernel, (product, operand))?;
+        let Origin { load, values, axes } = Origin::of_factor(kernel, id)?;
         let home = kernel.region_of(load).expect("a load of the kernel stands in a region");
         let tensor = || kernel.tensor_name(kernel.op(load).load().expect("a load").view);
         let copyable = numbers.copyable(load)?;
-        let depth = axes[if operand == 0 { 1 } else { 0 }];
+        let depth = axes[if id.is_left() { 1 } else { 0 }];
         let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
         if major == Major::Other && copyable.tile.element != TRANSPOSED_BYTES as u64 {
-            let elem = dtype_of(kernel, kernel.op(product).operands[operand]);
-            return Err(Obstacle::Across { tensor: tensor(), elem });
+            return Err(Obstacle::Across { tensor: tensor(), elem: dtype_of(kernel, id.tile(kernel)) });
         }
         match Slice::of(kernel, vec![load]).err().map(|op| Named::of(kernel, op)) {
-            None => Ok(Factor { product, operand, load, home, turn, copyable, major, values, blocks }),
+            None => Ok(Factor { id, load, home, turn, copyable, major, values, blocks }),
             Some(by) => Err(Obstacle::Unknown { tensor: tensor(), by }),
         }
     }
@@ -75,12 +100,12 @@ impl Factor {
 
     /// Whether registers may have it instead: a left factor for which the loop does nothing.
     fn may_be_held(&self) -> bool {
-        self.operand == 0 && self.is_loaded_before()
+        self.id.is_left() && self.is_loaded_before()
     }
 }
 
 /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
-pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> bool {
+pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, body: RegionId, product: OpId) -> bool {
     let region = kernel.region(body);
     let data = kernel.op(product);
     let (before, after) = (data.operands[2], data.results[0]);
@@ -95,8 +120,9 @@ pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (body, product): (Regio
 pub(in super::super) fn selected(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
     let can_be_done = |op: &OpId| blocks(kernel, kernel.op(*op), target).is_ok();
     let products = products_of_loops(kernel).map(|(product, _)| product).filter(can_be_done);
-    let factors = products.flat_map(|product| [(product, 0), (product, 1)]);
-    let mut loads: Vec<OpId> = factors.filter_map(|factor| Some(origin(kernel, factor).ok()?.0)).collect();
+    let factors = products.flat_map(FactorId::both);
+    let mut loads: Vec<OpId> =
+        factors.filter_map(|factor| Some(Origin::of_factor(kernel, factor).ok()?.load)).collect();
     loads.sort();
     loads.dedup();
     let is_selected = |load: &OpId| {
@@ -134,7 +160,7 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
             Some(&branch) if is_in_loop => Obstacle::Branch(kernel.op(branch).loc),
             _ => Obstacle::NoLoop,
         };
-        obstacles.add((product, 1), obstacle);
+        obstacles.add(FactorId::right(product), obstacle);
     }
     obstacles
 }
@@ -142,7 +168,8 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
 /// The factors of loops' products that can lie in rings, of products whose right factor does; adds what keeps others from
 /// that.
 pub(super) fn of_loops(
-    (numbers, uses): (&Numbers<'_>, &Uses),
+    numbers: &Numbers<'_>,
+    uses: &Uses,
     target: &TargetDesc,
     obstacles: &mut Obstacles,
 ) -> Vec<Factor> {
@@ -152,37 +179,38 @@ pub(super) fn of_loops(
         let blocks = match blocks(kernel, kernel.op(product), target) {
             Ok(blocks) => blocks,
             Err(obstacle) => {
-                obstacles.add((product, 1), obstacle);
+                obstacles.add(FactorId::right(product), obstacle);
                 continue;
             }
         };
-        for operand in [0, 1] {
-            match Factor::of(numbers, (product, operand), (turn, blocks)) {
+        for id in FactorId::both(product) {
+            match Factor::of(numbers, id, turn, blocks) {
                 Ok(factor) => factors.push(factor),
-                Err(_) if operand == 0 && is_held(kernel, product, turn) => {}
-                Err(obstacle) => obstacles.add((product, operand), obstacle),
+                Err(_) if id.is_left() && is_held(kernel, product, turn) => {}
+                Err(obstacle) => obstacles.add(id, obstacle),
             }
         }
     }
-    read_there_alone((kernel, uses), factors, obstacles)
+    read_there_alone(kernel, uses, factors, obstacles)
 }
 
 /// Whether registers are as good a place of a product's left factor: it isn't loaded, or not in every turn.
 fn is_held(kernel: &Kernel, product: OpId, turn: RegionId) -> bool {
-    origin(kernel, (product, 0)).map_or(true, |(load, ..)| !kernel.region(turn).ops.contains(&load))
+    let origin = Origin::of_factor(kernel, FactorId::left(product));
+    origin.map_or(true, |origin| !kernel.region(turn).ops.contains(&origin.load))
 }
 
 /// Those of the factors whose tiles nothing uses but factors, of products whose right factor is among them.
 pub(super) fn read_there_alone(
-    (kernel, uses): (&Kernel, &Uses),
+    kernel: &Kernel,
+    uses: &Uses,
     mut factors: Vec<Factor>,
     obstacles: &mut Obstacles,
 ) -> Vec<Factor> {
     // One that is none takes others of its product and of its tile with it.
     loop {
         let count = factors.len();
-        let found: HashSet<(OpId, usize)> =
-            factors.iter().map(|factor| (factor.product, factor.operand)).collect();
+        let found: HashSet<FactorId> = factors.iter().map(|factor| factor.id).collect();
         let on_the_way: HashSet<ValueId> =
             factors.iter().flat_map(|factor| &factor.values).copied().collect();
         let other_user = |value: &ValueId| {
@@ -190,18 +218,17 @@ pub(super) fn read_there_alone(
                 let data = kernel.op(*user);
                 let is_way = data.results.iter().any(|result| on_the_way.contains(result));
                 let mut operands = (0..data.operands.len()).filter(|&i| data.operands[i] == *value);
-                is_way || operands.all(|operand| found.contains(&(*user, operand)))
+                is_way || operands.all(|operand| found.contains(&FactorId { product: *user, operand }))
             };
             uses.of_value(*value).iter().copied().find(|user| !leads_to_factors(user))
         };
         factors.retain(|factor| {
-            if !found.contains(&(factor.product, 1)) {
+            if !found.contains(&FactorId::right(factor.id.product)) {
                 return false;
             }
             let Some(user) = factor.values.iter().find_map(other_user) else { return true };
             if !factor.may_be_held() {
-                let obstacle = Obstacle::used_by(kernel, user, factor.load);
-                obstacles.add((factor.product, factor.operand), obstacle);
+                obstacles.add(factor.id, Obstacle::used_by(kernel, user, factor.load));
             }
             false
         });
@@ -260,46 +287,52 @@ fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Result<u64, Ob
     Ok(if is_in_tensor_memory { MOST_CONSUMERS } else { extents[0] / u64::from(instruction.shape.m) })
 }
 
-/// The load that a factor comes from, by ways that move nothing; with the tiles on the way and, for each of the factor's
-/// axes, the loaded tile's.
-///
-/// # Errors
-/// What the factor is, if it comes from none.
-fn origin(
-    kernel: &Kernel,
-    (product, operand): (OpId, usize),
-) -> Result<(OpId, Vec<ValueId>, [usize; 2]), Obstacle> {
-    let of = |operand: usize| origin_of(kernel, kernel.op(product).operands[operand]);
-    match (of(operand), operand) {
-        (Err(Obstacle::Computed { by, .. }), 1) => {
-            let left = match of(0) {
-                Err(Obstacle::Computed { by, .. }) => Some(by),
-                _ => None,
-            };
-            Err(Obstacle::Computed { by, left })
-        }
-        (origin, _) => origin,
-    }
+/// Where a factor comes from, by ways that move nothing.
+struct Origin {
+    load: OpId,
+    /// The tiles on the way.
+    values: Vec<ValueId>,
+    /// Of each of the factor's axes, the loaded tile's.
+    axes: [usize; 2],
 }
 
-/// The same of a tile.
-fn origin_of(kernel: &Kernel, mut value: ValueId) -> Result<(OpId, Vec<ValueId>, [usize; 2]), Obstacle> {
-    let (mut axes, mut values) = ([0, 1], Vec::new());
-    loop {
-        values.push(value);
-        let op = kernel.walk().into_iter().find(|&op| kernel.op(op).results.contains(&value));
-        let op = op.ok_or(Obstacle::Carried)?;
-        let data = kernel.op(op);
-        match &data.op {
-            Op::Permute(permutation) => axes = axes.map(|axis| permutation[axis]),
-            Op::Reshape(_) => {
-                let moved = || through_reshape(kernel, data, axes);
-                axes = moved().ok_or_else(|| Obstacle::Reshaped(Named::of(kernel, op)))?;
+impl Origin {
+    /// The origin of a factor.
+    ///
+    /// # Errors
+    /// What the factor is, if no load gives it.
+    fn of_factor(kernel: &Kernel, factor: FactorId) -> Result<Origin, Obstacle> {
+        match Origin::of(kernel, factor.tile(kernel)) {
+            Err(Obstacle::Computed { by, .. }) if !factor.is_left() => {
+                let left = match Origin::of(kernel, FactorId::left(factor.product).tile(kernel)) {
+                    Err(Obstacle::Computed { by, .. }) => Some(by),
+                    _ => None,
+                };
+                Err(Obstacle::Computed { by, left })
             }
-            _ if data.load().is_some() => return Ok((op, values, axes)),
-            _ => return Err(Obstacle::Computed { by: Named::of(kernel, op), left: None }),
+            origin => origin,
         }
-        value = data.operands[0];
+    }
+
+    /// The origin of a tile.
+    fn of(kernel: &Kernel, mut value: ValueId) -> Result<Origin, Obstacle> {
+        let (mut axes, mut values) = ([0, 1], Vec::new());
+        loop {
+            values.push(value);
+            let op = kernel.walk().into_iter().find(|&op| kernel.op(op).results.contains(&value));
+            let op = op.ok_or(Obstacle::Carried)?;
+            let data = kernel.op(op);
+            match &data.op {
+                Op::Permute(permutation) => axes = axes.map(|axis| permutation[axis]),
+                Op::Reshape(_) => {
+                    let moved = || through_reshape(kernel, data, axes);
+                    axes = moved().ok_or_else(|| Obstacle::Reshaped(Named::of(kernel, op)))?;
+                }
+                _ if data.load().is_some() => return Ok(Origin { load: op, values, axes }),
+                _ => return Err(Obstacle::Computed { by: Named::of(kernel, op), left: None }),
+            }
+            value = data.operands[0];
+        }
     }
 }
 

@@ -94,7 +94,7 @@ impl Late {
         let own: Vec<OpId> = body.ops.iter().copied().filter(is_own).collect();
         let pairs = own.windows(2).map(|pair| Overtaken { product: pair[0], by: pair[1] });
         let overtaken = pairs
-            .filter(|pair| carries_sums(body.kernel, &body.uses, (region, pair.product)))
+            .filter(|pair| carries_sums(body.kernel, &body.uses, region, pair.product))
             .find(|pair| words(&[beside, product, pair.product, pair.by]) <= MOST_WORDS);
         let late = Late { beside, ahead, given, product, sums, ops, values, overtaken };
         (words(&[beside, product]) <= MOST_WORDS).then_some(late)

@@ -23,7 +23,7 @@ mod spared;
 mod stores;
 mod tensor_memory;
 
-pub(super) use factor::selected as selected_factors;
+pub(super) use factor::{FactorId, selected as selected_factors};
 pub use late::{Late, Overtaken};
 pub(super) use obstacle::Obstacle;
 pub use pairs::{PAIR, axis as pair_axis};
@@ -35,11 +35,10 @@ pub use stores::{PANEL_ROW_BYTES, TensorStore, WARPGROUP_BYTES};
 pub(super) use tensor_memory::changed_by_threads;
 pub use tensor_memory::{Brought, LateSum, Leaving, Stages, TENSOR_ROWS, TensorMemory, TensorSums};
 
+use super::numbers::Numbers;
 use super::room::Room;
 use super::{LaidOut, Threads, dtype_of};
 use crate::analysis::Ranges;
-use crate::analysis::divisibility::Divisors;
-use crate::analysis::facts::Facts;
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
@@ -47,7 +46,6 @@ use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
 use obstacle::Obstacles;
 use placement::Placement;
-use shared_tile::Numbers;
 use std::collections::{HashMap, HashSet};
 
 /// Alignment of a tile in shared memory, and so of shared memory itself, in bytes: the pattern of the widest swizzle repeats
@@ -105,12 +103,13 @@ impl Pipelines {
             return Pipelines::default();
         }
         let mut obstacles = factor::outside_of_loops(kernel);
-        let found = Pipelines::found((kernel, target), threads, room, &mut obstacles);
+        let found = Pipelines::found(kernel, target, threads, room, &mut obstacles);
         Pipelines { obstacles, ..found.unwrap_or_default() }
     }
 
     fn found(
-        (kernel, target): (&Kernel, &TargetDesc),
+        kernel: &Kernel,
+        target: &TargetDesc,
         threads: Option<Threads>,
         room: Room,
         obstacles: &mut Obstacles,
@@ -119,13 +118,12 @@ impl Pipelines {
         if let Some(&op) = ops.iter().find(|&&op| kernel.op(op).op == Op::While) {
             let products = ops.iter().filter(|&&op| kernel.op(op).op == Op::Mma);
             let obstacle = Obstacle::While(kernel.op(op).loc);
-            products.for_each(|&product| obstacles.add((product, 1), obstacle.clone()));
+            products.for_each(|&product| obstacles.add(FactorId::right(product), obstacle.clone()));
             return None;
         }
-        let facts = Facts::of(kernel);
-        let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts };
+        let numbers = Numbers::of(kernel);
         let uses = Uses::of(kernel);
-        let mut factors = factor::of_loops((&numbers, &uses), target, obstacles);
+        let mut factors = factor::of_loops(&numbers, &uses, target, obstacles);
         if target.has_tensor_memory() {
             factors = tensor_memory::retain(kernel, &uses, factors, obstacles);
         }
@@ -149,7 +147,7 @@ impl Pipelines {
         if target.has_tensor_memory() {
             let put = found.put_sums_in_tensor_memory(kernel, &uses);
             put.map_err(|(product, obstacle)| {
-                obstacles.add((product, 1), obstacle);
+                obstacles.add(FactorId::right(product), obstacle);
                 tensor_memory::add_others(kernel, product, obstacles);
             })
             .ok()?;
@@ -249,12 +247,12 @@ impl Pipelines {
 
     /// Why a factor of a product lies in no ring: of a right one, why warpgroups don't do the product; of a left one that
     /// they take from registers, why, unless that is its place.
-    pub(super) fn obstacle(&self, (product, operand): (OpId, usize)) -> Option<&Obstacle> {
-        let is_missed = match self.factors.get(&product) {
-            Some([left, _]) => operand == 0 && left.is_none(),
-            None => operand == 1,
+    pub(super) fn obstacle(&self, factor: FactorId) -> Option<&Obstacle> {
+        let is_missed = match self.factors.get(&factor.product) {
+            Some([left, _]) => factor.is_left() && left.is_none(),
+            None => !factor.is_left(),
         };
-        self.obstacles.of((product, operand)).filter(|_| is_missed)
+        self.obstacles.of(factor).filter(|_| is_missed)
     }
 
     /// The tensor maps that a launch makes.

@@ -2,7 +2,7 @@
 //! are told, each with what to write instead where there is something.
 
 use super::WARPGROUP;
-use super::factor::Factor;
+use super::factor::{Factor, FactorId};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId};
 use crate::loc::Loc;
@@ -293,22 +293,21 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// What keeps factors from rings, by the product and the number of the operand: of a right factor, what keeps warpgroups
-/// from the product. The first obstacle counts.
+/// What keeps factors from rings: of a right factor, what keeps warpgroups from the product. The first obstacle counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Obstacles(HashMap<(OpId, usize), Obstacle>);
+pub(super) struct Obstacles(HashMap<FactorId, Obstacle>);
 
 impl Obstacles {
-    pub(super) fn add(&mut self, factor: (OpId, usize), obstacle: Obstacle) {
+    pub(super) fn add(&mut self, factor: FactorId, obstacle: Obstacle) {
         self.0.entry(factor).or_insert(obstacle);
     }
 
     /// Adds one that all these factors have.
     pub(super) fn add_all<'f>(&mut self, factors: impl IntoIterator<Item = &'f Factor>, obstacle: &Obstacle) {
-        factors.into_iter().for_each(|factor| self.add((factor.product, factor.operand), obstacle.clone()));
+        factors.into_iter().for_each(|factor| self.add(factor.id, obstacle.clone()));
     }
 
-    pub(super) fn of(&self, factor: (OpId, usize)) -> Option<&Obstacle> {
+    pub(super) fn of(&self, factor: FactorId) -> Option<&Obstacle> {
         self.0.get(&factor)
     }
 }

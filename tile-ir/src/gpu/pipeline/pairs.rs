@@ -11,11 +11,10 @@
 
 use super::factor::{self, Factor};
 use super::obstacle::Obstacles;
-use super::shared_tile::{Numbers, SharedTile};
+use super::shared_tile::SharedTile;
 use super::slice::is_same_of_one;
-use crate::analysis::divisibility::Divisors;
-use crate::analysis::facts::Facts;
 use crate::analysis::uses::Uses;
+use crate::gpu::numbers::Numbers;
 use crate::gpu::rewrites::carried::Carried;
 use crate::gpu::rewrites::persistent::may_pair;
 use crate::gpu::rewrites::stacks;
@@ -34,9 +33,9 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
     if target.warpgroup_matrix.is_empty() || !may_pair(kernel) {
         return None;
     }
-    let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
+    let numbers = Numbers::of(kernel);
     let uses = Uses::of(kernel);
-    let factors = factor::of_loops((&numbers, &uses), target, &mut Obstacles::default());
+    let factors = factor::of_loops(&numbers, &uses, target, &mut Obstacles::default());
     let space = kernel.grid_space()?;
     // Where it is known that an axis has an odd number of tiles, as where it has one, no launch has pairs along it.
     let may_be_even = |&axis: &usize| space[axis].as_const().is_none_or(|tiles| tiles % 2 == 0);
@@ -81,8 +80,8 @@ fn shared(kernel: &Kernel, factors: &[Factor], axis: usize) -> HashSet<OpId> {
     };
     let alike = factors.iter().all(|factor| {
         let mut of_turn = factors.iter().filter(|other| other.turn == factor.turn);
-        let has_one_product = of_turn.all(|other| other.product == factor.product);
-        has_one_product && around(factor.product).into_iter().all(is_taken_alike)
+        let has_one_product = of_turn.all(|other| other.id.product == factor.id.product);
+        has_one_product && around(factor.id.product).into_iter().all(is_taken_alike)
     });
     if !alike {
         return HashSet::new();

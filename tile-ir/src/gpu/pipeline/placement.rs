@@ -7,7 +7,7 @@
 //! the grid of a block that goes on to further ones, its next tiles can only be copied while the present ones are read if
 //! there is a second stage; it gets that of what nothing else needs ([`Spare`]).
 
-use super::factor::{self, Factor};
+use super::factor::{self, Factor, FactorId};
 use super::obstacle::{Obstacle, Obstacles};
 use super::ring::{Fill, Pipeline, RingFactor, TileCopy};
 use super::shared_tile::Copyable;
@@ -40,6 +40,15 @@ pub(in crate::gpu) enum Spare {
     NextTiles,
 }
 
+/// How many stages rings have.
+#[derive(Clone, Copy)]
+struct StageLimits<'r> {
+    /// The most of those of loops, unless the author says how many.
+    most: u64,
+    /// The regions whose rings have two, of those that whole loops read and that else have one.
+    doubled: &'r HashSet<RegionId>,
+}
+
 /// What rings are placed by.
 pub(super) struct Placement<'k> {
     pub(super) kernel: &'k Kernel,
@@ -66,15 +75,14 @@ impl Placement<'_> {
                     let (none, others): (Vec<Factor>, Vec<Factor>) =
                         placed.into_iter().partition(|factor| factor.home == region);
                     self.add_obstacles(&none, &obstacle, obstacles);
-                    placed = factor::read_there_alone((self.kernel, self.uses), others, obstacles);
+                    placed = factor::read_there_alone(self.kernel, self.uses, others, obstacles);
                 }
             }
         };
         for load in loads {
             let own = before.iter().filter(|factor| factor.load == load);
-            let is_right_placed = |factor: &Factor| {
-                placed.iter().any(|other| other.product == factor.product && other.operand == 1)
-            };
+            let is_right_placed =
+                |factor: &Factor| placed.iter().any(|other| other.id == FactorId::right(factor.id.product));
             let more: Vec<Factor> = placed.iter().chain(own.clone()).cloned().collect();
             if own.clone().all(is_right_placed)
                 && let Ok(with_it) = self.with_fewer_stages(&more)
@@ -98,7 +106,9 @@ impl Placement<'_> {
                 let mut others = rings.order.iter().filter(|&&other| other != region);
                 others.all(|&other| stages(more, other) == stages(&rings, other))
             };
-            let with_most = |most: u64| self.rings_of(factors, (&doubled, most)).ok().filter(keeps);
+            let with_most = |most: u64| {
+                self.rings_of(factors, StageLimits { most, doubled: &doubled }).ok().filter(keeps)
+            };
             match (LEAST_STAGES..=MOST_STAGES).rev().find_map(with_most) {
                 Some(more) => rings = more,
                 None => {
@@ -117,7 +127,7 @@ impl Placement<'_> {
                 true => Obstacle::LoadedBefore(self.kernel.tensor_name(view)),
                 false => no_room.clone(),
             };
-            obstacles.add((factor.product, factor.operand), obstacle);
+            obstacles.add(factor.id, obstacle);
         }
     }
 
@@ -126,54 +136,54 @@ impl Placement<'_> {
     /// # Errors
     /// The first region for whose ring there is no room.
     fn with_fewer_stages(&self, factors: &[Factor]) -> Result<Pipelines, (RegionId, Obstacle)> {
-        let rings = |most: u64| self.rings_of(factors, (&HashSet::new(), most));
+        let none = HashSet::new();
+        let rings = |most: u64| self.rings_of(factors, StageLimits { most, doubled: &none });
         let fitting = (LEAST_STAGES + 1..=MOST_STAGES).rev().find_map(|most| rings(most).ok());
         fitting.map_or_else(|| rings(LEAST_STAGES), Ok)
     }
 
-    /// The rings of all these factors, those of outer regions first: those of loops with so many stages at most, unless the
-    /// author says how many, and of what whole loops read, these regions' with two.
+    /// The rings of all these factors, those of outer regions first.
     ///
     /// # Errors
     /// The first region for whose ring there is no room.
     fn rings_of(
         &self,
         factors: &[Factor],
-        (doubled, most): (&HashSet<RegionId>, u64),
+        limits: StageLimits<'_>,
     ) -> Result<Pipelines, (RegionId, Obstacle)> {
         let mut rings = Pipelines::default();
         let nested = self.kernel.walk().into_iter().flat_map(|op| &self.kernel.op(op).regions).copied();
         for region in std::iter::once(self.kernel.body()).chain(nested) {
-            let own: Vec<&Factor> = factors.iter().filter(|factor| factor.home == region).collect();
-            if !own.is_empty() {
-                let before = 1 + u64::from(doubled.contains(&region));
-                self.add(&mut rings, (region, before, most), (&own, factors))
-                    .map_err(|obstacle| (region, obstacle))?;
-            }
+            self.add(&mut rings, region, factors, limits).map_err(|obstacle| (region, obstacle))?;
         }
         Ok(rings)
     }
 
-    /// Adds the ring of a region's factors, some of all these, of so many stages where whole loops read it, and else so many at
-    /// most.
+    /// Adds the ring of those of the factors that a region loads, if there are any.
     ///
     /// # Errors
     /// That there is no room for it.
     fn add(
         &self,
         rings: &mut Pipelines,
-        (region, before, most): (RegionId, u64, u64),
-        (own, all): (&[&Factor], &[Factor]),
+        region: RegionId,
+        factors: &[Factor],
+        limits: StageLimits<'_>,
     ) -> Result<(), Obstacle> {
+        let own: Vec<&Factor> = factors.iter().filter(|factor| factor.home == region).collect();
+        if own.is_empty() {
+            return Ok(());
+        }
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let tiles = factor::by_load(own.iter().copied());
         let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
         let ring = rings.rings_end().next_multiple_of(TILE_ALIGNMENT);
         let asked = self.kernel.hints.of(ScheduleHint::Stages);
         let (least, wanted) = match own.iter().all(|factor| factor.is_loaded_before()) {
-            true => (before, before),
+            true => [1 + u64::from(limits.doubled.contains(&region)); 2].into(),
             false => {
-                (LEAST_STAGES, asked.unwrap_or((1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(most)))
+                let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(limits.most);
+                (LEAST_STAGES, asked.unwrap_or(wanted))
             }
         };
         let available = self.available.saturating_sub(ring + BARRIERS_BYTES);
@@ -192,13 +202,13 @@ impl Placement<'_> {
             halves.iter().for_each(|&rows| map.axes[rows].tile /= PAIR as u32);
             let fill = fills.iter().position(|fill| fill.readers == readers).unwrap_or(fills.len());
             if fill == fills.len() {
-                let keeps_running = self.keeps_running((region, &readers), all);
+                let keeps_running = self.keeps_running(region, &readers, factors);
                 fills.push(Fill { readers, copies: Vec::new(), keeps_running });
             }
             let (copies, map) = (&mut fills[fill].copies, rings.map(&map));
-            for Factor { product, operand, major, values, .. } in reading {
+            for Factor { id, major, values, .. } in reading {
                 let place = RingFactor { pipeline: region, fill, copy: copies.len(), major: *major };
-                rings.factors.entry(*product).or_default()[*operand] = Some(place);
+                rings.factors.entry(id.product).or_default()[id.operand] = Some(place);
                 rings.in_rings.extend(values);
             }
             let (load, axes, tile) = (factor.load, axes.clone(), *tile);
@@ -220,16 +230,16 @@ impl Placement<'_> {
             op == product || regions.any(|&inner| self.kernel.walk_in(inner).contains(&product))
         };
         let ops = self.kernel.region(region).ops.iter().copied();
-        ops.filter(|&op| factors.iter().any(|factor| stands_around(op, factor.product))).collect()
+        ops.filter(|&op| factors.iter().any(|factor| stands_around(op, factor.id.product))).collect()
     }
 
     /// Whether the product that alone reads tiles of a loop's ring goes on while the next turn's begins: it is the only
     /// one, and nothing but the next one needs its sums, nor registers its left factor.
-    fn keeps_running(&self, (region, readers): (RegionId, &[OpId]), all: &[Factor]) -> bool {
+    fn keeps_running(&self, region: RegionId, readers: &[OpId], all: &[Factor]) -> bool {
         let mut of_turn = all.iter().filter(|factor| factor.turn == region);
         let &[product] = readers else { return false };
         of_turn.clone().count() == 2
-            && of_turn.all(|factor| factor.product == product)
-            && factor::carries_sums(self.kernel, self.uses, (region, product))
+            && of_turn.all(|factor| factor.id.product == product)
+            && factor::carries_sums(self.kernel, self.uses, region, product)
     }
 }

@@ -3,12 +3,12 @@
 
 use super::super::access::Access;
 use super::super::copies::is_zero;
+use super::super::numbers::Numbers;
 use super::obstacle::Obstacle;
-use crate::analysis::divisibility::{Divisors, form_divisor};
-use crate::analysis::facts::Facts;
+use crate::analysis::divisibility::form_divisor;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::kernel::{Kernel, OpId, ValueId};
+use crate::kernel::{OpId, ValueId};
 use crate::tensor_map::{MOST_AXES, MapAxis, Swizzle, TensorMap};
 use crate::types::PartitionType;
 use crate::view::Source;
@@ -103,13 +103,6 @@ pub(super) struct Copyable {
     pub(super) map: TensorMap,
 }
 
-/// What is known of a kernel's numbers.
-pub(super) struct Numbers<'k> {
-    pub(super) kernel: &'k Kernel,
-    pub(super) divisors: Divisors,
-    pub(super) facts: Facts,
-}
-
 impl Numbers<'_> {
     /// A load as a copy.
     ///
@@ -132,7 +125,7 @@ impl Numbers<'_> {
     /// elements follow each other in memory.
     pub(super) fn long_axes(&self, op: OpId, view: ValueId) -> Option<[usize; 2]> {
         let extents = self.extents(view);
-        let order = Access::of(self.kernel, (&self.divisors, &self.facts), op).order;
+        let order = Access::of(self, op).order;
         let long: Vec<usize> = order.into_iter().filter(|&axis| extents[axis] > 1).collect();
         long.try_into().ok()
     }
@@ -158,13 +151,12 @@ impl Numbers<'_> {
         let argument = self.kernel.params().iter().position(|&param| param == source.argument);
         let argument = argument.expect("verified: views are of arguments");
         let view = self.kernel.ty(view).as_partition().expect("verified: a view");
-        let elem = view.tensor.elem.known().expect("an instance has no dtype parameters");
         let others: Vec<usize> = (0..extents.len()).filter(|&axis| axis != inner).rev().collect();
         // What the view is, is told before what its tiles are: that may be chosen for it.
-        self.has_map(view, elem, (inner, &others), &tensor)?;
-        let tile = SharedTile::of(extents[outer], extents[inner], elem.bytes() as u64, &tensor)?;
+        self.has_map(view, inner, &others, &tensor)?;
+        let tile = SharedTile::of(extents[outer], extents[inner], element(view).bytes() as u64, &tensor)?;
         let axes: Vec<usize> = std::iter::once(inner).chain(others).collect();
-        let map = map(view, (argument, elem), &axes, (outer, &tile));
+        let map = map(view, argument, &axes, outer, &tile);
         Ok(Copyable { tile, inner, outer, axes, map })
     }
 
@@ -172,10 +164,11 @@ impl Numbers<'_> {
     fn has_map(
         &self,
         view: &PartitionType,
-        elem: DType,
-        (inner, others): (usize, &[usize]),
+        inner: usize,
+        others: &[usize],
         tensor: &str,
     ) -> Result<(), Obstacle> {
+        let elem = element(view);
         let (strided, tensor) = (view.tensor.strided(), || tensor.to_owned());
         let is_aligned = |dim: &Dim| {
             let elements = form_divisor(&self.facts.apply(dim));
@@ -201,13 +194,13 @@ impl Numbers<'_> {
     }
 }
 
+/// The format of a view's elements.
+fn element(view: &PartitionType) -> DType {
+    view.tensor.elem.known().expect("an instance has no dtype parameters")
+}
+
 /// The tensor map of a view that has one.
-fn map(
-    view: &PartitionType,
-    (argument, elem): (usize, DType),
-    axes: &[usize],
-    (outer, tile): (usize, &SharedTile),
-) -> TensorMap {
+fn map(view: &PartitionType, argument: usize, axes: &[usize], outer: usize, tile: &SharedTile) -> TensorMap {
     let strided = view.tensor.strided();
     let axis = |(i, &axis): (usize, &usize)| MapAxis {
         extent: view.tensor.extents[axis].clone(),
@@ -220,7 +213,7 @@ fn map(
     };
     TensorMap {
         argument,
-        elem,
+        elem: element(view),
         offset: strided.offset.clone(),
         axes: axes.iter().enumerate().map(axis).collect(),
         swizzle: tile.swizzle,

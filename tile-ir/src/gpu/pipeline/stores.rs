@@ -6,9 +6,9 @@
 //! sums that were narrowed to 16 bits matrix stores write 16 bytes of a row at once.
 
 use super::super::products::Product;
-use super::shared_tile::Numbers;
 use crate::dtype::DType;
 use crate::gpu::exchange::swizzled::MatrixMove;
+use crate::gpu::numbers::Numbers;
 use crate::kernel::{Kernel, OpData, OpId, RegionId};
 use crate::ops::Op;
 use crate::target::{Fragments, TargetDesc};

@@ -15,7 +15,7 @@
 use super::super::copies::is_zero_tile;
 use super::super::products::extents;
 use super::super::{dtype_of, shape_of};
-use super::factor::{Factor, carries_sums};
+use super::factor::{Factor, FactorId, carries_sums};
 use super::obstacle::{Obstacle, Obstacles};
 use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
@@ -233,7 +233,7 @@ pub(in super::super) fn changed_by_threads(kernel: &Kernel, uses: &Uses) -> Vec<
     };
     let products = bodies.flat_map(of_body);
     let changed =
-        products.filter(|&(body, op)| !begins_at_zero(kernel, op) && !are_kept(kernel, uses, (body, op)));
+        products.filter(|&(body, op)| !begins_at_zero(kernel, op) && !are_kept(kernel, uses, body, op));
     changed.map(|(_, op)| op).collect()
 }
 
@@ -243,8 +243,8 @@ fn begins_at_zero(kernel: &Kernel, product: OpId) -> bool {
 }
 
 /// Whether the sums of a loop's product begin at zero, and only the next turn's product needs them.
-fn are_kept(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> bool {
-    carries_sums(kernel, uses, (body, product)) && is_zero_tile(kernel, initial_sums(kernel, body, product))
+fn are_kept(kernel: &Kernel, uses: &Uses, body: RegionId, product: OpId) -> bool {
+    carries_sums(kernel, uses, body, product) && is_zero_tile(kernel, initial_sums(kernel, body, product))
 }
 
 /// What a loop's sums begin as.
@@ -264,10 +264,10 @@ pub(super) fn retain(
     factors: Vec<Factor>,
     obstacles: &mut Obstacles,
 ) -> Vec<Factor> {
-    for factor in factors.iter().filter(|factor| factor.operand == 1) {
-        if let Err(obstacle) = has_left(kernel, factor.product, &factors) {
-            let obstacle = obstacles.of((factor.product, 0)).cloned().unwrap_or(obstacle);
-            obstacles.add((factor.product, 1), obstacle);
+    for right in factors.iter().map(|factor| factor.id).filter(|id| !id.is_left()) {
+        if let Err(obstacle) = has_left(kernel, right.product, &factors) {
+            let obstacle = obstacles.of(FactorId::left(right.product)).cloned().unwrap_or(obstacle);
+            obstacles.add(right, obstacle);
         }
     }
     if !changed_by_threads(kernel, uses).is_empty() {
@@ -275,8 +275,8 @@ pub(super) fn retain(
         return Vec::new();
     }
     let products = products(kernel);
-    let has_factors = |product: &OpId| factors.iter().any(|factor| factor.product == *product);
-    let other = products.iter().find(|&&op| !has_factors(&op) || obstacles.of((op, 1)).is_some());
+    let has_factors = |product: &OpId| factors.iter().any(|factor| factor.id.product == *product);
+    let other = products.iter().find(|&&op| !has_factors(&op) || obstacles.of(FactorId::right(op)).is_some());
     let Some(&other) = other else { return factors };
     add_others(kernel, other, obstacles);
     Vec::new()
@@ -285,7 +285,7 @@ pub(super) fn retain(
 /// Adds to what keeps products from tensor memory that one of them isn't done there.
 pub(super) fn add_others(kernel: &Kernel, one: OpId, obstacles: &mut Obstacles) {
     let beside = Obstacle::Beside(kernel.op(one).loc);
-    products(kernel).into_iter().for_each(|product| obstacles.add((product, 1), beside.clone()));
+    products(kernel).into_iter().for_each(|product| obstacles.add(FactorId::right(product), beside.clone()));
 }
 
 /// Whether a product's left factor is one of these, or can be brought to shared memory.
@@ -297,7 +297,7 @@ fn has_left(kernel: &Kernel, product: OpId, factors: &[Factor]) -> Result<(), Ob
 }
 
 fn is_left_copied(factors: &[Factor], product: OpId) -> bool {
-    factors.iter().any(|factor| (factor.product, factor.operand) == (product, 0))
+    factors.iter().any(|factor| factor.id == FactorId::left(product))
 }
 
 /// A product's left factor as consumers can bring it to shared memory.
@@ -310,7 +310,7 @@ fn brought_tile(kernel: &Kernel, product: OpId) -> Option<SharedTile> {
 
 /// Shared memory for the left factors that consumers bring of products whose other factors these are.
 pub(super) fn brought_bytes(kernel: &Kernel, factors: &[Factor]) -> u64 {
-    let right = factors.iter().filter(|factor| factor.operand == 1).map(|factor| factor.product);
+    let right = factors.iter().map(|factor| factor.id).filter(|id| !id.is_left()).map(|right| right.product);
     let brought = right.filter(|&product| !is_left_copied(factors, product));
     let tiles = brought.filter_map(|product| brought_tile(kernel, product));
     tiles.map(|tile| tile.bytes().next_multiple_of(TILE_ALIGNMENT)).sum()
@@ -359,7 +359,7 @@ pub(super) fn place(
 impl LateSum {
     /// What becomes of a product's sums, if it is nothing but an addition that the loop carries on, to something that the turn
     /// computes of what it carried before the product.
-    fn of(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> Option<LateSum> {
+    fn of(kernel: &Kernel, uses: &Uses, body: RegionId, product: OpId) -> Option<LateSum> {
         let region = kernel.region(body);
         let (own, end) = (kernel.op(product).results[0], *region.ops.last()?);
         let addition = uses.only(own)?;
@@ -386,7 +386,7 @@ impl TensorMemory {
     /// Adds a product's sums, to those that its loop keeps if it keeps them.
     fn add_sums(&mut self, kernel: &Kernel, uses: &Uses, product: OpId) {
         let body = kernel.region_of(product).expect("a product stands in a region");
-        let are_kept = !begins_at_zero(kernel, product) && are_kept(kernel, uses, (body, product));
+        let are_kept = !begins_at_zero(kernel, product) && are_kept(kernel, uses, body, product);
         let home = match are_kept {
             true => {
                 let around = kernel.owner_of(body).expect("a loop's body belongs to the loop");
@@ -464,8 +464,7 @@ impl TensorMemory {
         let brought: Vec<OpId> = self.brought.iter().map(|brought| brought.product).collect();
         for sums in self.sums.iter_mut().filter(|sums| !sums.are_kept) {
             let product = sums.products[0].0;
-            sums.late =
-                LateSum::of(kernel, &uses, (sums.body, product)).filter(|_| brought.contains(&product));
+            sums.late = LateSum::of(kernel, &uses, sums.body, product).filter(|_| brought.contains(&product));
         }
     }
 

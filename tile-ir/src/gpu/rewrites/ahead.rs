@@ -28,7 +28,7 @@ pub(in crate::gpu) fn run(
     for op in kernel.walk() {
         if kernel.op(op).op == Op::For {
             let has_producer = pipelines.of_region(kernel.op(op).regions[0]).is_some();
-            load_ahead(kernel, op, threads, (has_producer, staying));
+            load_ahead(kernel, op, threads, has_producer, staying);
         }
     }
 }
@@ -39,7 +39,8 @@ fn load_ahead(
     kernel: &mut Kernel,
     for_op: OpId,
     threads: Threads,
-    (has_producer, staying): (bool, &HashSet<OpId>),
+    has_producer: bool,
+    staying: &HashSet<OpId>,
 ) {
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();

@@ -75,11 +75,11 @@ fn load_of_stack(kernel: &mut Kernel, load: OpId) {
         Op::Partition(Cut { tile: tile.clone(), steps: steps.clone(), spanned: spanned.clone(), hints });
     let steps = steps.unwrap_or_else(|| tile.clone());
     let view = place.emit(cut, vec![stack], Type::Partition(PartitionType { tensor, tile, steps, spanned }));
-    take_from(kernel, load, (view, &indices), ty);
+    take_from(kernel, load, view, &indices, ty);
 }
 
 /// Gives a load another view, whose index begins with these, and its users the tile without the axes of that.
-fn take_from(kernel: &mut Kernel, load: OpId, (view, first): (ValueId, &[ValueId]), ty: Type) {
+fn take_from(kernel: &mut Kernel, load: OpId, view: ValueId, first: &[ValueId], ty: Type) {
     let loaded = kernel.new_value(ty, None);
     let data = kernel.op_mut(load);
     let loc = data.loc;

@@ -57,7 +57,7 @@ impl Control<'_> {
     fn never_runs(&self, kernel: &Kernel, op: OpId) -> bool {
         let data = kernel.op(op);
         let (start, end) = (data.operands[0], data.operands[1]);
-        start == end || self.ranges.ordered(kernel, op, (end, start), false)
+        start == end || self.ranges.is_at_most(kernel, op, end, start)
     }
 
     fn looping(&mut self, kernel: &mut Kernel, op: OpId) {

@@ -13,9 +13,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "quotient times divisor", rewrite: quotient_times },
 ];
 
-/// Whether `a <= b`, or `a < b`, of values as stored.
-fn at_most(site: &Site<'_>, a: ValueId, b: ValueId, strict: bool) -> bool {
-    site.analyses.ranges.ordered(site.kernel, site.op, (a, b), strict)
+/// Whether `a <= b` holds of values as stored.
+fn is_at_most(site: &Site<'_>, a: ValueId, b: ValueId) -> bool {
+    site.analyses.ranges.is_at_most(site.kernel, site.op, a, b)
+}
+
+/// Whether `a < b` does.
+fn is_less(site: &Site<'_>, a: ValueId, b: ValueId) -> bool {
+    site.analyses.ranges.is_less(site.kernel, site.op, a, b)
 }
 
 fn one_number(site: &Site<'_>) -> Option<Rewrite> {
@@ -35,23 +40,22 @@ fn ordered(site: &Site<'_>) -> Option<Rewrite> {
         BinaryOp::Max => (b, a),
         _ => return None,
     };
-    if at_most(site, low, high, false) {
+    if is_at_most(site, low, high) {
         return Some(Rewrite::Value(a));
     }
-    at_most(site, high, low, false).then_some(Rewrite::Value(b))
+    is_at_most(site, high, low).then_some(Rewrite::Value(b))
 }
 
 fn compared(site: &Site<'_>) -> Option<Rewrite> {
     let Op::Compare(predicate) = site.data().op else { return None };
     let (a, b) = (site.operand(0), site.operand(1));
-    let (below, above) = (|strict| at_most(site, a, b, strict), |strict| at_most(site, b, a, strict));
     let (holds, fails) = match predicate {
-        Predicate::Lt => (below(true), above(false)),
-        Predicate::Le => (below(false), above(true)),
-        Predicate::Gt => (above(true), below(false)),
-        Predicate::Ge => (above(false), below(true)),
-        Predicate::Eq => (false, below(true) || above(true)),
-        Predicate::Ne => (below(true) || above(true), false),
+        Predicate::Lt => (is_less(site, a, b), is_at_most(site, b, a)),
+        Predicate::Le => (is_at_most(site, a, b), is_less(site, b, a)),
+        Predicate::Gt => (is_less(site, b, a), is_at_most(site, a, b)),
+        Predicate::Ge => (is_at_most(site, b, a), is_less(site, a, b)),
+        Predicate::Eq => (false, is_less(site, a, b) || is_less(site, b, a)),
+        Predicate::Ne => (is_less(site, a, b) || is_less(site, b, a), false),
     };
     (holds || fails).then_some(Rewrite::Number(Literal::Int(holds.into())))
 }
@@ -60,7 +64,7 @@ fn compared(site: &Site<'_>) -> Option<Rewrite> {
 fn by_larger(site: &Site<'_>) -> Option<Rewrite> {
     let (op, a, b) = site.binary()?;
     let (low, _) = site.analyses.ranges.interval(site.kernel, site.op, a)?;
-    if low < 0 || !at_most(site, a, b, true) {
+    if low < 0 || !is_less(site, a, b) {
         return None;
     }
     match op {

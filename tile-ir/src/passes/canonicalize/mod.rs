@@ -242,7 +242,7 @@ impl Round<'_> {
         let ty = kernel.ty(kernel.op(op).results[0]).clone();
         let Type::Tile(tile) = &ty else { return self.scalar(kernel, op, ty, number, before) };
         let scalar = self.scalar(kernel, op, Type::Scalar(tile.elem.clone()), number, before);
-        self.insert(kernel, op, (Op::Splat(tile.shape.clone()), vec![scalar], ty.clone()), before)
+        self.insert(kernel, op, Op::Splat(tile.shape.clone()), vec![scalar], ty.clone(), before)
     }
 
     fn scalar(
@@ -254,7 +254,7 @@ impl Round<'_> {
         before: &mut Vec<OpId>,
     ) -> ValueId {
         let elem: Elem = ty.elem().clone();
-        self.insert(kernel, op, (Op::Constant { value: number, elem }, Vec::new(), ty), before)
+        self.insert(kernel, op, Op::Constant { value: number, elem }, Vec::new(), ty, before)
     }
 
     /// A new op before another one, which it is part of.
@@ -262,7 +262,9 @@ impl Round<'_> {
         &mut self,
         kernel: &mut Kernel,
         op: OpId,
-        (new, operands, ty): (Op, Vec<ValueId>, Type),
+        new: Op,
+        operands: Vec<ValueId>,
+        ty: Type,
         before: &mut Vec<OpId>,
     ) -> ValueId {
         let result = kernel.new_value(ty, None);

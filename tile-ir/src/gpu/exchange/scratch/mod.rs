@@ -9,8 +9,8 @@
 mod requests;
 mod ring;
 
+use super::Exchanges;
 use crate::dtype::DType;
-use crate::gpu::Parts;
 use crate::kernel::OpId;
 use requests::Request;
 use ring::Ring;
@@ -50,19 +50,20 @@ pub(in crate::gpu) struct Scratch {
 
 impl Scratch {
     /// Hands out buffers behind the rings of pipelines, in a block that may have so much shared memory.
-    pub(in crate::gpu) fn of(parts: &Parts<'_>, available: u64) -> Scratch {
-        let base = parts.pipelines.bytes().next_multiple_of(SCRATCH_ALIGNMENT);
-        let ops = parts.kernel().walk();
+    pub(in crate::gpu) fn of(exchanges: &Exchanges<'_>, available: u64) -> Scratch {
+        let base = exchanges.pipelines.bytes().next_multiple_of(SCRATCH_ALIGNMENT);
+        let ops = exchanges.kernel().walk();
         let positions: HashMap<OpId, usize> = ops.iter().enumerate().map(|(i, &op)| (op, i)).collect();
-        let all: Vec<(OpId, Vec<Request>)> = ops.iter().map(|&op| (op, parts.requests(op))).collect();
+        let all: Vec<(OpId, Vec<Request>)> = ops.iter().map(|&op| (op, exchanges.requests(op))).collect();
         let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
         let largest = all.iter().map(|(_, requests)| total(requests)).max().unwrap_or(0);
         let mut ring = Ring::of(largest.max(SMALL_RING.min(available)));
         let mut scratch = Scratch { bytes: base, ..Scratch::default() };
         let exchanging = all.iter().filter(|(_, requests)| !requests.is_empty());
-        let (sent, others): (Vec<_>, Vec<_>) = exchanging.partition(|(op, _)| parts.laid_out.is_sent(*op));
+        let (sent, others): (Vec<_>, Vec<_>) =
+            exchanging.partition(|(op, _)| exchanges.laid_out.is_sent(*op));
         let sent = sent.into_iter().map(|exchange| (exchange, 0..=all.len()));
-        let used = |op: &OpId| positions[op]..=positions[&last_reader(parts, *op)];
+        let used = |op: &OpId| positions[op]..=positions[&last_reader(exchanges, *op)];
         let others = others.into_iter().map(|exchange| (exchange, used(&exchange.0)));
         for ((op, requests), used) in sent.chain(others) {
             let bytes = total(requests);
@@ -102,12 +103,12 @@ impl Scratch {
 }
 
 /// The last op that reads an op's buffers.
-fn last_reader(parts: &Parts<'_>, op: OpId) -> OpId {
-    let kernel = parts.kernel();
-    match parts.copies.of_loop(op) {
+fn last_reader(exchanges: &Exchanges<'_>, op: OpId) -> OpId {
+    let kernel = exchanges.kernel();
+    match exchanges.copies.of_loop(op) {
         Some(_) => {
             *kernel.walk_in(kernel.op(op).regions[0]).last().expect("verified: a loop's region yields")
         }
-        None => parts.laid_out.staged.get(&op).copied().unwrap_or(op),
+        None => exchanges.laid_out.staged.get(&op).copied().unwrap_or(op),
     }
 }

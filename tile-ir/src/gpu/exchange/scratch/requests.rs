@@ -1,9 +1,10 @@
 //! The buffers that each op asks for: the table of what goes through shared memory.
 
+use super::super::Exchanges;
 use super::SCRATCH_ALIGNMENT;
 use crate::dtype::DType;
+use crate::gpu::Way;
 use crate::gpu::access::is_used;
-use crate::gpu::{Parts, Way};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::log::Site;
 use crate::ops::Op;
@@ -21,7 +22,7 @@ impl Request {
     }
 }
 
-impl Parts<'_> {
+impl Exchanges<'_> {
     /// The buffers that an op needs, in the order in which its emitter has them.
     pub(super) fn requests(&self, op: OpId) -> Vec<Request> {
         let data = self.kernel().op(op);
