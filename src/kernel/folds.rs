@@ -155,7 +155,8 @@ pub fn reduce<Operands: Folded>(
 
 fn scan_with<Operands: Folded>(
     operands: Operands,
-    (axis, mode): (usize, ScanMode),
+    axis: usize,
+    mode: ScanMode,
     start: Operands::Scalars,
     combine: impl Fn(Operands::Scalars, Operands::Scalars) -> Operands::Scalars,
 ) -> Operands {
@@ -181,7 +182,7 @@ macro_rules! scans {
             start: Operands::Scalars,
             combine: impl Fn(Operands::Scalars, Operands::Scalars) -> Operands::Scalars,
         ) -> Operands {
-            scan_with(operands, (axis, $mode), start, combine)
+            scan_with(operands, axis, $mode, start, combine)
         }
     )* };
 }

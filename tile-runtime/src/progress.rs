@@ -14,13 +14,14 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Does some work; where that takes long, says so on standard error: on a terminal in a line that counts the seconds and
 /// goes away, elsewhere once. `title` names the work, where it is needed.
 pub(crate) fn told<T>(title: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
-    shown(io::stderr(), io::stderr().is_terminal(), (PATIENCE, EVERY), title, work)
+    shown(io::stderr(), io::stderr().is_terminal(), PATIENCE, EVERY, title, work)
 }
 
 fn shown<T>(
     mut target: impl Write + Send,
     is_terminal: bool,
-    (patience, every): (Duration, Duration),
+    patience: Duration,
+    every: Duration,
     title: impl Fn() -> String + Send,
     work: impl FnOnce() -> T,
 ) -> T {

@@ -243,7 +243,8 @@ pub(crate) type Body = fn(&Arguments<'_>);
 
 /// Runs every block of a grid.
 pub(crate) fn run(
-    (kernel, instance): (&str, usize),
+    kernel: &str,
+    instance: usize,
     bound: &Bound,
     arguments: &[RawArgument<'_>],
     body: Body,

@@ -88,8 +88,8 @@ impl Lowering {
         if let Some(op) = ReduceOp::from_position_method(&name) {
             return self.position_of(op, tile, call);
         }
-        if let Some(scan) = ReduceOp::from_scan_method(&name) {
-            return self.scan_method(scan, tile, call);
+        if let Some((op, mode)) = ReduceOp::from_scan_method(&name) {
+            return self.scan_method(op, mode, tile, call);
         }
         if let Some(value) = self.sorting_method(tile, call)? {
             return Ok(value);

@@ -135,7 +135,7 @@ impl Sizes {
             }
         }
         let ink = colour::INK;
-        let lines = grid_lines(panel, (x, y), (width, height), (cell_width, cell_height));
+        let lines = grid_lines(panel, x, y, width, height, cell_width, cell_height);
         let outlines = if outlines.is_empty() {
             outlines
         } else {
@@ -172,9 +172,12 @@ fn lines_of(cell: &Cell) -> Vec<&str> {
 /// The lines between the cells of a panel, the heavier ones later, so that they lie on top.
 fn grid_lines(
     panel: &Panel,
-    (x, y): (usize, usize),
-    (width, height): (usize, usize),
-    (cell_width, cell_height): (usize, usize),
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+    cell_width: usize,
+    cell_height: usize,
 ) -> String {
     let most = |headers: &[Header]| headers.iter().map(|header| header.level).max().unwrap_or(0);
     let mut lines = String::new();

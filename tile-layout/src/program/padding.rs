@@ -93,7 +93,7 @@ fn extended(tensor: &ViewProgram, pairs: &[(i64, i64)], mode: PadMode) -> Result
     for (place, &(before, after)) in pairs.iter().enumerate() {
         let (before, after) = (before.max(0), after.max(0));
         let extent = tensor.shape()[place];
-        check_reach(place, extent, (before, after), mode)?;
+        check_reach(place, extent, before, after, mode)?;
         if (before, after) == (0, 0) {
             continue;
         }
@@ -118,7 +118,7 @@ fn extended(tensor: &ViewProgram, pairs: &[(i64, i64)], mode: PadMode) -> Result
     Ok(grown)
 }
 
-fn check_reach(place: usize, extent: i64, (before, after): (i64, i64), mode: PadMode) -> Result<()> {
+fn check_reach(place: usize, extent: i64, before: i64, after: i64, mode: PadMode) -> Result<()> {
     let longest = before.max(after);
     let why = match mode {
         PadMode::Reflect if longest >= extent && longest > 0 => "a reflection must be shorter than the axis",

@@ -50,22 +50,18 @@ pub(super) fn check(kernel: &'static KernelDef, assessed: &[Assessed]) -> Result
     }
     for it in own_parts(kernel.kernel()?) {
         let Some(seen) = first.seen(&it) else { continue };
-        let other =
-            others.iter().find_map(|other| Some((other, other.seen(&it).filter(|&other| other != seen)?)));
-        if let Some((other, of_other)) = other {
-            return Err(disagreement(kernel, &it, (first, seen), (other, of_other)));
+        let other = others.iter().find(|other| other.seen(&it).is_some_and(|other| other != seen));
+        if let Some(other) = other {
+            return Err(disagreement(kernel, &it, [first, other]));
         }
     }
     Ok(())
 }
 
-fn disagreement(
-    kernel: &KernelDef,
-    it: &OwnPart,
-    (first, seen): (&Candidate<'_>, usize),
-    (other, of_other): (&Candidate<'_>, usize),
-) -> Error {
+fn disagreement(kernel: &KernelDef, it: &OwnPart, [first, other]: [&Candidate<'_>; 2]) -> Error {
     let OwnPart { loc, reduction, tensor, axis, line, part } = it;
+    let seen = [first, other].into_iter().filter_map(|one| one.seen(it));
+    let seen = seen.map(|elements| elements.to_string()).collect::<Vec<_>>().join(" and of ");
     let file = &first.fitting.prepared.abi().file;
     let place =
         if loc.is_known() && !file.is_empty() { format!(" at {}", loc.in_file(file)) } else { String::new() };
@@ -75,7 +71,7 @@ fn disagreement(
         kernel: kernel.name().to_owned(),
         instances: [first.instance, other.instance].map(ToOwned::to_owned),
         difference: format!(
-            "`{reduction}`{place} is of a block's own tile alone: of {seen} and of {of_other} elements along axis {axis} of \
+            "`{reduction}`{place} is of a block's own tile alone: of {seen} elements along axis {axis} of \
              {tensor}{length}. If it is meant to be of all of them, say `where({line:#} <= {part:#})`, which leaves out \
              instances with shorter tiles, or go through the tiles of longer lines in a loop; if it is meant to be of a \
              tile, name the instance at the launch"

@@ -262,7 +262,8 @@ impl Driver for Cuda {
     unsafe fn copy_from_peer(
         &self,
         target: u64,
-        (peer, source): (usize, u64),
+        peer: usize,
+        source: u64,
         bytes: usize,
         on: StreamHandle,
     ) -> Result<(), Failure> {

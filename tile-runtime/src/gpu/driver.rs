@@ -261,11 +261,12 @@ pub(crate) trait Driver: Send + Sync + RefUnwindSafe {
         stream: StreamHandle,
     ) -> Result<(), Failure>;
 
-    /// Copies from memory of another device of this vendor's, whose number comes before the address.
+    /// Copies from memory of another device of this vendor's, which has the ordinal `peer`.
     unsafe fn copy_from_peer(
         &self,
         target: u64,
-        source: (usize, u64),
+        peer: usize,
+        source: u64,
         bytes: usize,
         stream: StreamHandle,
     ) -> Result<(), Failure>;

@@ -264,7 +264,7 @@ impl Context {
             |_| Error::Launch { kernel: symbol.clone(), problem: "its name holds a NUL byte".to_owned() };
         let name = CString::new(symbol.as_str()).map_err(damaged)?;
         let Description { architecture, shared_bytes, .. } = self.description();
-        if let Some(problem) = no_shared_memory(launch.shared_bytes.into(), (architecture, *shared_bytes)) {
+        if let Some(problem) = no_shared_memory(launch.shared_bytes.into(), architecture, *shared_bytes) {
             return Err(Error::Refused { kernel: symbol.clone(), problem });
         }
         let action = || format!("loading `{symbol}`");
@@ -331,7 +331,7 @@ fn most_blocks(threads: u32, grid_threads: Option<u64>) -> u32 {
 
 /// Why a block that needs so many bytes of shared memory doesn't run on a GPU, whose blocks have so many: its code is for
 /// another one.
-fn no_shared_memory(needed: u64, (gpu, available): (&Architecture, u64)) -> Option<String> {
+fn no_shared_memory(needed: u64, gpu: &Architecture, available: u64) -> Option<String> {
     if needed <= available {
         return None;
     }
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn code_for_more_shared_memory_than_there_is_is_refused() {
         let refused = |(major, minor), available, needed| {
-            no_shared_memory(needed, (&Architecture::Nvidia { major, minor }, available))
+            no_shared_memory(needed, &Architecture::Nvidia { major, minor }, available)
         };
         assert_eq!(refused((8, 6), 101_376, 101_376), None);
         assert_eq!(

@@ -130,13 +130,14 @@ impl Context {
     pub(crate) fn copy_from_peer(
         &self,
         target: u64,
-        (peer, source): (&Context, u64),
+        peer: &Context,
+        source: u64,
         bytes: usize,
     ) -> Result<()> {
         let ((stream, _work), peer) = (self.handle(None), peer.driver.ordinal());
         // SAFETY: as in `copy`; the source's owner orders what comes later with an event behind this.
         let copy =
-            |driver: &dyn Driver| unsafe { driver.copy_from_peer(target, (peer, source), bytes, stream) };
+            |driver: &dyn Driver| unsafe { driver.copy_from_peer(target, peer, source, bytes, stream) };
         if bytes == 0 { Ok(()) } else { self.ask(|| "copying from another device".to_owned(), copy) }
     }
 

@@ -51,11 +51,11 @@ impl HostRun<'_> {
         match &self.code {
             HostCode::Body(body, instance, arguments) => {
                 let start = Instant::now();
-                reference::run((self.kernel.name(), *instance), bound, arguments, *body, sink)?;
+                reference::run(self.kernel.name(), *instance, bound, arguments, *body, sink)?;
                 Ok(start.elapsed())
             }
             // SAFETY: the caller vouches for the tensors in the slots.
-            HostCode::Native(code, slots) => unsafe { self.run_native((code, slots), bound, timed, sink) },
+            HostCode::Native(code, slots) => unsafe { self.run_native(code, slots, bound, timed, sink) },
             HostCode::Simulated(code, slots) => self.logged(slots, bound, sink, |slots| {
                 let start = timed.then(Instant::now);
                 // SAFETY: as for native code.
@@ -87,7 +87,8 @@ impl HostRun<'_> {
     /// As [`HostRun::run`].
     unsafe fn run_native(
         &self,
-        (code, slots): (&CpuCode, &Slots),
+        code: &CpuCode,
+        slots: &Slots,
         bound: &Bound,
         timed: bool,
         sink: &mut Option<Sink<'_>>,

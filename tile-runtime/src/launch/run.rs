@@ -88,7 +88,7 @@ impl<'a> Launch<'a> {
                 }
                 // A launch whose messages can't be waited for is enqueued all the same.
                 let mut copies = Copies::new();
-                let run = self.run_gpu(&checked, context, Some(on), (&mut sink, &mut copies));
+                let run = self.run_gpu(&checked, context, Some(on), &mut sink, &mut copies);
                 let copied = copies.iter().filter_map(|copy| Some((copy.allocation()?, true)));
                 let mut memory = self.memory().chain(copied).peekable();
                 if memory.peek().is_none() {
@@ -199,9 +199,9 @@ impl<'a> Launch<'a> {
                 // What is copied is given back behind the launch, on the same queue.
                 let mut copies = Copies::new();
                 match timed {
-                    true => self.time_gpu(checked, context, (sink, &mut copies))?,
+                    true => self.time_gpu(checked, context, sink, &mut copies)?,
                     false => {
-                        self.run_gpu(checked, context, None, (sink, &mut copies))?;
+                        self.run_gpu(checked, context, None, sink, &mut copies)?;
                         Duration::ZERO
                     }
                 }
@@ -267,9 +267,10 @@ impl<'a> Launch<'a> {
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
         stream: Option<&GpuStream>,
-        (sink, copies): (&mut Option<Sink<'_>>, &mut Copies),
+        sink: &mut Option<Sink<'_>>,
+        copies: &mut Copies,
     ) -> Result<()> {
-        self.with_log(checked, context, (sink, copies), |launch| {
+        self.with_log(checked, context, sink, copies, |launch| {
             // The log is written on the device's own stream.
             stream.map_or(Ok(()), GpuStream::follow)?;
             context.enqueue(launch, stream)?;
@@ -284,9 +285,10 @@ impl<'a> Launch<'a> {
         &self,
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
-        (sink, copies): (&mut Option<Sink<'_>>, &mut Copies),
+        sink: &mut Option<Sink<'_>>,
+        copies: &mut Copies,
     ) -> Result<Duration> {
-        self.with_log(checked, context, (sink, copies), |launch| context.time(launch))
+        self.with_log(checked, context, sink, copies, |launch| context.time(launch))
     }
 
     /// Runs a launch: on aligned copies of its tensors where that pays, or with a log, if its kernel has messages, and
@@ -295,7 +297,8 @@ impl<'a> Launch<'a> {
         &self,
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
-        (sink, copies): (&mut Option<Sink<'_>>, &mut Copies),
+        sink: &mut Option<Sink<'_>>,
+        copies: &mut Copies,
         run: impl FnOnce(&Ready) -> Result<R>,
     ) -> Result<R> {
         let Checked { prepared, bound, .. } = checked;

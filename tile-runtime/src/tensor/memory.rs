@@ -287,7 +287,7 @@ impl Location {
             (Kind::Gpu(to), Kind::Gpu(from)) if Arc::ptr_eq(to, from) => to,
             (Kind::Gpu(to), Kind::Gpu(from)) if to.family() == from.family() => {
                 let (to, from) = (Arc::clone(to), Arc::clone(from));
-                return match self.copy_from_peer(first, source, range.clone(), (&to, &from)) {
+                return match self.copy_from_peer(first, source, range.clone(), &to, &from) {
                     // What a driver refuses isn't begun.
                     Err(Error::Driver { .. }) => self.copy_by_host(first, source, range),
                     done => done,

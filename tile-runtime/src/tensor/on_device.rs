@@ -80,7 +80,8 @@ impl Location {
         first: usize,
         source: &Location,
         range: Range<usize>,
-        (to, from): (&Arc<gpu::Context>, &Arc<gpu::Context>),
+        to: &Arc<gpu::Context>,
+        from: &Arc<gpu::Context>,
     ) -> Result<()> {
         refuse_inside("a copy")?;
         self.order(to, true)?;
@@ -88,7 +89,7 @@ impl Location {
         // What the source's own stream does with it isn't among its uses.
         to.wait_for(&GpuStream::own(from).record(false)?)?;
         let (target, address) = (self.address() + first as u64, source.address() + range.start as u64);
-        to.copy_from_peer(target, (from, address), range.len())?;
+        to.copy_from_peer(target, from, address, range.len())?;
         // Nor does that stream know of this one.
         let read = source.allocation().map(|allocation| (allocation, false));
         if read.is_some() {

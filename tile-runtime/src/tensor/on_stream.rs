@@ -165,7 +165,7 @@ impl<T: Element> TensorRef<T> {
             // SAFETY: the locations keep the memory; who borrows one to write, reads it or frees it waits for this event, and
             // this has waited for those before it.
             let (target, source) = unsafe { (to.bytes_now_mut(), from.bytes_now()) };
-            copy_elements::<T>((target, &to_descriptor), (source, &from_descriptor))
+            copy_elements::<T>(target, &to_descriptor, source, &from_descriptor)
         });
         memory(&self.location, &source.location)
             .for_each(|(allocation, writes)| allocation.uses().note(&event, writes));

@@ -196,8 +196,10 @@ pub(super) fn bytes_of<T>(descriptor: &Descriptor) -> Range<usize> {
 
 /// Copies elements in row-major order from one memory of the host to another.
 pub(super) fn copy_elements<T: Element>(
-    (target, to): (&mut [u8], &Descriptor),
-    (source, from): (&[u8], &Descriptor),
+    target: &mut [u8],
+    to: &Descriptor,
+    source: &[u8],
+    from: &Descriptor,
 ) -> Result<()> {
     match (to.is_dense(), from.is_dense()) {
         (true, true) => target[bytes_of::<T>(to)].copy_from_slice(&source[bytes_of::<T>(from)]),

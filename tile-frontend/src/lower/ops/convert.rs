@@ -39,7 +39,7 @@ impl Lowering {
         let halves = [self.data(&low, "a code", span)?, self.data(&high, "a code", span)?];
         let mut shape = self.shape(tile).unwrap_or_default();
         let axis = Val::int(shape.len() as i128);
-        let pairs = self.stack(&halves, &[span, span], (&axis, span), span)?;
+        let pairs = self.stack(&halves, &[span, span], &axis, span, span)?;
         let pairs = self.data(&pairs, "pairs of codes", span)?;
         if let Some(last) = shape.last_mut() {
             *last = last.clone() * Dim::from(2);

@@ -118,7 +118,8 @@ impl Lowering {
     /// `x.cumsum(axis)` and its kin.
     pub(in crate::lower) fn scan_method(
         &mut self,
-        (op, mode): (ReduceOp, ScanMode),
+        op: ReduceOp,
+        mode: ScanMode,
         tile: ValueId,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {

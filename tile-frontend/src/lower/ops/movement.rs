@@ -73,7 +73,7 @@ impl Lowering {
             "split_even" => self.split_even(&call),
             "cat" => {
                 let other = self.tile(&call.values[0], "the operand of `cat`", call.spans[0])?;
-                self.cat(&[tile, other], &[receiver, call.spans[0]], (&call.values[1], call.spans[1]), span)
+                self.cat(&[tile, other], &[receiver, call.spans[0]], &call.values[1], call.spans[1], span)
             }
             "pad" => self.pad(&call),
             "flip" => {
@@ -356,11 +356,11 @@ impl Lowering {
             self.unify(tiles.first().copied().unwrap_or(tile), tile, &format!("`{name}`"), span)?;
             tiles.push(tile);
         }
-        let axis = (&arguments.values[1], arguments.spans[1]);
+        let (axis, place) = (&arguments.values[1], arguments.spans[1]);
         if name == "cat" {
-            self.cat(&tiles, &spans, axis, call.span())
+            self.cat(&tiles, &spans, axis, place, call.span())
         } else {
-            self.stack(&tiles, &spans, axis, call.span())
+            self.stack(&tiles, &spans, axis, place, call.span())
         }
     }
 
@@ -368,7 +368,8 @@ impl Lowering {
         &mut self,
         tiles: &[ValueId],
         spans: &[Span],
-        (axis, place): (&Val, Span),
+        axis: &Val,
+        place: Span,
         span: Span,
     ) -> Lowered<Val> {
         for (&tile, &span) in tiles.iter().zip(spans) {
@@ -391,7 +392,8 @@ impl Lowering {
         &mut self,
         tiles: &[ValueId],
         spans: &[Span],
-        (axis, place): (&Val, Span),
+        axis: &Val,
+        place: Span,
         span: Span,
     ) -> Lowered<Val> {
         let shape = self.shape(tiles[0]).unwrap_or_default();

@@ -47,7 +47,7 @@ impl Lowering {
             None => (name.as_str(), false),
         };
         match AtomicKind::from_rust_name(base) {
-            Some(kind) => self.atomic(tensor, &ty, (kind, masked), call),
+            Some(kind) => self.atomic(tensor, &ty, kind, masked, call),
             None => self.no_method(
                 "an atomic view",
                 call,
@@ -61,7 +61,8 @@ impl Lowering {
         &mut self,
         tensor: ValueId,
         ty: &TensorType,
-        (kind, masked): (AtomicKind, bool),
+        kind: AtomicKind,
+        masked: bool,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
         let (name, span) = (call.method.to_string(), call.span());

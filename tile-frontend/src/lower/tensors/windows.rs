@@ -140,7 +140,7 @@ impl Lowering {
         let mut places = Places::of(tile);
         for (axis, index) in index.iter().enumerate() {
             let extent = &windowed.windows.extents()[axis];
-            self.add_positions(&mut places, axis, (index, place), [extent, &steps[axis]], span)?;
+            self.add_positions(&mut places, axis, index, place, [extent, &steps[axis]], span)?;
         }
         self.gather_places(windowed, pad, places, span).map(Val::Data)
     }
@@ -219,7 +219,8 @@ impl Lowering {
         &mut self,
         places: &mut Places,
         axis: usize,
-        (index, place): (&Val, Span),
+        index: &Val,
+        place: Span,
         [extent, step]: [&Dim; 2],
         span: Span,
     ) -> Lowered<()> {
