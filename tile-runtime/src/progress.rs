@@ -65,12 +65,12 @@ mod tests {
     /// What is shown of work that takes some milliseconds, where one is patient for 30.
     fn of(milliseconds: u64, is_terminal: bool) -> String {
         let mut text = Vec::new();
-        let times = (Duration::from_millis(30), Duration::from_millis(10));
+        let [patience, every] = [30, 10].map(Duration::from_millis);
         let work = || {
             std::thread::sleep(Duration::from_millis(milliseconds));
             7
         };
-        assert_eq!(shown(&mut text, is_terminal, times, || "`k` for cpu".to_owned(), work), 7);
+        assert_eq!(shown(&mut text, is_terminal, patience, every, || "`k` for cpu".to_owned(), work), 7);
         String::from_utf8(text).unwrap()
     }
 
