@@ -2,6 +2,7 @@
 
 use flate2::read::GzDecoder;
 use std::io::Read;
+use tile::prelude::bf16;
 
 const COMPRESSED: &[u8] = include_bytes!("../data/digits.csv.gz");
 
@@ -11,7 +12,7 @@ pub(crate) const PIXELS: usize = 64;
 /// Images and what they show.
 pub(crate) struct Digits {
     /// 64 pixels per image, from 0 to 16.
-    pub(crate) pixels: Vec<f32>,
+    pub(crate) pixels: Vec<bf16>,
     /// The digit of each image.
     pub(crate) labels: Vec<i32>,
 }
@@ -30,7 +31,7 @@ pub(crate) fn load() -> Result<Digits, Box<dyn std::error::Error>> {
         if pixels.len() != PIXELS || *label > 9 {
             return Err(format!("row {line} isn't an image and its digit").into());
         }
-        digits.pixels.extend(pixels.iter().map(|&pixel| f32::from(pixel)));
+        digits.pixels.extend(pixels.iter().map(|&pixel| bf16::from(pixel)));
         digits.labels.push(i32::from(*label));
     }
     Ok(digits)

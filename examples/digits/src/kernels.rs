@@ -2,11 +2,13 @@
 
 use tile::prelude::*;
 
-/// Squared distances between images: `|x|² + |y|² − 2·x·y`, the last through `mma`.
-#[tile_kernel(instances(BM = 64, BN = 64))]
+/// Squared distances between images: `|x|² + |y|² − 2·x·y`, the last through `mma`. Pixels are integers up to 16, which
+/// bf16 has exactly: matrix instructions multiply them, and sums of f32 are exact, too. An image is one tile, so there is no
+/// loop in whose turns Hopper would copy tiles; that its warps multiply alone is meant so.
+#[tile_kernel(instances(BM = 64, BN = 64), allow(slow_product))]
 pub(crate) fn distances<const BM: usize, const BN: usize>(
-    test: &Tensor<f32, m, 64>,
-    train: &Tensor<f32, n, 64>,
+    test: &Tensor<bf16, m, 64>,
+    train: &Tensor<bf16, n, 64>,
     distance: &mut Tensor<f32, m, n>,
 ) {
     let test = test.partition_view([BM, 64]);
@@ -16,6 +18,7 @@ pub(crate) fn distances<const BM: usize, const BN: usize>(
     let x = test.load_masked([i, 0]);
     let y = train.load_masked([j, 0]);
     let products = mma(x, y.t(), Tile::zeros([BM, BN]));
+    let (x, y) = (x.cast::<f32>(), y.cast::<f32>());
     let squares = (x * x).sum(1) + (y * y).sum(1).t();
     distance.store_masked(squares - 2.0 * products);
 }

@@ -35,9 +35,9 @@ mod tests {
 
     /// The same by plain loops, ties resolved alike.
     fn expected(train: &Digits, test: &Digits) -> Vec<i32> {
-        let distance =
-            |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum() };
-        let predict = |image: &[f32]| {
+        let square = |a: bf16, b: bf16| (a.to_f32() - b.to_f32()).powi(2);
+        let distance = |a: &[bf16], b: &[bf16]| -> f32 { a.iter().zip(b).map(|(&a, &b)| square(a, b)).sum() };
+        let predict = |image: &[bf16]| {
             let mut near: Vec<(f32, usize)> = train
                 .pixels
                 .chunks(PIXELS)

@@ -215,7 +215,7 @@ impl<'e> Output<'e> {
         // Of an instance that is left out nothing is slow.
         let told = scheduled.iter().filter(|_| !kernel.allows_slow_products);
         for remark in told.flat_map(Scheduled::remarks) {
-            self.remarks.add(&kernel.place, remark.loc, &remark.message);
+            self.remarks.add(&kernel.place, target.name, remark);
         }
         Ok(compiled)
     }

@@ -122,7 +122,11 @@ fn slow_products_are_warned_of_where_they_are_not_allowed() {
     };
     let slow = warnings(found(FEW_ROWS, "slow", &[32]));
     assert_eq!(slow.len(), 1);
-    assert!(slow[0].starts_with("src/lib.rs:4: a product isn't done by warpgroups (`wgmma`)"), "{}", slow[0]);
+    assert!(
+        slow[0].starts_with("src/lib.rs:4, on sm_90a: a product isn't done by warpgroups (`wgmma`)"),
+        "{}",
+        slow[0]
+    );
     let allowed = scan::Found { allows_slow_products: true, ..found(FEW_ROWS, "slow", &[32]) };
     assert_eq!(warnings(allowed), [""; 0]);
 }

@@ -31,7 +31,7 @@ pub(super) fn in_shares(instance: Instance, target: &TargetDesc, threads: Option
         Some(reason) => {
             let mut alone = schedule_as(instance, target, threads);
             let message = format!("`occupancy = {blocks}` isn't followed on {}: {reason}", target.name);
-            alone.remarks.push(Remark { loc: Loc::UNKNOWN, message });
+            alone.remarks.push(Remark { loc: Loc::UNKNOWN, message, multiplied: Vec::new() });
             alone
         }
     }

@@ -1,6 +1,6 @@
 //! Which matrix instruction does a product, and how the block's warps share it.
 
-use super::{Pipelines, Remark, Threads, dtype_of};
+use super::{Multiplied, Pipelines, Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Op, UnaryOp};
@@ -250,36 +250,34 @@ pub(super) fn does<'t>(
 pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Remark {
     let ([m, n, k], [a, b, sum]) = (extents(kernel, data), formats(kernel, data));
     let shapes: Vec<String> = suited(kernel, data, target.matrix).map(|it| it.shape.to_string()).collect();
-    let (reason, advice) = if shapes.is_empty() {
-        let reason = format!("{target} has none for {} summed in {sum}", named([a, b]));
-        (reason, format!("it has them for {}", multiplied(target.matrix)))
+    let (reason, multiplied) = if shapes.is_empty() {
+        (format!("there are none for {} summed in {sum}", named([a, b])), multiplied(target.matrix))
     } else {
-        let reason =
-            format!("{m} rows, {n} columns and a depth of {k} aren't multiples of any of their extents");
-        (reason, format!("choose extents that are multiples of {}", shapes.join(" or ")))
+        let reason = format!(
+            "{m} rows, {n} columns and a depth of {k} aren't multiples of any of their extents; choose extents that are \
+             multiples of {}",
+            shapes.join(" or ")
+        );
+        (reason, Vec::new())
     };
-    Remark {
-        loc: data.loc,
-        message: format!("a product is computed without matrix instructions: {reason}; {advice}"),
-    }
+    let message = format!("a product is computed without matrix instructions: {reason}");
+    Remark { loc: data.loc, message, multiplied }
 }
 
-/// What instructions multiply, each pair of formats once: `f16, bf16 summed in f32; i8, u8 summed in i32`.
-fn multiplied(instructions: &[MatrixInstruction]) -> String {
-    let mut by_sum: Vec<(DType, Vec<String>)> = Vec::new();
+/// What instructions multiply, each pair of formats once.
+fn multiplied(instructions: &[MatrixInstruction]) -> Vec<Multiplied> {
+    let mut all: Vec<Multiplied> = Vec::new();
     for it in instructions {
         let factors = match it.passing {
             Passing::Tf32Words => format!("{} of `mma_tf32`", named(it.factors)),
             _ => named(it.factors),
         };
-        match by_sum.iter_mut().find(|(sum, _)| *sum == it.sum) {
-            Some((_, known)) if known.contains(&factors) => {}
-            Some((_, known)) => known.push(factors),
-            None => by_sum.push((it.sum, vec![factors])),
+        let multiplied = Multiplied { factors, sum: it.sum };
+        if !all.contains(&multiplied) {
+            all.push(multiplied);
         }
     }
-    let summed = by_sum.iter().map(|(sum, known)| format!("{} summed in {sum}", known.join(", ")));
-    summed.collect::<Vec<_>>().join("; ")
+    all
 }
 
 /// What a message calls factors of these formats.

@@ -6,6 +6,7 @@
 use super::pipeline::{FactorId, Obstacle};
 use super::rewrites::stacks;
 use super::{Copies, LaidOut, Pipelines, Product, products};
+use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
@@ -23,6 +24,37 @@ pub struct Remark {
     pub loc: Loc,
     /// The reason, and what to do about it.
     pub message: String,
+    /// Of a product for whose formats there is no instruction: those for which there are.
+    pub multiplied: Vec<Multiplied>,
+}
+
+/// Formats of factors, as messages name them, and that in which a matrix instruction sums their products.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multiplied {
+    /// The factors.
+    pub factors: String,
+    /// Their sums.
+    pub sum: DType,
+}
+
+impl Remark {
+    /// The message with the formats that are multiplied: `…; there are for f16, bf16 summed in f32; i8 summed in i32`.
+    pub fn told(&self) -> String {
+        let mut by_sum: Vec<(DType, Vec<&str>)> = Vec::new();
+        for Multiplied { factors, sum } in &self.multiplied {
+            match by_sum.iter_mut().find(|(known, _)| known == sum) {
+                Some((_, known)) => known.push(factors),
+                None => by_sum.push((*sum, vec![factors])),
+            }
+        }
+        let summed = by_sum.iter().map(|(sum, known)| format!("{} summed in {sum}", known.join(", ")));
+        let summed = summed.collect::<Vec<_>>().join("; ");
+        if summed.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{}; there are for {summed}", self.message)
+        }
+    }
 }
 
 impl fmt::Display for Remark {
@@ -30,7 +62,7 @@ impl fmt::Display for Remark {
         if self.loc.is_known() {
             write!(f, "line {}: ", self.loc.line)?;
         }
-        f.write_str(&self.message)
+        f.write_str(&self.told())
     }
 }
 
@@ -62,7 +94,7 @@ pub(super) fn remarks(
             ),
             [None, None] => return None,
         };
-        Some(Remark { loc: data.loc, message })
+        Some(Remark { loc: data.loc, message, multiplied: Vec::new() })
     };
     products.filter_map(remark).collect()
 }

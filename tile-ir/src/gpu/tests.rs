@@ -250,19 +250,19 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
     );
     let without = |target| {
         let scheduled = scheduled(&kernel, &[], target);
-        scheduled.remarks()[0].message.clone()
+        scheduled.remarks()[0].told()
     };
     assert!(!print(&scheduled(&kernel, &[], "sm_80")).contains("m16n8k"));
     assert_eq!(
         without("sm_80"),
-        "a product is computed without matrix instructions: sm_80 has none for f64 summed in f64; it has them for \
-         f16, bf16, f32 of `mma_tf32` summed in f32; i8, u8 summed in i32"
+        "a product is computed without matrix instructions: there are none for f64 summed in f64; there are for f16, \
+          bf16, f32 of `mma_tf32` summed in f32; i8, u8 summed in i32"
     );
     // Instructions of several shapes multiply the same formats.
     assert_eq!(
         without("gfx950").split("; ").collect::<Vec<_>>()[1..],
         [
-            "it has them for f16, bf16, f32, f8e4m3fn, f8e5m2, f8e4m3fn with f8e5m2, f8e5m2 with f8e4m3fn summed in f32",
+            "there are for f16, bf16, f32, f8e4m3fn, f8e5m2, f8e4m3fn with f8e5m2, f8e5m2 with f8e4m3fn summed in f32",
             "i8 summed in i32"
         ]
     );
