@@ -60,11 +60,12 @@ macro_rules! scans {
             }
 
             $(
-                #[doc = concat!("The ", $doc, " so far along `axis`: of the element and those before it, in that order.")]
+                #[doc = concat!("The ", $doc, " so far along `axis`: of the element and those before it.")]
                 ///
-                /// Integers wrap. Floats are joined one after the other and rounded at every step; f16 and bf16 are
-                /// joined in f32 and rounded where a result is kept. The order is pinned, so the bits are the same
-                /// on every target; a line is one chain, run by one thread.
+                /// Integers wrap. f16 and bf16 are joined in f32 and rounded where a result is kept. Here and on CPUs
+                /// floats are joined one after the other; on GPUs all threads of a block join parts of lines, in an
+                /// order that a tile's extents and the target decide. [`scan()`](super::scan) with a closure has the
+                /// same bits everywhere; there a line is one chain, run by one thread.
                 ///
                 /// # Panics
                 /// If the tile has no such axis; in a kernel that is a compile error.

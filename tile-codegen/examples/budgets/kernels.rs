@@ -498,3 +498,19 @@ fn sort_row<T: Number, const W: usize>(x: &Tensor<T, m, W>, y: &mut Tensor<T, m,
     let mut y = y.partition_view_mut([1, W]);
     y.store_masked(x.load_masked(y.index()).sort(1));
 }
+
+/// The sums of the elements up to each one, of long rows.
+#[tile_kernel(where(n % W == 0), instances(W = 4096))]
+fn sums_along<const W: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([1, W]);
+    let mut y = y.partition_view_mut([1, W]);
+    y.store_masked(x.load_masked(y.index()).cumsum(1));
+}
+
+/// The same of short columns.
+#[tile_kernel(where(m % H == 0, n % 64 == 0), instances(H = 64))]
+fn sums_down<const H: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([H, 64]);
+    let mut y = y.partition_view_mut([H, 64]);
+    y.store_masked(x.load_masked(y.index()).cumsum(0));
+}

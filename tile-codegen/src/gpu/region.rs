@@ -338,7 +338,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             },
             Op::ReduceWith { axis } => self.fold(op, data, *axis, None),
             Op::ScanWith { axis, mode } => self.fold(op, data, *axis, Some(*mode)),
-            Op::Scan { op: kind, axis, mode } => self.scan(op, data, *kind, (*axis, *mode)),
+            Op::Scan { .. } => self.scan(op, data),
             Op::Sort { axis, descending, .. } => self.sort(op, data, *axis, *descending),
             Op::Histogram(_) => self.histogram(op, data),
             Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.movement(op, data),

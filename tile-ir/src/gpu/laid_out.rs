@@ -4,7 +4,7 @@ use super::access::{Access, accesses};
 use super::exchange::sorting::Lines;
 use super::exchange::ways::{self, Way};
 use super::layouts::{Basis, Layouts};
-use super::{Pipelines, Product, Reduction, Sorting, Threads, cluster, dtype_of, layouts, products};
+use super::{Pipelines, Product, Reduction, Scan, Sorting, Threads, cluster, dtype_of, layouts, products};
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -57,6 +57,11 @@ impl LaidOut {
     /// How a [`Op::Reduce`] is done.
     pub(super) fn reduction(&self, data: &OpData) -> Reduction<'_> {
         Reduction::of(self, data)
+    }
+
+    /// How a [`Op::Scan`] is done.
+    pub(super) fn scan(&self, data: &OpData) -> Scan {
+        Scan::of(self, data)
     }
 
     /// Whether blocks of a cluster send each other what a reduction joins of each ([`cluster::sends`]).

@@ -1,7 +1,7 @@
 //! The schedule of a kernel for a GPU: what every thread of a block does and holds. No LLVM, and no vendor: what
 //! differs between targets is data of [`TargetDesc`].
 //!
-//! [`schedule`] is a list of steps ([`scheduler`]) from an optimized instance to a [`Scheduled`] one, whose IR has a
+//! [`schedule`] is a list of steps (`scheduler.rs`) from an optimized instance to a [`Scheduled`] one, whose IR has a
 //! [`Distribution`](tile_layout::linear::Distribution) for every tile, and
 //! [`Op::ConvertLayout`](crate::ops::Op::ConvertLayout) where a tile is wanted in another than it has.
 //!
@@ -37,6 +37,7 @@ pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use exchange::movement::{Coverage, Movement, Part};
 pub use exchange::orders::Orders;
 pub use exchange::reduction::Reduction;
+pub use exchange::scan::{Scan, Step};
 pub use exchange::scratch::{Buffer, SCRATCH_ALIGNMENT};
 pub use exchange::sorting::Sorting;
 pub use exchange::swizzled::{MatrixMove, Read, Swizzled, WIDEST};

@@ -5,7 +5,7 @@ use super::exchange::movement::Moves;
 use super::exchange::scratch::Scratch;
 use super::pipeline::PAIR;
 use super::{
-    Access, Buffer, Copies, LaidOut, Movement, Orders, Pipelines, Product, Reduction, Remark, Sorting,
+    Access, Buffer, Copies, LaidOut, Movement, Orders, Pipelines, Product, Reduction, Remark, Scan, Sorting,
     Threads, Way, dtype_of,
 };
 use crate::abi::KernelAbi;
@@ -133,6 +133,14 @@ impl Scheduled {
     /// If the op is another.
     pub fn reduction(&self, data: &OpData) -> Reduction<'_> {
         self.laid_out.reduction(data)
+    }
+
+    /// How the threads of a `scan` join elements.
+    ///
+    /// # Panics
+    /// If the op is another.
+    pub fn scan(&self, data: &OpData) -> Scan {
+        self.laid_out.scan(data)
     }
 
     /// How the threads of a `sort` sort lines.

@@ -1,6 +1,7 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
 use super::access::is_used;
+use super::exchange::scan;
 use super::pipeline::{Fill, PAIR, TileCopy};
 use super::rewrites::carried::Carried;
 use super::rewrites::followers::is_repeatable;
@@ -79,6 +80,11 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
         Op::Reduce { axis, .. } => {
             let expected = lies(data.operands[0]).without_axis(*axis).map_err(|error| error.to_string())?;
             same(lies(data.results[0]), &expected)
+        }
+        Op::Scan { axis, .. } => {
+            scan::steps(lies(data.operands[0]), *axis)
+                .ok_or("a scanned tile doesn't lie by bits of places")?;
+            same(lies(data.results[0]), lies(data.operands[0]))
         }
         Op::Permute(permutation) => {
             let expected = lies(data.operands[0]).permuted(permutation).map_err(|error| error.to_string())?;

@@ -218,8 +218,8 @@ pub enum Op {
         /// Which way, and which results.
         mode: ScanMode,
     } = "scan_with",
-    /// `tile → tile`: partial results of a reduction, in order, from [`ReduceOp::scan_start`]. They are kept in
-    /// [`ReduceOp::partial`], rounded at every step and once more to the element format.
+    /// `tile → tile`: partial results of a reduction, from [`ReduceOp::scan_start`] on. They are kept in
+    /// [`ReduceOp::partial`], and rounded once more to the element format; floats may be joined in any order.
     Scan {
         /// What joins the elements.
         op: ReduceOp,

@@ -1,9 +1,9 @@
-//! Ops along the lines of an axis, through shared memory: folds with a region and scans; and histograms. How lines are
-//! sorted is in [`super::sort`].
+//! Ops along the lines of an axis, through shared memory: folds and scans with a region; and histograms. Scans with an op
+//! are in [`super::scan`]; how lines are sorted is in [`super::sort`].
 //!
-//! A fold or scan gives each line to one thread, which goes along it from one end to the other: the results have
-//! the same bits as in the evaluator, at the price of idle threads where there are few lines. A histogram gives each
-//! bin to a thread, which reads the whole tile. Nothing depends on the order in which threads run.
+//! A region says how an element follows what came before, not how two parts of a line are joined. So each line is one
+//! thread's, which goes along it from one end to the other, at the price of idle threads where there are few lines. A
+//! histogram gives each bin to a thread, which reads the whole tile. Nothing depends on the order in which threads run.
 
 use crate::emit::Value;
 use crate::gpu::coordinates::{quotient, remainder};
@@ -14,7 +14,7 @@ use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::gpu::Buffer;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{ReduceOp, ScanMode};
+use tile_ir::ops::ScanMode;
 use tile_ir::{DType, Op, OpId, RegionId, ValueId};
 use tile_layout::shape::Lines;
 
@@ -86,28 +86,6 @@ impl<'c> Emitter<'_, 'c> {
             }
             None => self.take_from(buffers, &data.results),
         }
-    }
-
-    /// Op [`Op::Scan`].
-    pub(in crate::gpu) fn scan(
-        &mut self,
-        op: OpId,
-        data: &OpData,
-        kind: ReduceOp,
-        (axis, mode): (usize, ScanMode),
-    ) {
-        let tile = data.operands[0];
-        let partial = kind.partial(self.dtype(tile));
-        let buffers = self.share_all(op, &data.operands);
-        let fold = Fold {
-            lines: self.lines(tile, axis),
-            buffers,
-            formats: vec![partial],
-            starts: vec![self.ir.literal(kind.scan_start(partial, mode), partial)],
-            combine: &|values| vec![self.ir.binary(kind.combine(), partial, values[0], values[1])],
-        };
-        self.scan_lines(&fold, mode);
-        self.take_from(buffers, &data.results);
     }
 
     /// Waits for the block, and reads tiles from where they were written row-major.

@@ -10,6 +10,7 @@ pub(super) mod movement;
 pub(super) mod network;
 pub(super) mod reduce;
 pub(super) mod rounds;
+pub(super) mod scan;
 pub(super) mod sort;
 
 use crate::emit::Value;

@@ -1,11 +1,12 @@
 //! How elements get from the threads that have them to those that want them: what each op exchanges ([`movement`],
-//! [`reduction`], [`sorting`], [`ways`]), through which shared memory ([`swizzled`], [`scratch`]), and where threads wait for
+//! [`reduction`], [`scan`], [`sorting`], [`ways`]), through which shared memory ([`swizzled`], [`scratch`]), and where threads wait for
 //! each other ([`barriers`], [`orders`]).
 
 pub(super) mod barriers;
 pub(super) mod movement;
 pub(super) mod orders;
 pub(super) mod reduction;
+pub(super) mod scan;
 pub(super) mod scratch;
 pub(super) mod sorting;
 pub(super) mod swizzled;

@@ -17,6 +17,7 @@ mod runs;
 pub(super) use runs::{Runs, runs};
 
 use super::{Access, Pipelines, Product, Threads, shape_of};
+use crate::gpu::exchange::scan;
 use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
@@ -154,6 +155,7 @@ impl<'k> Layouts<'k> {
             }
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
+            Op::Scan { axis, .. } => self.scan(op, &data, *axis),
             Op::Mma => self.mma(op, &data),
             Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
             Op::If => self.branches(&data),
@@ -233,6 +235,14 @@ impl<'k> Layouts<'k> {
         let distribution = self.ensure(data.operands[0]);
         let reduced = distribution.without_axis(axis).expect("a part of a distribution is one");
         self.set(data.results[0], reduced);
+    }
+
+    /// A scan's elements stay where they lie, if parts of lines are joined by bits of places there.
+    fn scan(&mut self, op: OpId, data: &OpData, axis: usize) {
+        let known = self.found.get(&data.operands[0]).filter(|known| scan::steps(known, axis).is_some());
+        let distribution = known.cloned().unwrap_or_else(|| self.usual(&self.shape(data.operands[0])));
+        self.want(op, 0, &distribution);
+        self.set(data.results[0], distribution);
     }
 
     /// A line's results are folded in one go, so that they lie alike.

@@ -107,8 +107,7 @@ fn is_small(kernel: &Kernel, target: &TargetDesc) -> bool {
 /// Whether an op takes longer than reading its operands, whatever their size.
 fn takes_long(op: &Op) -> bool {
     let is_loop = matches!(op, Op::For | Op::While);
-    let is_ordered =
-        matches!(op, Op::ReduceWith { .. } | Op::ScanWith { .. } | Op::Scan { .. } | Op::Sort { .. });
+    let is_ordered = matches!(op, Op::ReduceWith { .. } | Op::ScanWith { .. } | Op::Sort { .. });
     is_loop || is_ordered || matches!(op, Op::Mma | Op::Histogram(_) | Op::Binary(BinaryOp::Philox))
 }
 

@@ -3,8 +3,8 @@
 use super::super::Exchanges;
 use super::SCRATCH_ALIGNMENT;
 use crate::dtype::DType;
-use crate::gpu::Way;
 use crate::gpu::access::is_used;
+use crate::gpu::{Step, Way};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::log::Site;
 use crate::ops::Op;
@@ -38,7 +38,8 @@ impl Exchanges<'_> {
             Op::ReduceWith { .. } | Op::ScanWith { .. } => {
                 self.tiles(&data.operands[..data.operands.len() / 2])
             }
-            Op::Scan { .. } | Op::Histogram(_) | Op::Gather { .. } => self.tiles(&data.operands[..1]),
+            Op::Scan { .. } => self.scanned(data),
+            Op::Histogram(_) | Op::Gather { .. } => self.tiles(&data.operands[..1]),
             Op::Scatter { .. } => self.tiles(&data.operands[1..]),
             Op::Sort { .. } => self.sorted(data),
             Op::Print { .. } | Op::Assert { .. } => self.told(data),
@@ -80,6 +81,17 @@ impl Exchanges<'_> {
         let partial = counts.map(|elements| Request { dtype: reduction.dtype, elements });
         let arrival = self.laid_out.is_sent(op).then_some(Request { dtype: DType::U64, elements: 1 });
         partial.chain(arrival).collect()
+    }
+
+    /// The sums of parts of lines that warps join.
+    fn scanned(&self, data: &OpData) -> Vec<Request> {
+        let scan = self.laid_out.scan(data);
+        let parts = scan.steps.iter().filter_map(|step| match step {
+            Step::Warps { parts, .. } => Some(*parts),
+            Step::Registers(_) | Step::Lanes(_) | Step::Pieces => None,
+        });
+        let threads = self.laid_out.threads.count();
+        parts.map(|parts| Request { dtype: scan.dtype, elements: parts * threads }).collect()
     }
 
     /// The elements, the places of those that are kept, and keys that other warps compare with theirs.
