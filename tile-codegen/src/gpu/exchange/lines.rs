@@ -1,15 +1,13 @@
-//! Ops along the lines of an axis, through shared memory: folds and scans with a region; and histograms. Scans with an op
-//! are in [`super::scan`]; how lines are sorted is in [`super::sort`].
+//! Folds and scans with a region, along the lines of an axis, through shared memory. Scans with an op are in
+//! [`super::scan`]; how lines are sorted is in [`super::sort`].
 //!
 //! A region says how an element follows what came before, not how two parts of a line are joined. So each line is one
-//! thread's, which goes along it from one end to the other, at the price of idle threads where there are few lines. A
-//! histogram gives each bin to a thread, which reads the whole tile. Nothing depends on the order in which threads run.
+//! thread's, which goes along it from one end to the other, at the price of idle threads where there are few lines.
 
 use crate::emit::Value;
 use crate::gpu::coordinates::{quotient, remainder};
 use crate::gpu::fragment::Fragment;
 use crate::gpu::region::Emitter;
-use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::gpu::Buffer;
@@ -162,27 +160,5 @@ impl<'c> Emitter<'_, 'c> {
             }
         };
         self.deal(fold.lines.count() as u64, |line| drop(self.along_line(fold, line, mode.reverse, &keep)));
-    }
-
-    /// Op [`Op::Histogram`].
-    pub(in crate::gpu) fn histogram(&mut self, op: OpId, data: &OpData) {
-        let (ir, tile, result) = (self.ir, data.operands[0], data.results[0]);
-        let (elements, dtype) = (self.elements(tile), self.dtype(tile));
-        let source = self.share_all(op, &data.operands)[0];
-        // Wide enough for every bin and every element: a negative one is equal to no bin.
-        let bits = dtype.bits().max(32);
-        let mapping = self.mapping(result);
-        let fragment = self.map(result, |slot| {
-            let bin = ir.resize(mapping.element(ir, slot).value(ir), bits, false);
-            let bounds = (self.i32(0), self.i32(elements), self.i32(1));
-            let count = ir.for_loop(bounds, &[self.i32(0).into()], |i, count| {
-                let element = self.read_shared(source, i).into_int_value();
-                let element = ir.resize(element, bits, dtype.is_signed());
-                let counted = ir.resize(ir.icmp(IntPredicate::EQ, element, bin), 32, false);
-                vec![ir.add(count[0].into_int_value(), counted).into()]
-            });
-            count[0]
-        });
-        self.set_tile(result, fragment);
     }
 }

@@ -3,6 +3,7 @@
 
 pub(super) mod convert;
 pub(super) mod gather;
+pub(super) mod histogram;
 pub(super) mod item;
 pub(super) mod lanes;
 pub(super) mod lines;

@@ -39,7 +39,8 @@ impl Exchanges<'_> {
                 self.tiles(&data.operands[..data.operands.len() / 2])
             }
             Op::Scan { .. } => self.scanned(data),
-            Op::Histogram(_) | Op::Gather { .. } => self.tiles(&data.operands[..1]),
+            Op::Histogram(_) => self.tiles(&data.results),
+            Op::Gather { .. } => self.tiles(&data.operands[..1]),
             Op::Scatter { .. } => self.tiles(&data.operands[1..]),
             Op::Sort { .. } => self.sorted(data),
             Op::Print { .. } | Op::Assert { .. } => self.told(data),
