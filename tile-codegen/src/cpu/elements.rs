@@ -9,6 +9,25 @@ use std::ops::Range;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
 
+/// Indices that follow each other, of elements, vectors or blocks: from `start` to before `end`, both unsigned.
+#[derive(Clone, Copy)]
+pub(super) struct IndexRange<'c> {
+    pub(super) start: IntValue<'c>,
+    pub(super) end: IntValue<'c>,
+}
+
+impl<'c> IndexRange<'c> {
+    /// The first indices.
+    pub(super) fn up_to(ir: &Ir<'c>, end: IntValue<'c>) -> IndexRange<'c> {
+        IndexRange { start: ir.i64(0), end }
+    }
+
+    /// Every so many of them, for [`Ir::each`].
+    pub(super) fn by(self, step: IntValue<'c>) -> (IntValue<'c>, IntValue<'c>, IntValue<'c>) {
+        (self.start, self.end, step)
+    }
+}
+
 /// Whether a loop over an axis has few turns.
 pub(super) fn is_short(extent: i64) -> bool {
     extent < 16
@@ -98,7 +117,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits a loop nest over a part of a tile, whose rows may be parts of the tile's.
     pub(super) fn nest_of_part(
         &mut self,
-        (shape, tile): (&[i64], &[i64]),
+        shape: &[i64],
+        tile: &[i64],
         body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
     ) {
         let is_part = shape.last() != tile.last();

@@ -131,7 +131,7 @@ impl<'a, 'c> Entry<'a, 'c> {
         let streamed = streaming::decide(ir, instance, &sizes);
         let memories = Memories::of(ir, products, (behind_blocks, goes_on));
         let own_memory = ir.bytes_further(behind_blocks, ir.i64(own_offset(products) as i64));
-        let owns = privatized.begin(ir, (own_memory, ir.sub(end, first)), &sizes);
+        let owns = privatized.begin(ir, own_memory, ir.sub(end, first), &sizes);
         Entry {
             ir,
             plans,
@@ -168,7 +168,7 @@ impl<'a, 'c> Entry<'a, 'c> {
     fn block(&self, number: IntValue<'c>, has_left: Option<IntValue<'c>>) -> Option<IntValue<'c>> {
         let (ir, Parameters { first, end, scratch, .. }) = (self.ir, &self.parameters);
         let Plans { instance, scratch: places, behind, .. } = *self.plans;
-        let [own, other] = behind::halves(ir, instance, (places, behind), (*scratch, number));
+        let [own, other] = behind::halves(ir, instance, places, behind, *scratch, number);
         let mut emitter = Emitter::new(self, &own, self.index_of(number));
         if !self.is_persistent {
             // The last blocks of a range look ahead to the last: an order has no index beyond the grid.

@@ -245,18 +245,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .params
             .split_first()
             .expect("verified: `for` has a counter");
-        self.counted_loop(data, range, (&data.operands[2..], params), |emitter, i| {
+        self.counted_loop(data, range, &data.operands[2..], params, |emitter, i| {
             emitter.scalars.insert(counter, i.into());
         });
     }
 
-    /// Runs an op's region for every number of a range, from and to and by what. `carried` are the values that the
-    /// first turn is given and the parameters that hold them; `begin` says what else a number means to its turn.
+    /// Runs an op's region for every number of a range, from and to and by what. The first turn is given the `initial`
+    /// values, which the `params` of the region hold; `begin` says what else a number means to its turn.
     fn counted_loop(
         &mut self,
         data: &'a OpData,
         range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        (initial, params): (&[ValueId], &[ValueId]),
+        initial: &[ValueId],
+        params: &[ValueId],
         mut begin: impl FnMut(&mut Self, IntValue<'c>),
     ) {
         self.copy_tiles(initial, params);
@@ -305,7 +306,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
         let params = &self.instance.region(data.regions[0]).params;
         let range = (self.block[0], tiles, blocks);
-        self.counted_loop(data, range, (&data.operands[1..], params), |emitter, number| {
+        self.counted_loop(data, range, &data.operands[1..], params, |emitter, number| {
             let number = ir.taken_tile(order, number, [blocks, tiles]);
             emitter.tile = ir.tile_index(order, &space, number);
         });

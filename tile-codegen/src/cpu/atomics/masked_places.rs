@@ -40,7 +40,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, rows) = (self.ir, &shape[..shape.len() - 1]);
         self.each_row(rows, &mut |emitter, row| {
             ir.each((ir.i64(0), ir.i64(width), ir.i64(places)), LoopHint::AsItIs, |first| {
-                let word = emitter.mask_bits(mask, (row, first), places);
+                let word = emitter.mask_bits(mask, row, first, places);
                 emitter.each_bit(word, |emitter, bit| {
                     body(emitter, &[row, &[ir.add(first, bit)]].concat());
                 });
@@ -52,7 +52,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn mask_bits(
         &mut self,
         mask: ValueId,
-        (row, first): (&[IntValue<'c>], IntValue<'c>),
+        row: &[IntValue<'c>],
+        first: IntValue<'c>,
         places: i64,
     ) -> IntValue<'c> {
         let (ir, byte) = (self.ir, self.ir.int_type(8));

@@ -124,7 +124,8 @@ impl<'a, 'c> Buffers<'a, 'c> {
     /// Reads an element of a tensor argument at its address, in the compute type.
     pub(in crate::cpu) fn read_tensor(
         &self,
-        (tensor, dtype): (ValueId, DType),
+        tensor: ValueId,
+        dtype: DType,
         address: PointerValue<'c>,
     ) -> Value<'c> {
         let stored = self.ir.load(self.ir.storage_type(dtype), address);
@@ -135,7 +136,8 @@ impl<'a, 'c> Buffers<'a, 'c> {
     /// Writes an element of a tensor argument at its address.
     pub(in crate::cpu) fn write_tensor(
         &self,
-        (tensor, dtype): (ValueId, DType),
+        tensor: ValueId,
+        dtype: DType,
         address: PointerValue<'c>,
         value: Value<'c>,
     ) {

@@ -1,8 +1,8 @@
 //! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
-use super::parts::RowOf;
+use super::parts::{Row, RowLoop};
 use super::streaming::RowLines;
-use super::views::Window;
+use super::views::{Existing, Window};
 use crate::cpu::elements::each_index;
 use crate::cpu::lines::reduce::lanes_of;
 use crate::cpu::region::Emitter;
@@ -37,13 +37,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let (&width, rows) = window.shape().split_last().expect("verified: a tensor has rank 1 or more");
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
-        let range_of = |emitter: &Self, row: &[IntValue<'c>], whole| {
-            if whole { (None, emitter.ir.i64(width)) } else { emitter.row_range(window, row) }
+        let existing = |emitter: &Self, row: &[IntValue<'c>], whole| match whole {
+            true => Existing { begin: None, end: emitter.ir.i64(width) },
+            false => emitter.existing(window, row),
         };
         let each_row = |emitter: &mut Self, whole, store: &mut StoreRow<'_, 'a, 'c>| {
             emitter.each_row_of(width, rows, &mut |emitter, row| {
-                let (begin, end) = range_of(emitter, row, whole);
-                let range = (begin.unwrap_or_else(|| emitter.ir.i64(0)), end);
+                let range = existing(emitter, row, whole).range(emitter.ir);
                 emitter.with_gathered_rows(&gathers, row, range, &mut |emitter| store(emitter, row));
             });
         };
@@ -53,14 +53,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match lines.map(|elements| elements.min(self.most_lanes(data))) {
             None => self.with_streams(&loads, &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, row| {
-                    let range = range_of(emitter, row, whole);
-                    emitter.store_elements(&tiles, row, range);
+                    let places = existing(emitter, row, whole);
+                    emitter.store_elements(&tiles, row, places);
                 });
             }),
             Some(lanes) => self.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, index| {
-                    let row = RowOf { data, shape: window.shape(), index, lanes, whole };
-                    emitter.store_row(&tiles, row);
+                    let row = Row { index, whole };
+                    emitter.store_row(&tiles, RowLoop { data, shape: window.shape(), row, lanes });
                 });
             }),
         }
@@ -77,12 +77,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Stores the elements of a row of each tile that exist, some at a time: without masks those that lie between all places
     /// where something that is read begins or ends, if there are such.
-    fn store_row(&mut self, tiles: &[(Window<'c>, ValueId)], row: RowOf<'_, 'a, 'c>) {
-        let ir = self.ir;
-        let (_, end) = self.row_range(&tiles[0].0, row.index);
-        let covering = self.covering(row, end);
-        let leaves = self.leaves(row.data, &covering);
-        let elements = if leaves.is_some() { lanes_of(tiles[0].0.width()) } else { row.lanes };
+    fn store_row(&mut self, tiles: &[(Window<'c>, ValueId)], over: RowLoop<'_, 'a, 'c>) {
+        let (ir, row) = (self.ir, over.row);
+        let end = self.existing(&tiles[0].0, row.index).end;
+        let covering = self.covering(over, end);
+        let leaves = self.leaves(over.data, &covering);
+        let elements = if leaves.is_some() { lanes_of(tiles[0].0.width()) } else { over.lanes };
         let lines = self.lines_of_tiles(tiles, row, elements);
         let Some(inside) = covering.inside else {
             self.open_covering(&covering, true);
@@ -104,10 +104,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn lines_of_tiles(
         &self,
         tiles: &[(Window<'c>, ValueId)],
-        row: RowOf<'_, 'a, 'c>,
+        row: Row<'_, 'c>,
         elements: i64,
     ) -> Vec<RowLines<'c>> {
-        let lines_of = |window| self.lines_of_row(window, (row.index, row.whole), elements);
+        let lines_of = |window| self.lines_of_row(window, row, elements);
         let first = lines_of(&tiles[0].0);
         let others = tiles[1..].iter().map(|(window, value)| {
             let lines = lines_of(window).beside(self.ir, &first);
@@ -116,12 +116,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         std::iter::once(RowLines { lines: first.clone(), value: tiles[0].1 }).chain(others).collect()
     }
 
-    /// Stores the elements of a row of each tile from `begin`, or the first, to `end`, one by one.
+    /// Stores the elements of a row of each tile in these places, one by one.
     pub(in crate::cpu) fn store_elements(
         &mut self,
         tiles: &[(Window<'c>, ValueId)],
         row: &[IntValue<'c>],
-        (begin, end): (Option<IntValue<'c>>, IntValue<'c>),
+        Existing { begin, end }: Existing<'c>,
     ) {
         let ir = self.ir;
         let addresses: Vec<_> = tiles.iter().map(|(window, _)| self.row_address(window, row)).collect();

@@ -24,11 +24,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn pick(
         &mut self,
         tiles: &[ValueId],
-        (row, first): (&[IntValue<'c>], IntValue<'c>),
+        row: &[IntValue<'c>],
+        first: IntValue<'c>,
         lanes: i64,
     ) -> Vec<Picked<'c>> {
         let read = self.fusion.read_in_place(tiles).into_iter();
-        read.filter_map(|tile| self.picked(tile, (row, first), lanes)).collect()
+        read.filter_map(|tile| self.picked(tile, row, first, lanes)).collect()
     }
 
     /// Makes picked elements those that ops read, in a lane; until they are [let go](Self::let_go_of_picked).
@@ -49,7 +50,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn picked(
         &mut self,
         tile: ValueId,
-        (row, first): (&[IntValue<'c>], IntValue<'c>),
+        row: &[IntValue<'c>],
+        first: IntValue<'c>,
         lanes: i64,
     ) -> Option<Picked<'c>> {
         let ir = self.ir;

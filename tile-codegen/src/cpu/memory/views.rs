@@ -4,10 +4,10 @@
 //! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
-use crate::cpu::elements::each_index;
+use crate::cpu::elements::{IndexRange, each_index};
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
-use crate::emit::{LoopHint, Names, Place, Value};
+use crate::emit::{Ir, LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
@@ -121,6 +121,29 @@ impl<'c> Stream<'c> {
     }
 }
 
+/// The places of a row of a tile that exist in the tensor.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Existing<'c> {
+    /// The first; `None` where that is the row's first.
+    pub(in crate::cpu) begin: Option<IntValue<'c>>,
+    pub(in crate::cpu) end: IntValue<'c>,
+}
+
+impl<'c> Existing<'c> {
+    pub(in crate::cpu) fn range(self, ir: &Ir<'c>) -> IndexRange<'c> {
+        IndexRange { start: self.begin.unwrap_or_else(|| ir.i64(0)), end: self.end }
+    }
+}
+
+/// What is made of the edges of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) enum Bounds {
+    /// Every place of a tile is taken to exist.
+    Unchecked,
+    /// Which places exist is computed.
+    Checked,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn tensor_type(&self, tensor: ValueId) -> &'a TensorType {
         match self.instance.ty(tensor) {
@@ -136,9 +159,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Where the tile lies that a load, store or prefetch names.
     pub(in crate::cpu) fn window_of(&self, data: &OpData) -> Window<'c> {
-        let is_masked = matches!(data.op, Op::LoadMasked | Op::StoreMasked | Op::Prefetch);
+        let bounds = match data.op {
+            Op::LoadMasked | Op::StoreMasked | Op::Prefetch => Bounds::Checked,
+            _ => Bounds::Unchecked,
+        };
+        self.own_window(data, bounds)
+    }
+
+    /// The same of an access by the tile that this block owns.
+    fn own_window(&self, data: &OpData, bounds: Bounds) -> Window<'c> {
         let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
-        self.window_at(data.operands[0], (&self.tile, &given), is_masked)
+        self.window_at(data.operands[0], &self.tile, &given, bounds)
     }
 
     /// The same for an op that comes later, unless its index does too.
@@ -147,18 +178,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data.tile_index().iter().all(is_known).then(|| self.window_of(data))
     }
 
-    /// Where the tile lies that has an index of a block that owns a tile, and of an access.
+    /// Where the tile of a view lies that an access names by the index of the tile which its block owns, and by what it is
+    /// given.
     pub(in crate::cpu) fn window_at(
         &self,
         view: ValueId,
-        (own, given): (&[IntValue<'c>], &[IntValue<'c>]),
-        masked: bool,
+        own: &[IntValue<'c>],
+        given: &[IntValue<'c>],
+        bounds: Bounds,
     ) -> Window<'c> {
         let ty = self.instance.ty(view).as_partition().expect("verified: a view");
-        self.window(view, &ty.tile_index(own, given), masked)
+        self.window(view, &ty.tile_index(own, given), bounds)
     }
 
-    fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
+    fn window(&self, view: ValueId, index: &[IntValue<'c>], bounds: Bounds) -> Window<'c> {
         let ir = self.ir;
         let tensor = self.definition(view).expect("verified: a view is made by `partition`").operands[0];
         let source = Source::of(self.instance, tensor);
@@ -180,9 +213,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             extents,
             start,
             place: None,
-            whole: !masked,
+            whole: bounds == Bounds::Unchecked,
         };
-        if masked {
+        if bounds == Bounds::Checked {
             let space: Vec<IntValue<'c>> = ty.index_space().iter().map(dim).collect();
             self.mask(&mut window, index, &space, place.as_ref());
         }
@@ -236,8 +269,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// The same, with the places that exist, for who reads a tile where its op may never be reached.
     pub(in crate::cpu) fn checked_matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
-        let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
-        self.matrix_of(&self.window_at(data.operands[0], (&self.tile, &given), true), number)
+        self.matrix_of(&self.own_window(data, Bounds::Checked), number)
     }
 
     fn matrix_of(&self, window: &Window<'c>, number: IntValue<'c>) -> Matrix<'c> {
@@ -364,17 +396,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// The places of a row that exist: from, if not from its begin, and to.
-    pub(in crate::cpu) fn row_range(
-        &self,
-        window: &Window<'c>,
-        row: &[IntValue<'c>],
-    ) -> (Option<IntValue<'c>>, IntValue<'c>) {
+    /// The places of a row that exist.
+    pub(in crate::cpu) fn existing(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> Existing<'c> {
         let ir = self.ir;
         let end = self.row_length(window, row);
         let first = window.first[window.tile.len() - 1];
         // In a row that isn't there both ends are 0.
-        (first.map(|first| ir.lesser(first, end)), end)
+        Existing { begin: first.map(|first| ir.lesser(first, end)), end }
     }
 
     /// Where the elements of a row that exist end.
@@ -458,7 +486,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let Some(pad) = pad.filter(|_| !whole) else {
                     return each_index(ir, ir.i64(width), width, copy);
                 };
-                let (begin, end) = emitter.row_range(&window, row);
+                let Existing { begin, end } = emitter.existing(&window, row);
                 let fill = |from: IntValue<'c>, to: IntValue<'c>| {
                     ir.each((from, to, ir.i64(1)), LoopHint::Rolled, |i| {
                         emitter.buffers.store(&buffer, ir.add(first, i), pad);
@@ -477,7 +505,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn read(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>) -> Value<'c> {
-        self.buffers.read_tensor((window.tensor, window.dtype), self.row_element(window, row, i))
+        self.buffers.read_tensor(window.tensor, window.dtype, self.row_element(window, row, i))
     }
 
     pub(in crate::cpu) fn write(
@@ -487,6 +515,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         i: IntValue<'c>,
         value: Value<'c>,
     ) {
-        self.buffers.write_tensor((window.tensor, window.dtype), self.row_element(window, row, i), value);
+        self.buffers.write_tensor(window.tensor, window.dtype, self.row_element(window, row, i), value);
     }
 }
