@@ -129,7 +129,7 @@ impl<'a, 'c> Entry<'a, 'c> {
         let goes_down = products.go_down() && space.len() >= 2 && !abi.logs;
         let rows_of_band = piece.or_else(|| goes_down.then_some(ALL_ROWS));
         let streamed = streaming::decide(ir, instance, &sizes);
-        let memories = Memories::of(ir, products, (behind_blocks, goes_on));
+        let memories = Memories::of(ir, products, behind_blocks, goes_on);
         let own_memory = ir.bytes_further(behind_blocks, ir.i64(own_offset(products) as i64));
         let owns = privatized.begin(ir, own_memory, ir.sub(end, first), &sizes);
         Entry {

@@ -6,6 +6,7 @@
 use super::views::Window;
 use crate::cpu::elements::IndexRange;
 use crate::cpu::region::Emitter;
+use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
@@ -17,6 +18,20 @@ pub(in crate::cpu) struct Row<'r, 'c> {
     pub(in crate::cpu) index: &'r [IntValue<'c>],
     /// Whether all that is read or stored there is known to exist.
     pub(in crate::cpu) whole: bool,
+}
+
+/// The places of a row of a tile that exist in the tensor.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Existing<'c> {
+    /// The first; `None` where that is the row's first.
+    pub(in crate::cpu) begin: Option<IntValue<'c>>,
+    pub(in crate::cpu) end: IntValue<'c>,
+}
+
+impl<'c> Existing<'c> {
+    pub(in crate::cpu) fn range(self, ir: &Ir<'c>) -> IndexRange<'c> {
+        IndexRange { start: self.begin.unwrap_or_else(|| ir.i64(0)), end: self.end }
+    }
 }
 
 /// An op's loop over a row of a tile, in vectors.

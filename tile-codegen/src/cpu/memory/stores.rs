@@ -1,8 +1,8 @@
 //! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
-use super::parts::{Row, RowLoop};
+use super::parts::{Existing, Row, RowLoop};
 use super::streaming::RowLines;
-use super::views::{Existing, Window};
+use super::views::Window;
 use crate::cpu::elements::each_index;
 use crate::cpu::lines::reduce::lanes_of;
 use crate::cpu::region::Emitter;

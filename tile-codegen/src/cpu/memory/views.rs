@@ -4,10 +4,11 @@
 //! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
-use crate::cpu::elements::{IndexRange, each_index};
+use super::parts::Existing;
+use crate::cpu::elements::each_index;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
-use crate::emit::{Ir, LoopHint, Names, Place, Value};
+use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
@@ -118,20 +119,6 @@ impl<'c> Stream<'c> {
     /// Where the tile lies, if all its elements that the loops read exist.
     pub(in crate::cpu) fn whole_window(&self) -> Option<&Window<'c>> {
         (self.whole || self.pad.is_none()).then_some(&self.window)
-    }
-}
-
-/// The places of a row of a tile that exist in the tensor.
-#[derive(Clone, Copy)]
-pub(in crate::cpu) struct Existing<'c> {
-    /// The first; `None` where that is the row's first.
-    pub(in crate::cpu) begin: Option<IntValue<'c>>,
-    pub(in crate::cpu) end: IntValue<'c>,
-}
-
-impl<'c> Existing<'c> {
-    pub(in crate::cpu) fn range(self, ir: &Ir<'c>) -> IndexRange<'c> {
-        IndexRange { start: self.begin.unwrap_or_else(|| ir.i64(0)), end: self.end }
     }
 }
 

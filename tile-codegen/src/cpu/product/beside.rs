@@ -87,7 +87,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (next, next_b): (&Next<'c>, &NextB<'c>),
+        next: &Next<'c>,
+        next_b: &NextB<'c>,
         place: IntValue<'c>,
     ) -> Option<Beside<'c>> {
         let (ir, result, NextB { rows, name, found }) = (self.ir, product.results[0], next_b);

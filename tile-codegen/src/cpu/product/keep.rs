@@ -38,7 +38,8 @@ impl KeptLeft {
     pub(super) fn of(
         instance: &Instance,
         fusion: &Fusion<'_>,
-        (looped, product): (&OpData, &OpData),
+        looped: &OpData,
+        product: &OpData,
         bytes: u64,
     ) -> Option<KeptLeft> {
         let slots = KEPT_LEFT_BYTES / bytes.max(1);
@@ -155,7 +156,8 @@ impl<'c> Keeping<'c> {
         &self,
         ir: &Ir<'c>,
         plan: &Plan,
-        (next, number): (&Next<'c>, IntValue<'c>),
+        next: &Next<'c>,
+        number: IntValue<'c>,
     ) -> IntValue<'c> {
         let kept = plan.kept_a.as_ref().expect("asked only of what is kept");
         ir.and(ir.select_int(next.is_here, self.is_kept, self.stays), kept.has_slot(ir, number))
@@ -177,7 +179,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &OpData,
         plan: &Plan,
-        (range, next): ([IntValue<'c>; RANGE], &[(ValueId, Value<'c>)]),
+        range: [IntValue<'c>; RANGE],
+        next: &[(ValueId, Value<'c>)],
     ) -> Option<Keeping<'c>> {
         let (ir, kept) = (self.ir, plan.kept_a.as_ref()?);
         let KeptRecord { is_there, given } = &self.memories.kept[&product.results[0]];
@@ -207,7 +210,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &OpData,
         plan: &Plan,
-        (keeping, number): (Option<Keeping<'c>>, IntValue<'c>),
+        keeping: Option<Keeping<'c>>,
+        number: IntValue<'c>,
         in_tensor: Option<&TensorA<'c>>,
     ) -> Option<PackedA<'c>> {
         let (ir, buffer) = (self.ir, self.buffers.packed(product.results[0], 0, plan.packed)?);

@@ -56,7 +56,8 @@ impl KeptRight {
     pub(super) fn of(
         instance: &Instance,
         fusion: &Fusion<'_>,
-        (product, plan): (&OpData, &Plan),
+        product: &OpData,
+        plan: &Plan,
     ) -> Option<KeptRight> {
         let (tile, is_transposed) = behind_transposition(fusion, product.operands[1]);
         let load = streamed_load(fusion, tile)?.load()?;
@@ -120,13 +121,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (present, next): (Turns<'c>, &Next<'c>),
+        present: Turns<'c>,
+        next: &Next<'c>,
         needed: Needed<'c>,
     ) -> Option<NextB<'c>> {
         let (ir, places) = (self.ir, self.memories.places.get(&product.results[0])?.clone());
         let turns = present.from(ir, plan, next.turn);
         let needed = Needed { columns: ir.i64(plan.n), ..needed };
-        self.as_next(present.counter, next, |emitter| {
+        self.as_next(present.looped.counter, next, |emitter| {
             let rows = emitter.rows_of_b(product, plan, turns)?;
             let name = rows.name(ir, plan, needed);
             let found = emitter.find_b(&places, plan, turns, name);
@@ -139,7 +141,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (turns, needed): (Turns<'c>, Needed<'c>),
+        turns: Turns<'c>,
+        needed: Needed<'c>,
     ) -> PackedB<'c> {
         let (ir, result) = (self.ir, product.results[0]);
         let Some(places) = self.memories.places.get(&result).cloned() else {
