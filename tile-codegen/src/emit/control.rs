@@ -7,6 +7,12 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::{FunctionValue, InstructionValue, IntValue, PhiValue};
 use std::cell::RefCell;
 
+/// Values that come to the head of a loop from a block.
+struct Incoming<'v, 'c> {
+    values: &'v [Value<'c>],
+    block: BasicBlock<'c>,
+}
+
 /// What a loop carries: a place for each value, which is given one from before the loop and one from each turn.
 struct Carried<'c>(Vec<PhiValue<'c>>);
 
@@ -15,14 +21,10 @@ impl<'c> Carried<'c> {
         self.0.iter().map(|phi| phi.as_basic_value()).collect()
     }
 
-    /// The values that these are at first, and in further turns, each with the block that they come from.
-    fn come_from(
-        &self,
-        (first, entry): (&[Value<'c>], BasicBlock<'c>),
-        (next, last): (&[Value<'c>], BasicBlock<'c>),
-    ) {
-        for ((phi, first), next) in self.0.iter().zip(first).zip(next) {
-            phi.add_incoming(&[(first, entry), (next, last)]);
+    /// The values that these are at first, and in further turns.
+    fn come_from(&self, first: &Incoming<'_, 'c>, next: &Incoming<'_, 'c>) {
+        for ((phi, value), again) in self.0.iter().zip(first.values).zip(next.values) {
+            phi.add_incoming(&[(value, first.block), (again, next.block)]);
         }
     }
 }
@@ -87,7 +89,8 @@ impl<'c> Ir<'c> {
         let next = body(i, &values);
         let last = self.block();
         counter.add_incoming(&[(&start, entry), (&self.add(i, step), last)]);
-        carried.come_from((initial, entry), (&next, last));
+        carried
+            .come_from(&Incoming { values: initial, block: entry }, &Incoming { values: &next, block: last });
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
@@ -138,7 +141,8 @@ impl<'c> Ir<'c> {
         let (again, next) = body(&values);
         let last = self.block();
         condition.add_incoming(&[(&first, entry), (&again, last)]);
-        carried.come_from((initial, entry), (&next, last));
+        carried
+            .come_from(&Incoming { values: initial, block: entry }, &Incoming { values: &next, block: last });
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
@@ -165,7 +169,8 @@ impl<'c> Ir<'c> {
         };
         let next = body(&values, &leave_if);
         let last = self.block();
-        carried.come_from((initial, entry), (&next, last));
+        carried
+            .come_from(&Incoming { values: initial, block: entry }, &Incoming { values: &next, block: last });
         self.hint(self.branch(inside), hint);
         self.builder.position_at_end(after);
     }

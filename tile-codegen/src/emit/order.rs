@@ -13,7 +13,8 @@ impl<'c> Ir<'c> {
         &self,
         dtype: DType,
         descending: bool,
-        (element, other): (Value<'c>, Value<'c>),
+        element: Value<'c>,
+        other: Value<'c>,
         earlier: IntValue<'c>,
     ) -> IntValue<'c> {
         let (low, high) = if descending { (other, element) } else { (element, other) };

@@ -257,7 +257,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let rank = ir.hinted_loop(bounds, hint_for(extent), &[ir.i64(0).into()], |other, rank| {
                 let element = emitter.element(tile, &at(index, axis, other));
                 let earlier = ir.icmp(IntPredicate::ULT, other, place);
-                let before = ir.stands_before(dtype, descending, (element, own), earlier);
+                let before = ir.stands_before(dtype, descending, element, own, earlier);
                 vec![ir.add(rank[0].into_int_value(), ir.resize(before, 64, false)).into()]
             });
             let rank = rank[0].into_int_value();

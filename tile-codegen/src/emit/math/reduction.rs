@@ -6,11 +6,11 @@
 //! loads, so that there is neither a branch nor a table in memory. With words of the format's width the
 //! fraction has 62 (126) bits; the closest that an f32 (f64) comes to a multiple of π/2 is 2⁻²⁹ (2⁻⁶¹).
 
-use super::{Double, Precision, double_constant, fast_two_sum, two_product};
+use super::{Double, Precision, RIGHT_ANGLE, fast_two_sum, two_product};
 use crate::emit::ir::{Ir, float_bits};
 use inkwell::values::{FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+use std::f64::consts::FRAC_PI_4;
 
 /// The first 1216 bits of 2/π after the binary point.
 const TWO_OVER_PI: [u64; 19] = [
@@ -122,7 +122,7 @@ fn radians<'c>(ir: &Ir<'c>, p: &Precision<'c>, fraction: IntValue<'c>) -> Double
     };
     let quadrants =
         fast_two_sum(ir, piece(first, digits + 1), ir.fadd(piece(second, digits), piece(0, second)));
-    let half_pi = double_constant(p, FRAC_PI_2, 6.123_233_995_736_766e-17);
+    let half_pi = RIGHT_ANGLE.double(p);
     let product = two_product(ir, p, quadrants.head, half_pi.head);
     let tail = ir.fadd(ir.fmul(quadrants.head, half_pi.tail), ir.fmul(quadrants.tail, half_pi.head));
     let r = fast_two_sum(ir, product.head, ir.fadd(product.tail, tail));
