@@ -173,10 +173,10 @@ impl<'a, 'c> Entry<'a, 'c> {
         if !self.is_persistent {
             // The last blocks of a range look ahead to the last: an order has no index beyond the grid.
             let ahead = ir.lesser(ir.add(number, self.blocks_ahead), ir.sub(*end, ir.i64(1)));
-            emitter.tile_ahead = self.index_of(ahead);
+            emitter.grid.tile_ahead = self.index_of(ahead);
         }
         if let ([.., columns], None, false) = (self.space.as_slice(), &self.order, self.is_persistent) {
-            emitter.row_comes = Some(ir.icmp(IntPredicate::ULT, ir.add(number, *columns), *end));
+            emitter.grid.row_comes = Some(ir.icmp(IntPredicate::ULT, ir.add(number, *columns), *end));
         }
         emitter.log = self.log.map(|address| Log { address, block: number });
         emitter.previous = behind.zip(has_left).map(|(behind, has_left)| {

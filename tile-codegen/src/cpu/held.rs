@@ -106,7 +106,7 @@ pub(super) type Arrays<'c> = HashMap<ValueId, PointerValue<'c>>;
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Whether an op's tile is computed at the end of the turn, with the others that are held.
     pub(super) fn is_next_of_held(&self, tile: ValueId) -> bool {
-        self.held.contains_key(&tile)
+        self.sources.held.contains_key(&tile)
     }
 
     /// Brings tiles from scratch memory to registers.
@@ -114,7 +114,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         for tile in held {
             let ty = self.buffers.element_type(tile.dtype);
             let [now, next] = [(); 2].map(|()| self.lane_array(ty, tile.elements));
-            self.held.extend([(tile.param, now), (tile.next, next)]);
+            self.sources.held.extend([(tile.param, now), (tile.next, next)]);
             let buffer = self.stored(tile.param);
             self.each_vector(tile, |emitter, first, lanes| {
                 let vector = emitter.buffers.load_lanes(&buffer, first, None, lanes);
@@ -129,7 +129,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let loads: Vec<&'a OpData> = made.iter().flat_map(|made| self.fusion.streams_of(made)).collect();
         self.with_streams(&loads, &[], &mut |emitter, whole| {
             for (tile, made) in held.iter().zip(&made) {
-                let (ty, next) = (emitter.buffers.element_type(tile.dtype), emitter.held[&tile.next]);
+                let (ty, next) = (emitter.buffers.element_type(tile.dtype), emitter.sources.held[&tile.next]);
                 let before = vec![emitter.ir.i64(0); emitter.shape(tile.param).len() - 1];
                 emitter.each_vector(tile, |emitter, first, lanes| {
                     emitter.each_lane(lanes.into(), |emitter, lane| {
@@ -156,7 +156,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
         });
         for tile in held {
-            let (now, next) = (self.held[&tile.param], self.held[&tile.next]);
+            let (now, next) = (self.sources.held[&tile.param], self.sources.held[&tile.next]);
             let ty = self.buffers.element_type(tile.dtype);
             self.each_vector(tile, |emitter, first, lanes| {
                 let vector = emitter.read_lanes((ty, next), first, lanes);
@@ -169,8 +169,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn let_go(&mut self, held: &[Held]) {
         for tile in held {
             let (buffer, ty) = (self.stored(tile.param), self.buffers.element_type(tile.dtype));
-            let now = self.held.remove(&tile.param).expect("what is let go is held");
-            self.held.remove(&tile.next);
+            let now = self.sources.held.remove(&tile.param).expect("what is let go is held");
+            self.sources.held.remove(&tile.next);
             self.each_vector(tile, |emitter, first, lanes| {
                 let vector = emitter.read_lanes((ty, now), first, lanes);
                 emitter.buffers.store_lanes(&buffer, first, None, vector);

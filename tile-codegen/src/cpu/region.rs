@@ -1,17 +1,12 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
-use super::atomics::privatized::Owns;
-use super::elements::each_index;
+use super::elements::{Sources, each_index};
 use super::entry::{Entry, Plans};
 use super::fuse::{Fusion, is_elementwise, is_tile};
-use super::held::Arrays;
 use super::memory::ahead::Ahead;
 use super::memory::behind::Previous;
 use super::memory::buffer::{Buffer, Buffers};
-use super::memory::gathered::OpenRow;
-use super::memory::streaming::Streamed;
-use super::memory::views::Stream;
-use super::product::{Memories, Products, Written};
+use super::product::{Products, Written};
 use super::vectors::processor::Processor;
 use crate::emit::{Ir, Log, Shared, Value};
 use inkwell::values::IntValue;
@@ -28,9 +23,25 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) products: &'a Products<'a>,
     pub(super) buffers: &'a Buffers<'a, 'c>,
     pub(super) processor: &'a Processor,
-    /// Tensor addresses and scalar arguments.
-    pub(super) arguments: &'a HashMap<ValueId, Value<'c>>,
-    pub(super) sizes: &'a HashMap<String, IntValue<'c>>,
+    /// What all blocks of the range have in common.
+    pub(super) entry: &'a Entry<'a, 'c>,
+    pub(super) grid: GridPlace<'c>,
+    /// What the next block reads, where the next loops may bring it near.
+    pub(super) ahead: Option<Ahead<'a, 'c>>,
+    /// The block before, where it may leave its store to this one.
+    pub(super) previous: Option<Previous<'a, 'c>>,
+    /// Where the kernel prints, if it does.
+    pub(super) log: Option<Log<'c>>,
+    /// Where elements are that aren't in buffers.
+    pub(super) sources: Sources<'c>,
+    /// Sums that are stored before their stores, each with the condition.
+    pub(super) written: Written<'c>,
+    /// Scalars.
+    scalars: HashMap<ValueId, Value<'c>>,
+}
+
+/// Where a block is in the grid, and what comes after it.
+pub(super) struct GridPlace<'c> {
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
@@ -39,34 +50,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile_ahead: Vec<IntValue<'c>>,
     /// Whether the range of blocks has another one below this one in the grid; `None` where nobody knows.
     pub(super) row_comes: Option<IntValue<'c>>,
-    /// What the next block reads, where the next loops may bring it near.
-    pub(super) ahead: Option<Ahead<'a, 'c>>,
-    /// The block before, where it may leave its store to this one.
-    pub(super) previous: Option<Previous<'a, 'c>>,
-    /// How blocks share tiles, in a persistent kernel.
-    pub(super) shared: Option<Shared<'c>>,
-    /// Where the kernel prints, if it does.
-    pub(super) log: Option<Log<'c>>,
-    /// The outputs that may be stored past the caches, each with whether it is.
-    pub(super) streamed: Streamed<'c>,
-    /// The tiles that the loops around hold in registers.
-    pub(super) held: Arrays<'c>,
-    /// Of some tiles the element that the loop reads of them: the only one, or the one that it computed just now.
-    pub(super) known: HashMap<ValueId, Value<'c>>,
-    /// While elements are computed each once, those that have been, by tile and index.
-    pub(super) computed: Option<HashMap<(ValueId, Vec<IntValue<'c>>), Value<'c>>>,
-    /// What the entry knows of the factors that products have kept.
-    pub(super) memories: Memories<'c>,
-    /// The thread's own elements of tensors that are only updated.
-    pub(super) owns: Owns<'c>,
-    /// Sums that are stored before their stores, each with the condition.
-    pub(super) written: Written<'c>,
-    /// Scalars.
-    scalars: HashMap<ValueId, Value<'c>>,
-    /// The tiles that the current loops read from their tensors.
-    pub(super) streams: HashMap<ValueId, Stream<'c>>,
-    /// The rows that the gathers of the current loops read, where they exist.
-    pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -84,26 +67,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             products,
             buffers,
             processor,
-            arguments: &entry.arguments,
-            sizes: &entry.sizes,
-            tile: block.clone(),
-            block,
-            tile_ahead: Vec::new(),
-            row_comes: None,
+            entry,
+            grid: GridPlace { tile: block.clone(), block, tile_ahead: Vec::new(), row_comes: None },
             ahead: None,
             previous: None,
-            shared: entry.shared,
             log: None,
-            streamed: entry.streamed.clone(),
-            held: Arrays::new(),
-            known: HashMap::new(),
-            computed: None,
-            memories: entry.memories.clone(),
-            owns: entry.owns.clone(),
+            sources: Sources::default(),
             written: Written::new(),
             scalars: entry.arguments.clone(),
-            streams: HashMap::new(),
-            open_rows: HashMap::new(),
         }
     }
 
@@ -170,7 +141,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
-                for (&result, &index) in data.results.iter().zip(&self.tile.clone()) {
+                for (&result, &index) in data.results.iter().zip(&self.grid.tile.clone()) {
                     self.scalars.insert(result, index.into());
                 }
             }
@@ -299,16 +270,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
         let Shared { tiles, blocks } =
-            self.shared.expect("a persistent kernel's launch says how tiles are shared");
+            self.entry.shared.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let ir = self.ir;
         let space = view.grid();
-        let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
+        let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.entry.sizes[name])).collect();
         let params = &self.instance.region(data.regions[0]).params;
-        let range = (self.block[0], tiles, blocks);
+        let range = (self.grid.block[0], tiles, blocks);
         self.counted_loop(data, range, &data.operands[1..], params, |emitter, number| {
             let number = ir.taken_tile(order, number, [blocks, tiles]);
-            emitter.tile = ir.tile_index(order, &space, number);
+            emitter.grid.tile = ir.tile_index(order, &space, number);
         });
     }
 

@@ -181,7 +181,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         access: &Access<'a, 'c>,
         elsewhere: &mut dyn FnMut(&mut Self),
     ) {
-        let Some(&own) = self.owns.get(&access.tensor.argument) else { return elsewhere(self) };
+        let Some(&own) = self.entry.owns.get(&access.tensor.argument) else { return elsewhere(self) };
         self.ir.on_each_side(own.is_used, |is_used| match is_used {
             true => self.update_own(access, own),
             false => elsewhere(self),

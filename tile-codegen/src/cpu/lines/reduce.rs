@@ -309,11 +309,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (tile, value) = (made.results[0], self.compute(made, &index));
             let position = self.position(&index, &reduction.shape);
             self.buffers.store(&self.stored(tile), position, value);
-            self.known.insert(tile, value);
+            self.sources.known.insert(tile, value);
         }
         let element = self.element(reduction.data.operands[0], &index);
         if let Some(made) = reduction.made {
-            self.known.remove(&made.results[0]);
+            self.sources.known.remove(&made.results[0]);
         }
         match partials {
             Partials::Keys(_, nan) => self.ir.key_of_float(element.into_float_value(), nan).into(),

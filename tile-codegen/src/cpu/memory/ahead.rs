@@ -176,7 +176,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
     pub(in crate::cpu) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
-        let (load, next) = (data.load()?, Some(&self.tile_ahead).filter(|next| !next.is_empty())?);
+        let (load, next) = (data.load()?, Some(&self.grid.tile_ahead).filter(|next| !next.is_empty())?);
         let index = load.index.iter().map(|&value| self.index_ahead(value, next));
         let index: Vec<IntValue<'c>> = index.collect::<Option<_>>()?;
         Some(self.window_at(load.view, next, &index, Bounds::Unchecked))

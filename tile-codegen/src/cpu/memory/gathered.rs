@@ -85,17 +85,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ty = self.tensor_type(data.operands[0]);
         Gathered {
             argument: source.argument,
-            base: self.arguments[&source.argument].into_pointer_value(),
+            base: self.entry.arguments[&source.argument].into_pointer_value(),
             dtype: ty.elem.known().expect("an instance has no dtype parameters"),
             place: self.place(ty, &source),
-            extents: ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect(),
+            extents: ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.entry.sizes[name])).collect(),
         }
     }
 
     /// Element `index` of a gathered tile.
     pub(in crate::cpu) fn gather_loaded(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
         let (ir, gathered) = (self.ir, self.gathered(data));
-        if let Some(&OpenRow { first, stride }) = self.open_rows.get(&data.results[0]) {
+        if let Some(&OpenRow { first, stride }) = self.sources.open_rows.get(&data.results[0]) {
             let &place = index.last().expect("a row lies along an axis");
             return self.read_gathered(&gathered, first, ir.mul(place, stride));
         }
@@ -162,11 +162,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         ir.on_each_side(exist, |exist| {
             if exist {
-                self.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
+                self.sources.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
             }
             emit(self);
             for (tile, ..) in &rows {
-                self.open_rows.remove(tile);
+                self.sources.open_rows.remove(tile);
             }
         });
     }

@@ -98,7 +98,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let [rows, columns] = [to.shape()[axis], to.shape()[to.shape().len() - 1]];
         let side = self.side(to.dtype(), bytes);
         let [blocks, across] = [rows / side, columns * bytes / LINE];
-        let place = ir.urem(self.tile[self.tile.len() - 2], ir.i64(tiles));
+        let place = ir.urem(self.grid.tile[self.grid.tile.len() - 2], ir.i64(tiles));
         Some(PiecesAhead {
             address: ir.bytes_further(self.first_address(&next), ir.mul(place, ir.i64(-rows * bytes))),
             before: ir.mul(place, ir.i64(blocks * across)),

@@ -159,7 +159,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, width) = (self.ir, window.width());
         let whole = row.whole || window.is_known_whole();
         let address = self.row_address(window, row.index);
-        let flag = self.streamed.get(&window.tensor()).copied();
+        let flag = self.entry.streamed.get(&window.tensor()).copied();
         let range = match whole {
             true => IndexRange::up_to(ir, ir.i64(width)),
             false => self.existing(window, row.index).range(ir),

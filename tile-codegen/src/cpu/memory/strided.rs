@@ -38,13 +38,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (ir, dtype) = (self.ir, self.dtype(tile));
             let ty = ir.storage_type(dtype);
             let stored = ir.load(ty, ir.element(ty, lanes, lane));
-            self.known.insert(tile, ir.value_from_storage(stored, dtype));
+            self.sources.known.insert(tile, ir.value_from_storage(stored, dtype));
         }
     }
 
     /// Ends that.
     pub(in crate::cpu) fn let_go_of_picked(&mut self, picked: &[Picked<'c>]) {
-        self.known.retain(|tile, _| !picked.iter().any(|picked| picked.tile == *tile));
+        self.sources.known.retain(|tile, _| !picked.iter().any(|picked| picked.tile == *tile));
     }
 
     fn picked(
@@ -55,7 +55,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lanes: i64,
     ) -> Option<Picked<'c>> {
         let ir = self.ir;
-        let window = self.streams.get(&tile)?.whole_window()?.clone();
+        let window = self.sources.streams.get(&tile)?.whole_window()?.clone();
         let apart = window.element_stride()?.get_sign_extended_constant()?;
         let ty = ir.storage_type(window.dtype());
         if !(2..=MOST_APART).contains(&apart) {

@@ -140,7 +140,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(in crate::cpu) fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
-        let names = Names { size: &|name| self.sizes[name], index: &|value| self.index(value) };
+        let names = Names { size: &|name| self.entry.sizes[name], index: &|value| self.index(value) };
         self.ir.place(ty, source, &names)
     }
 
@@ -156,7 +156,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The same of an access by the tile that this block owns.
     fn own_window(&self, data: &OpData, bounds: Bounds) -> Window<'c> {
         let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
-        self.window_at(data.operands[0], &self.tile, &given, bounds)
+        self.window_at(data.operands[0], &self.grid.tile, &given, bounds)
     }
 
     /// The same for an op that comes later, unless its index does too.
@@ -187,12 +187,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let place = moved.then(|| self.place(self.tensor_type(tensor), &source));
         let ty: &PartitionType = self.instance.ty(view).as_partition().expect("verified: a view");
         let (tile, steps) = (extents(&ty.tile), extents(&ty.steps));
-        let dim = |dim| ir.dim(dim, &|name| self.sizes[name]);
+        let dim = |dim| ir.dim(dim, &|name| self.entry.sizes[name]);
         let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(dim).collect();
         let start: Vec<_> = index.iter().zip(&steps).map(|(&i, &step)| ir.mul(i, ir.i64(step))).collect();
         let mut window = Window {
             tensor: argument,
-            base: self.arguments[&argument].into_pointer_value(),
+            base: self.entry.arguments[&argument].into_pointer_value(),
             dtype: ty.tensor.elem.known().expect("an instance has no dtype parameters"),
             first: vec![None; tile.len()],
             valid: tile.iter().map(|&size| ir.i64(size)).collect(),
@@ -435,13 +435,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, whole: bool) {
         let pad = load.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
-        self.streams.insert(load.results[0], stream);
+        self.sources.streams.insert(load.results[0], stream);
     }
 
     /// Element `index` of a streamed tile.
     pub(in crate::cpu) fn stream_element(&self, tile: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
         let ir = self.ir;
-        let stream = self.streams.get(&tile).expect("the op that reads a stream opened it");
+        let stream = self.sources.streams.get(&tile).expect("the op that reads a stream opened it");
         let window = &stream.window;
         let (&last, row) = index.split_last().expect("verified: a tensor has rank 1 or more");
         let read = || self.read(window, self.row_address(window, row), last);

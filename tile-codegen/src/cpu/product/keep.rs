@@ -116,7 +116,6 @@ impl Given<'_, '_> {
 }
 
 /// What an entry knows of a product's kept factors.
-#[derive(Clone)]
 pub(super) struct KeptRecord<'c> {
     /// Whether anything is kept.
     is_there: PointerValue<'c>,
@@ -183,7 +182,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         next: &[(ValueId, Value<'c>)],
     ) -> Option<Keeping<'c>> {
         let (ir, kept) = (self.ir, plan.kept_a.as_ref()?);
-        let KeptRecord { is_there, given } = &self.memories.kept[&product.results[0]];
+        let KeptRecord { is_there, given } = &self.entry.memories.kept[&product.results[0]];
         let i64 = ir.context.i64_type();
         let there = ir.load(i64.into(), *is_there).into_int_value();
         let now = kept.given.iter().map(|&value| self.index(value)).chain(range);

@@ -92,7 +92,7 @@ struct Accumulating<'l, 'a, 'c> {
 
 /// What an entry, which runs a range of blocks, knows of the factors that those before have packed. It is written in scratch
 /// memory, behind the blocks', so that the launch's next range on the same thread knows it as well.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Memories<'c> {
     kept: HashMap<ValueId, KeptRecord<'c>>,
     places: HashMap<ValueId, Places<'c>>,
@@ -344,7 +344,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let instance = self.instance;
         let indices =
             instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.op == Op::BlockIndex);
-        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.tile_ahead));
+        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.grid.tile_ahead));
         let known = scalars.filter(|(index, _)| self.scalar_if_known(**index).is_some());
         known.map(|(&index, &next)| (index, next.into())).collect()
     }

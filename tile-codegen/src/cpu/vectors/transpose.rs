@@ -265,7 +265,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             dtype,
             side,
         };
-        let streams = self.streamed.get(&lines.tensors[1]).map(|&flag| {
+        let streams = self.entry.streamed.get(&lines.tensors[1]).map(|&flag| {
             let skipped = ir.line_offset(lines.from[1], LINE_BYTES.into());
             let apart = ir.urem(lines.strides[1], ir.i64(line));
             ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
