@@ -67,7 +67,7 @@ impl<'c> Ir<'c> {
     /// A value in its compute type, as it is kept in memory.
     pub(crate) fn value_to_storage(&self, value: Value<'c>, dtype: DType) -> Value<'c> {
         match dtype {
-            DType::Bool => self.resize(value.into_int_value(), 8, false).into(),
+            DType::Bool => self.zext_or_trunc(value.into_int_value(), 8).into(),
             _ if dtype.is_narrow_float() => convert::to_bits(self, value.into_float_value(), dtype).into(),
             _ => value,
         }
@@ -117,7 +117,7 @@ impl<'c> Ir<'c> {
             }
             UnaryOp::Signum => {
                 let positive = self.icmp(IntPredicate::SGT, x, zero);
-                let one = self.resize(positive, x.get_type().get_bit_width(), false);
+                let one = self.zext_or_trunc(positive, x.get_type().get_bit_width());
                 self.or(self.ashr(x, self.top_bit(x)), one)
             }
             UnaryOp::CountOnes => self.int_intrinsic("llvm.ctpop", &[x]),
@@ -324,7 +324,7 @@ impl<'c> Ir<'c> {
         let bits = a.get_type().get_bit_width();
         let product = self.mul(self.resize(a, 2 * bits, signed), self.resize(b, 2 * bits, signed));
         let high = self.lshr(product, product.get_type().const_int(u64::from(bits), false));
-        self.resize(high, bits, false)
+        self.zext_or_trunc(high, bits)
     }
 
     /// Widths are powers of two, so the amount modulo the width is a mask.

@@ -60,11 +60,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let lanes = self.lane_array(byte.into(), places);
         self.each_lane(places, |emitter, lane| {
             let is_set = emitter.element(mask, &[row, &[ir.add(first, lane)]].concat()).into_int_value();
-            ir.store(ir.element(byte.into(), lanes, lane), ir.resize(is_set, 8, false).into());
+            ir.store(ir.element(byte.into(), lanes, lane), ir.zext_or_trunc(is_set, 8).into());
         });
         let ty: VectorType<'c> = byte.vec_type(places as u32);
         let bytes = ir.load(ty.into(), lanes).into_vector_value();
-        ir.resize(ir.bits_of_lanes(bytes), 64, false)
+        ir.zext_or_trunc(ir.bits_of_lanes(bytes), 64)
     }
 
     /// Emits what is done for each bit of a word that is set, from the lowest on.

@@ -72,7 +72,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let before = ir.load(neutral.get_type(), total);
             ir.store(total, ir.binary(join.combine(), dtype, before, value));
             let before = ir.load(byte.into(), is_any).into_int_value();
-            ir.store(is_any, ir.or(before, ir.resize(is_on, 8, false)).into());
+            ir.store(is_any, ir.or(before, ir.zext_or_trunc(is_on, 8)).into());
         });
         let is_any = ir.load(byte.into(), is_any).into_int_value();
         (ir.load(neutral.get_type(), total), ir.icmp(IntPredicate::NE, is_any, byte.const_zero()))

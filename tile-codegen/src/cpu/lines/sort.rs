@@ -92,7 +92,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (ir, extent) = (emitter.ir, shape[axis]);
             let mut key = |emitter: &mut Self, place| {
                 let element = emitter.element(tile, &at(line, axis, place));
-                let order = ir.resize(ir.order_of(emitter.dtype(tile), descending, element), 64, true);
+                let order = ir.sext_or_trunc(ir.order_of(emitter.dtype(tile), descending, element), 64);
                 ir.or(ir.shl(order, ir.i64(PLACE_BITS.into())), place)
             };
             match held(extent, kept[axis]) {
@@ -258,7 +258,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let element = emitter.element(tile, &at(index, axis, other));
                 let earlier = ir.icmp(IntPredicate::ULT, other, place);
                 let before = ir.stands_before(dtype, descending, element, own, earlier);
-                vec![ir.add(rank[0].into_int_value(), ir.resize(before, 64, false)).into()]
+                vec![ir.add(rank[0].into_int_value(), ir.zext_or_trunc(before, 64)).into()]
             });
             let rank = rank[0].into_int_value();
             ir.if_then(ir.icmp(IntPredicate::ULT, rank, ir.i64(kept[axis])), || {
@@ -278,7 +278,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (values, places) = (self.stored(data.results[0]), self.stored(data.results[1]));
         let position = self.position(index, &self.shape(data.results[0]));
         self.buffers.store(&values, position, element);
-        self.buffers.store(&places, position, self.ir.resize(place, 32, false).into());
+        self.buffers.store(&places, position, self.ir.zext_or_trunc(place, 32).into());
     }
 }
 

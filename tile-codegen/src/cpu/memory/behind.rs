@@ -90,7 +90,7 @@ pub(in crate::cpu) fn block_before<'c>(
     first: IntValue<'c>,
 ) -> IntValue<'c> {
     let has_one = ir.icmp(IntPredicate::UGT, number, first);
-    ir.sub(number, ir.resize(has_one, 64, false))
+    ir.sub(number, ir.zext_or_trunc(has_one, 64))
 }
 
 /// What a kernel's blocks leave to the next, if they do.

@@ -183,7 +183,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     pub(in crate::cpu) fn store(&self, buffer: &Buffer<'c>, index: IntValue<'c>, value: Value<'c>) {
         let ty = self.element_type(buffer.dtype);
         let value = match value {
-            Value::IntValue(bit) if buffer.dtype == DType::Bool => self.ir.resize(bit, 8, false).into(),
+            Value::IntValue(bit) if buffer.dtype == DType::Bool => self.ir.zext_or_trunc(bit, 8).into(),
             value => value,
         };
         let address = self.ir.element(ty, buffer.address, index);

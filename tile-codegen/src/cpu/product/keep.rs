@@ -200,7 +200,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // The last block of a range has none behind it; of a persistent kernel's tiles nobody knows.
         let stays = if next.is_empty() { same } else { ir.and(same, self.differs(next)) };
         let keeping = Keeping { is_kept, stays };
-        ir.store(*is_there, ir.resize(keeping.is_wanted(ir), 64, false).into());
+        ir.store(*is_there, ir.zext_or_trunc(keeping.is_wanted(ir), 64).into());
         Some(keeping)
     }
 

@@ -71,7 +71,7 @@ impl<'c> Ir<'c> {
     /// The lanes whose numbers are below `count`, an i64 from 0 on.
     pub(in crate::cpu) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
         let count = self.lesser(count, self.i64(i64::from(lanes)));
-        let count = self.in_every_lane(self.resize(count, 32, false).into(), lanes);
+        let count = self.in_every_lane(self.zext_or_trunc(count, 32).into(), lanes);
         let i32 = self.context.i32_type();
         let numbers: Vec<IntValue<'c>> = (0..lanes).map(|lane| i32.const_int(lane.into(), false)).collect();
         let numbers = VectorType::const_vector(&numbers);

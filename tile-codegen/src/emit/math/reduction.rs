@@ -57,7 +57,7 @@ pub(super) fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, magnitude: FloatValue<'
     let finite = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(f64::INFINITY));
     let head = ir.select_float(small, magnitude, r.head);
     let head = ir.select_float(finite, head, p.float(f64::NAN));
-    let quadrant = ir.resize(quadrant, width as u32, false);
+    let quadrant = ir.zext_or_trunc(quadrant, width as u32);
     Reduced {
         quadrant: ir.select_int(small, p.int(ir, 0), quadrant),
         r: Double { head, tail: ir.select_float(small, zero, r.tail) },
@@ -76,7 +76,7 @@ fn fraction_of_turn<'c>(ir: &Ir<'c>, p: &Precision<'c>, magnitude: FloatValue<'c
     // where that is 4. One word of zeros stands before the first bit.
     let start = ir.add(field, p.int(ir, width - p.mantissa_bits - 2 - p.bias));
     let words = window(ir, p, start);
-    let doubled = |x: IntValue<'c>| ir.resize(x, 2 * width as u32, false);
+    let doubled = |x: IntValue<'c>| ir.zext_or_trunc(x, 2 * width as u32);
     let shift = doubled(p.int(ir, width));
     let times = |word: IntValue<'c>| ir.mul(doubled(word), doubled(mantissa));
     let high = ir.shl(doubled(ir.mul(words[0], mantissa)), shift);
@@ -118,7 +118,7 @@ fn radians<'c>(ir: &Ir<'c>, p: &Precision<'c>, fraction: IntValue<'c>) -> Double
         let bits = ir.and(ir.lshr(magnitude, constant(from)), constant((1 << digits) - 1));
         let scale = p.float(f64::powi(2.0, (from - (2 * width - 2)) as i32));
         // The first piece has one bit more when the fraction is a half exactly.
-        ir.fmul(ir.int_to_float(ir.resize(bits, width as u32, false), true, p.ty), scale)
+        ir.fmul(ir.int_to_float(ir.zext_or_trunc(bits, width as u32), true, p.ty), scale)
     };
     let quadrants =
         fast_two_sum(ir, piece(first, digits + 1), ir.fadd(piece(second, digits), piece(0, second)));
