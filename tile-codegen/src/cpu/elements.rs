@@ -5,7 +5,7 @@ use super::memory::buffer::Buffer;
 use super::memory::gathered::OpenRow;
 use super::memory::views::Stream;
 use super::region::Emitter;
-use crate::emit::{Ir, LoopHint, Value};
+use crate::emit::{Ir, LoopHint, LoopRange, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -26,7 +26,7 @@ impl<'c> IndexRange<'c> {
     }
 
     /// Every so many of them, for [`Ir::each`].
-    pub(super) fn by(self, step: IntValue<'c>) -> (IntValue<'c>, IntValue<'c>, IntValue<'c>) {
+    pub(super) fn by(self, step: IntValue<'c>) -> LoopRange<'c> {
         (self.start, self.end, step)
     }
 }

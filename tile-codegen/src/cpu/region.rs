@@ -8,7 +8,7 @@ use super::memory::behind::Previous;
 use super::memory::buffer::{Buffer, Buffers};
 use super::product::{Products, Written};
 use super::vectors::processor::Processor;
-use crate::emit::{Ir, Log, Shared, Value};
+use crate::emit::{Ir, Log, LoopRange, Shared, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -38,6 +38,13 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) written: Written<'c>,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
+}
+
+/// The copy of a tile's elements to the buffer of another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TileCopy {
+    from: ValueId,
+    to: ValueId,
 }
 
 /// Where a block is in the grid, and what comes after it.
@@ -221,12 +228,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// Runs an op's region for every number of a range, from and to and by what. The first turn is given the `initial`
+    /// Runs an op's region for every number of a range. The first turn is given the `initial`
     /// values, which the `params` of the region hold; `begin` says what else a number means to its turn.
     fn counted_loop(
         &mut self,
         data: &'a OpData,
-        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        range: LoopRange<'c>,
         initial: &[ValueId],
         params: &[ValueId],
         mut begin: impl FnMut(&mut Self, IntValue<'c>),
@@ -310,19 +317,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// tile, so a source that another copy overwrites is a stored tile, and copies that wait for each other
     /// form cycles of tiles of one shape.
     pub(super) fn copy_tiles(&mut self, sources: &[ValueId], destinations: &[ValueId]) {
-        let pairs = sources.iter().copied().zip(destinations.iter().copied());
-        let mut pending: Vec<(ValueId, ValueId)> =
-            pairs.filter(|&(from, to)| self.is_tile(from) && !self.shares_place(from, to)).collect();
+        let copies = sources.iter().zip(destinations).map(|(&from, &to)| TileCopy { from, to });
+        let mut pending: Vec<TileCopy> =
+            copies.filter(|copy| self.is_tile(copy.from) && !self.shares_place(copy.from, copy.to)).collect();
         while let Some(&first) = pending.first() {
-            let read_by_other = |to| pending.iter().any(|&(from, t)| t != to && self.shares_place(from, to));
-            match pending.iter().position(|&(_, to)| !read_by_other(to)) {
+            let read_by_other =
+                |to| pending.iter().any(|other| other.to != to && self.shares_place(other.from, to));
+            match pending.iter().position(|copy| !read_by_other(copy.to)) {
                 Some(i) => {
-                    let (from, to) = pending.remove(i);
+                    let TileCopy { from, to } = pending.remove(i);
                     self.copy_tile(from, to);
                 }
                 None => {
                     let cycle = self.cycle_of(first, &pending);
-                    pending.retain(|pair| !cycle.contains(pair));
+                    pending.retain(|copy| !cycle.contains(copy));
                     self.exchange(&cycle);
                 }
             }
@@ -334,10 +342,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The copies from `first` on, each of which overwrites what the one before it reads.
-    fn cycle_of(&self, first: (ValueId, ValueId), pending: &[(ValueId, ValueId)]) -> Vec<(ValueId, ValueId)> {
+    fn cycle_of(&self, first: TileCopy, pending: &[TileCopy]) -> Vec<TileCopy> {
         let mut cycle = vec![first];
         let mut last = first;
-        while let Some(&next) = pending.iter().find(|&&(_, to)| self.shares_place(last.0, to)) {
+        while let Some(&next) = pending.iter().find(|next| self.shares_place(last.from, next.to)) {
             if next == first {
                 break;
             }
@@ -348,13 +356,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Copies that form a cycle, element by element: all are read before any is written.
-    fn exchange(&mut self, pairs: &[(ValueId, ValueId)]) {
-        let (ir, elements) = (self.ir, self.shape(pairs[0].0).iter().product());
+    fn exchange(&mut self, copies: &[TileCopy]) {
+        let (ir, elements) = (self.ir, self.shape(copies[0].from).iter().product());
         each_index(ir, ir.i64(elements), elements, |i| {
             let values: Vec<Value<'c>> =
-                pairs.iter().map(|&(from, _)| self.buffers.load(&self.stored(from), i)).collect();
-            for (&(_, to), value) in pairs.iter().zip(values) {
-                self.buffers.store(&self.stored(to), i, value);
+                copies.iter().map(|copy| self.buffers.load(&self.stored(copy.from), i)).collect();
+            for (copy, value) in copies.iter().zip(values) {
+                self.buffers.store(&self.stored(copy.to), i, value);
             }
         });
     }

@@ -7,6 +7,9 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::{FunctionValue, InstructionValue, IntValue, PhiValue};
 use std::cell::RefCell;
 
+/// What a loop counts through, unsigned: from, to before, and by what.
+pub(crate) type LoopRange<'c> = (IntValue<'c>, IntValue<'c>, IntValue<'c>);
+
 /// Values that come to the head of a loop from a block.
 struct Incoming<'v, 'c> {
     values: &'v [Value<'c>],
@@ -57,24 +60,25 @@ impl<'c> Ir<'c> {
         built(self.builder.build_conditional_branch(condition, then, otherwise));
     }
 
-    /// `for i in start..end step step`, unsigned, carrying values; `body` gives their next ones.
+    /// `for i in range`, carrying values; `body` gives their next ones.
     pub(crate) fn for_loop(
         &self,
-        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        range: LoopRange<'c>,
         initial: &[Value<'c>],
         body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
-        self.hinted_loop((start, end, step), LoopHint::Free, initial, body)
+        self.hinted_loop(range, LoopHint::Free, initial, body)
     }
 
     /// [`Self::for_loop`] with a word to the optimiser.
     pub(crate) fn hinted_loop(
         &self,
-        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        range: LoopRange<'c>,
         hint: LoopHint,
         initial: &[Value<'c>],
         body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
+        let (start, end, step) = range;
         let entry = self.block();
         let (header, inside, after) =
             (self.new_block("loop"), self.new_block("body"), self.new_block("after"));
@@ -97,12 +101,7 @@ impl<'c> Ir<'c> {
     }
 
     /// [`Self::hinted_loop`] that carries nothing.
-    pub(crate) fn each(
-        &self,
-        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        hint: LoopHint,
-        body: impl FnOnce(IntValue<'c>),
-    ) {
+    pub(crate) fn each(&self, range: LoopRange<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
         self.hinted_loop(range, hint, &[], |i, _| {
             body(i);
             Vec::new()

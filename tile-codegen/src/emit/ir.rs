@@ -304,10 +304,14 @@ impl<'c> Ir<'c> {
 
     pub(crate) fn int_to_float(&self, a: IntValue<'c>, signed: bool, ty: FloatType<'c>) -> FloatValue<'c> {
         if signed {
-            built(self.builder.build_signed_int_to_float(a, ty, ""))
-        } else {
-            built(self.builder.build_unsigned_int_to_float(a, ty, ""))
+            return self.sitofp(a, ty);
         }
+        built(self.builder.build_unsigned_int_to_float(a, ty, ""))
+    }
+
+    /// The nearest float to a signed integer.
+    pub(crate) fn sitofp(&self, a: IntValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
+        built(self.builder.build_signed_int_to_float(a, ty, ""))
     }
 
     /// Calls an intrinsic, overloaded on the given types.

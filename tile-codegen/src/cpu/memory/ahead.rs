@@ -17,7 +17,8 @@
 //! and the processor gains by it, prefetches some KiB ahead of itself. One that transposes its tile, whose rows are too
 //! short for the processor's prefetchers, has prefetches of its own ([`super::pieces`]).
 
-use super::views::{Bounds, Window};
+use super::parts::Bounds;
+use super::views::Window;
 use crate::cpu::LINE_BYTES;
 use crate::cpu::fuse::{Fusion, is_reduction_of_rows, is_tile};
 use crate::cpu::region::{Emitter, tile_bytes};

@@ -18,8 +18,8 @@
 //! after the other. The exception are processors with room in their first caches, or with many outstanding requests
 //! ([`crate::cpu::vectors::processor`]), if the loop prefetches what it reads itself and the store reads little.
 
-use super::buffer::Buffers;
-use super::parts::{Covering, Row, RowLoop};
+use super::buffer::{Buffers, Elsewhere};
+use super::parts::{Bounds, Covering, Row, RowLoop};
 use super::reached::reached;
 use super::scratch::{Place, Scratch};
 use super::streaming::{self, LineStart, Lines, RowLines};
@@ -79,7 +79,7 @@ pub(in crate::cpu) fn halves<'a, 'c>(
     let is_odd = ir.and(number, ir.i64(1));
     let distance = ir.i64(distance(scratch.bytes()) as i64);
     let offset = ir.mul(is_odd, distance);
-    let in_place = behind.in_place.map(|place| (place, base));
+    let in_place = behind.in_place.map(|place| Elsewhere { place, base });
     [offset, ir.sub(distance, offset)].map(|offset| of(ir.bytes_further(base, offset), in_place))
 }
 
@@ -214,7 +214,7 @@ impl<'a, 'c> Previous<'a, 'c> {
         let (ir, emitter, store) = (self.emitter.ir, &mut self.emitter, self.behind.store);
         for load in emitter.fusion.streams_of(store) {
             let window = emitter.window_of(load);
-            emitter.open_stream(load, &window, true);
+            emitter.open_stream(load, &window, Bounds::Unchecked);
         }
         emitter.read_single_elements(store.operands[1]);
         let window = emitter.window_of(store);

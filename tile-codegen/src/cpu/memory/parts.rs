@@ -11,6 +11,22 @@ use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 
+/// What is made of the edges of a tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) enum Bounds {
+    /// Every place of a tile is taken to exist.
+    Unchecked,
+    /// Which places exist is computed.
+    Checked,
+}
+
+impl Bounds {
+    /// Those of code that runs where every place exists, if it does.
+    pub(in crate::cpu) fn where_whole(whole: bool) -> Bounds {
+        if whole { Bounds::Unchecked } else { Bounds::Checked }
+    }
+}
+
 /// A row of a tile.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Row<'r, 'c> {
@@ -73,9 +89,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let inside = ir.select_int(begins, ir.lesser(inside.end, end), ir.i64(0));
             ir.sub(inside, ir.urem(inside, ir.i64(over.lanes)))
         });
-        let parts = [(true, IndexRange::up_to(ir, whole)), (false, IndexRange { start: whole, end })];
-        for (exists, part) in parts.into_iter().take(if inside.is_some() { 2 } else { 1 }) {
-            self.open_streams(&streams, exists);
+        let parts = [
+            (Bounds::Unchecked, IndexRange::up_to(ir, whole)),
+            (Bounds::Checked, IndexRange { start: whole, end }),
+        ];
+        for (bounds, part) in parts.into_iter().take(if inside.is_some() { 2 } else { 1 }) {
+            self.open_streams(&streams, bounds);
             emit(self, part);
         }
     }
@@ -92,9 +111,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Covering { streams, covers, inside }
     }
 
-    /// Opens what is read of a row for loops that run where all of it exists, if they do.
-    pub(in crate::cpu) fn open_covering(&mut self, covering: &Covering<'a, 'c>, exists: bool) {
-        self.open_streams(&covering.streams, exists);
+    /// Opens what is read of a row for loops whose elements are checked, or all exist.
+    pub(in crate::cpu) fn open_covering(&mut self, covering: &Covering<'a, 'c>, bounds: Bounds) {
+        self.open_streams(&covering.streams, bounds);
     }
 
     fn streams_of(&self, over: RowLoop<'_, 'a, 'c>) -> Vec<(&'a OpData, Window<'c>)> {
@@ -102,8 +121,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         loads.map(|load| (load, self.window_of(load))).collect()
     }
 
-    fn open_streams(&mut self, streams: &[(&'a OpData, Window<'c>)], exists: bool) {
-        streams.iter().for_each(|(load, window)| self.open_stream(load, window, exists));
+    fn open_streams(&mut self, streams: &[(&'a OpData, Window<'c>)], bounds: Bounds) {
+        streams.iter().for_each(|(load, window)| self.open_stream(load, window, bounds));
     }
 
     /// Emits what goes over rows of a tile: of one row once; of several, of which each is short, for the case that all of

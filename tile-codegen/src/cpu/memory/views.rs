@@ -4,7 +4,7 @@
 //! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
-use super::parts::Existing;
+use super::parts::{Bounds, Existing};
 use crate::cpu::elements::each_index;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
@@ -120,15 +120,6 @@ impl<'c> Stream<'c> {
     pub(in crate::cpu) fn whole_window(&self) -> Option<&Window<'c>> {
         (self.whole || self.pad.is_none()).then_some(&self.window)
     }
-}
-
-/// What is made of the edges of a tensor.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu) enum Bounds {
-    /// Every place of a tile is taken to exist.
-    Unchecked,
-    /// Which places exist is computed.
-    Checked,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -421,7 +412,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));
         let mut emit_for = |whole: bool| {
             for (load, window) in loads.iter().zip(&windows) {
-                self.open_stream(load, window, whole);
+                self.open_stream(load, window, Bounds::where_whole(whole));
             }
             emit(self, whole);
         };
@@ -431,10 +422,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Opens a stream for loops that run where every element exists, if they are said to.
-    pub(in crate::cpu) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, whole: bool) {
+    /// Opens a stream for loops whose elements are checked, or all exist.
+    pub(in crate::cpu) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, bounds: Bounds) {
         let pad = load.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
-        let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
+        let whole = bounds == Bounds::Unchecked || window.whole;
+        let stream = Stream { window: window.clone(), pad, whole };
         self.sources.streams.insert(load.results[0], stream);
     }
 

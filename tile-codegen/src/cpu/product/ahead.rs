@@ -125,7 +125,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         present: Turns<'c>,
         next: &Next<'c>,
         in_tensor: Option<&TensorA<'c>>,
-        b: Option<(&NextB<'c>, Option<IntValue<'c>>)>,
+        next_b: Option<&NextB<'c>>,
+        is_packed_beside: Option<IntValue<'c>>,
     ) -> [Near<'c>; 2] {
         let (ir, product, plan) = (self.ir, around.product, around.plan);
         let number = present.from(ir, plan, next.turn).number(ir, plan);
@@ -143,10 +144,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 None => Near { is_near: Some(is_there), packed: None },
             }
         });
-        let b = b.map(|(next, is_packed)| {
-            let place = self.packed_at(product.results[0], plan, next.found.number);
-            let packed = Packed { is_there: next.found.is_there, first: place.address, row: None };
-            Near { is_near: is_packed, packed: Some(packed) }
+        let b = next_b.map(|NextB { found, .. }| {
+            let place = self.packed_at(product.results[0], plan, found.number);
+            let packed = Packed { is_there: found.is_there, first: place.address, row: None };
+            Near { is_near: is_packed_beside, packed: Some(packed) }
         });
         [a.unwrap_or_default(), b.unwrap_or_default()]
     }

@@ -46,11 +46,12 @@ impl KeptLeft {
         let body = looped.regions[0];
         let mut given =
             Given { fusion, body, counter: *instance.region(body).params.first()?, scalars: Vec::new() };
-        let [a, b] = [0, 1].map(|i| behind_transposition(fusion, product.operands[i]));
-        given.add_load(instance, streamed_load(fusion, a.0)?, None)?;
+        let [(a, _), (b, b_is_transposed)] =
+            [0, 1].map(|i| behind_transposition(fusion, product.operands[i]));
+        given.add_load(instance, streamed_load(fusion, a)?, None)?;
         // How deep a turn is depends on where `b` ends along K as well.
-        if let Some(load) = streamed_load(fusion, b.0) {
-            given.add_load(instance, load, Some(usize::from(b.1)))?;
+        if let Some(load) = streamed_load(fusion, b) {
+            given.add_load(instance, load, Some(usize::from(b_is_transposed)))?;
         }
         (slots > 0).then_some(KeptLeft { given: given.scalars, slots: slots as i64 })
     }

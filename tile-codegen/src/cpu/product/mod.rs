@@ -327,8 +327,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let next_b = self.next_b(product, plan, present, next, around.needed);
         let beside = next_b.as_ref().and_then(|next_b| self.beside(product, plan, next, next_b, b.place));
         let is_packed = beside.as_ref().map(|beside| beside.is_packed);
-        let kept_b = next_b.as_ref().map(|next_b| (next_b, is_packed));
-        let mut near = self.nearest(around, present, next, in_tensor, kept_b);
+        let mut near = self.nearest(around, present, next, in_tensor, next_b.as_ref(), is_packed);
         // Rows that are read one after the other the processor foresees.
         near[1].is_near = near[1].is_near.or(b.in_place.as_ref().map(|in_place| in_place.is_read));
         // Beside tiles, lines that are asked for take the places of those that tiles wait for.

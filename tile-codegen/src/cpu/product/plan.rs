@@ -16,7 +16,7 @@ use super::Remembered;
 use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
-use super::contraction::{Contraction, TILE_ROWS, TileProduct};
+use super::contraction::{Contraction, Operands, TILE_ROWS, TileProduct};
 use super::keep::KeptLeft;
 use super::lasting::Lasting;
 use super::places::KeptRight;
@@ -165,13 +165,14 @@ pub(in super::super) struct Plan {
 impl Plan {
     /// The plan of a product that a loop adds to a tile.
     fn of(instance: &Instance, data: &OpData, machine: &Machine) -> Plan {
-        let (factors, sum, [_, k]) = formats(instance, data);
+        let operands = operands(instance, data);
+        let (sum, k) = (operands.sum, operands.depth);
         let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
         let processor = Processor::of(machine);
         let block = RegisterBlock::of(&processor, sum.bits() as i64);
         let has = |feature: &str| machine.has(feature);
-        let contraction = Contraction::of((factors, sum, [*m, k]), block.lanes, has);
+        let contraction = Contraction::of(Operands { rows: *m, ..operands }, block.lanes, has);
         let block = match contraction {
             Contraction::Tiles(_) => RegisterBlock::of_tiles(*m, *n),
             _ => block.of_shape([*m, *n], processor.of_right),
@@ -331,13 +332,14 @@ fn shape(instance: &Instance, value: ValueId) -> Vec<i64> {
     }
 }
 
-/// The formats of an `mma`'s factors and of its sums, its rows and its depth.
-fn formats(instance: &Instance, data: &OpData) -> ([DType; 2], DType, [i64; 2]) {
+/// What an `mma` multiplies.
+fn operands(instance: &Instance, data: &OpData) -> Operands {
     let dtype = |value| instance.ty(value).elem().known().expect("an instance has no dtype parameters");
     let [.., m, k] = shape(instance, data.operands[0])[..] else {
         unreachable!("verified: `mma` has matrices")
     };
-    ([0, 1].map(|i| dtype(data.operands[i])), dtype(data.results[0]), [m, k])
+    let factors = [0, 1].map(|i| dtype(data.operands[i]));
+    Operands { factors, sum: dtype(data.results[0]), rows: m, depth: k }
 }
 
 /// Whether a level multiplies a product of an instance as those below it don't.
@@ -346,9 +348,8 @@ pub(in super::super) fn gain(instance: &Instance, level: &CpuLevel) -> bool {
     let ops = instance.walk().into_iter().map(|op| instance.op(op));
     ops.filter(|data| data.op == Op::Mma).any(|data| {
         let with = |features: &[&str]| {
-            Contraction::of(formats(instance, data), level.lanes as i64, |feature| {
-                features.contains(&feature)
-            })
+            let has = |feature: &str| features.contains(&feature);
+            Contraction::of(operands(instance, data), level.lanes as i64, has)
         };
         with(&all) != with(&all[level.features.len()..])
     })

@@ -8,9 +8,10 @@ use super::vector_type;
 use crate::cpu::LINE_BYTES;
 use crate::cpu::elements::IndexRange;
 use crate::cpu::memory::buffer::Buffer;
-use crate::cpu::memory::parts::Existing;
+use crate::cpu::memory::parts::{Bounds, Existing};
 use crate::cpu::memory::pieces::{STRIP_LINES, TransposedAhead};
 use crate::cpu::memory::scratch::element_bytes;
+use crate::cpu::memory::stores::StoredTile;
 use crate::cpu::memory::views::Window;
 use crate::cpu::region::Emitter;
 use crate::emit::{Ir, LoopHint};
@@ -187,7 +188,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// result, and element by element what is left at the edges.
     pub(in crate::cpu) fn store_transposed(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
         let from = self.window_of(load);
-        self.open_stream(load, &from, false);
+        self.open_stream(load, &from, Bounds::Checked);
         let data = self.definition(value).expect("a transposed tile is a permutation's result");
         let axis = transposed_axis(self.instance, data).expect("asked before");
         let ir = self.ir;
@@ -216,8 +217,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_left = |transposed, extent| ir.icmp(IntPredicate::ULT, transposed, ir.i64(extent));
         let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
         ir.if_then(edges, || {
+            let tile = [StoredTile { window: to.clone(), value }];
             self.nest_edges(to, axis, blocks, &mut |emitter, row, places| {
-                emitter.store_elements(&[(to.clone(), value)], row, places);
+                emitter.store_elements(&tile, row, places);
             });
         });
     }

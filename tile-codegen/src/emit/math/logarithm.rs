@@ -28,7 +28,7 @@ pub(super) fn split<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Sp
     let exponent = ir.ashr(ir.sub(bits, p.int(ir, root_bits)), p.int(ir, p.mantissa_bits));
     let mantissa = ir.sub(bits, ir.shl(exponent, p.int(ir, p.mantissa_bits)));
     let f = ir.fsub(ir.float_of_bits(mantissa, p.ty), p.float(1.0));
-    let k = ir.int_to_float(ir.sub(exponent, correction), true, p.ty);
+    let k = ir.sitofp(ir.sub(exponent, correction), p.ty);
     Split { f, k }
 }
 

@@ -118,7 +118,7 @@ fn radians<'c>(ir: &Ir<'c>, p: &Precision<'c>, fraction: IntValue<'c>) -> Double
         let bits = ir.and(ir.lshr(magnitude, constant(from)), constant((1 << digits) - 1));
         let scale = p.float(f64::powi(2.0, (from - (2 * width - 2)) as i32));
         // The first piece has one bit more when the fraction is a half exactly.
-        ir.fmul(ir.int_to_float(ir.zext_or_trunc(bits, width as u32), true, p.ty), scale)
+        ir.fmul(ir.sitofp(ir.zext_or_trunc(bits, width as u32), p.ty), scale)
     };
     let quadrants =
         fast_two_sum(ir, piece(first, digits + 1), ir.fadd(piece(second, digits), piece(0, second)));
