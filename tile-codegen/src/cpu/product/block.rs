@@ -46,7 +46,7 @@ pub(super) struct Meanwhile<'p, 'c> {
 pub(super) struct Multiplication<'m, 'c> {
     /// The matrix's number.
     pub(super) matrix: IntValue<'c>,
-    /// Elements along K.
+    /// How many elements along K are multiplied.
     pub(super) depth: IntValue<'c>,
     pub(super) a: Left<'c>,
     pub(super) b: &'m PackedB<'c>,
@@ -158,7 +158,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// Multiplies what the block of a number is the sums of, in a panel that gives this much too much with zeros.
+    /// Computes and stores the sums of a block, the one of this number, in a panel whose products with zeros are `of_zeros`.
     fn register_block(
         &self,
         product: &Product<'_, 'c>,

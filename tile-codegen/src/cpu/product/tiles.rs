@@ -138,7 +138,9 @@ struct SumsLeft<'c> {
 /// A product that is covered with blocks of tiles.
 struct TileBlocks<'p, 'c> {
     product: &'p Product<'p, 'c>,
+    /// The instruction that multiplies them.
     tiles: &'p TileProduct,
+    /// What the block before has left, at any time.
     left: SumsLeft<'c>,
 }
 
@@ -337,8 +339,9 @@ impl<'c> Emitter<'_, 'c> {
         });
     }
 
-    fn move_row(&self, &TileBlocks { product, ref left, .. }: &TileBlocks<'_, 'c>, row: IntValue<'c>) {
-        let (ir, plan, sums) = (self.ir, product.plan, product.sums);
+    fn move_row(&self, blocks: &TileBlocks<'_, 'c>, row: IntValue<'c>) {
+        let (ir, left) = (self.ir, &blocks.left);
+        let (plan, sums) = (blocks.product.plan, blocks.product.sums);
         let word = ir.int_type(32).into();
         let pointer = ir.context.ptr_type(AddressSpace::default()).into();
         let to = ir.load(pointer, left.to).into_pointer_value();
@@ -404,12 +407,13 @@ impl<'c> Emitter<'_, 'c> {
     /// One step along K: tiles of `a` from row `i` on times tiles of `b`, added to the sums.
     fn multiply_tiles(
         &self,
-        &TileBlocks { product, tiles, .. }: &TileBlocks<'_, 'c>,
+        blocks: &TileBlocks<'_, 'c>,
         shape: Shape,
         panel: &Buffer<'c>,
         [i, step]: [IntValue<'c>; 2],
     ) {
-        let (ir, plan) = (self.ir, product.plan);
+        let (ir, &TileBlocks { product, tiles, .. }) = (self.ir, blocks);
+        let plan = product.plan;
         let row_of_b = plan.block.width() * tiles.group;
         let bytes = |elements: IntValue<'c>| ir.mul(elements, ir.i64(element_bytes(panel.dtype) as i64));
         for part in shape.step() {
