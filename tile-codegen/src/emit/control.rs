@@ -10,12 +10,6 @@ use std::cell::RefCell;
 /// What a loop counts through, unsigned: from, to before, and by what.
 pub(crate) type LoopRange<'c> = (IntValue<'c>, IntValue<'c>, IntValue<'c>);
 
-/// Values that come to the head of a loop from a block.
-struct Incoming<'v, 'c> {
-    values: &'v [Value<'c>],
-    block: BasicBlock<'c>,
-}
-
 /// What a loop carries: a place for each value, which is given one from before the loop and one from each turn.
 struct Carried<'c>(Vec<PhiValue<'c>>);
 
@@ -24,10 +18,10 @@ impl<'c> Carried<'c> {
         self.0.iter().map(|phi| phi.as_basic_value()).collect()
     }
 
-    /// The values that these are at first, and in further turns.
-    fn come_from(&self, first: &Incoming<'_, 'c>, next: &Incoming<'_, 'c>) {
-        for ((phi, value), again) in self.0.iter().zip(first.values).zip(next.values) {
-            phi.add_incoming(&[(value, first.block), (again, next.block)]);
+    /// The values that these are where the loop's head is reached from a block.
+    fn come_from(&self, block: BasicBlock<'c>, values: &[Value<'c>]) {
+        for (phi, value) in self.0.iter().zip(values) {
+            phi.add_incoming(&[(value, block)]);
         }
     }
 }
@@ -93,8 +87,8 @@ impl<'c> Ir<'c> {
         let next = body(i, &values);
         let last = self.block();
         counter.add_incoming(&[(&start, entry), (&self.add(i, step), last)]);
-        carried
-            .come_from(&Incoming { values: initial, block: entry }, &Incoming { values: &next, block: last });
+        carried.come_from(entry, initial);
+        carried.come_from(last, &next);
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
@@ -140,8 +134,8 @@ impl<'c> Ir<'c> {
         let (again, next) = body(&values);
         let last = self.block();
         condition.add_incoming(&[(&first, entry), (&again, last)]);
-        carried
-            .come_from(&Incoming { values: initial, block: entry }, &Incoming { values: &next, block: last });
+        carried.come_from(entry, initial);
+        carried.come_from(last, &next);
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
@@ -168,8 +162,8 @@ impl<'c> Ir<'c> {
         };
         let next = body(&values, &leave_if);
         let last = self.block();
-        carried
-            .come_from(&Incoming { values: initial, block: entry }, &Incoming { values: &next, block: last });
+        carried.come_from(entry, initial);
+        carried.come_from(last, &next);
         self.hint(self.branch(inside), hint);
         self.builder.position_at_end(after);
     }
