@@ -1,13 +1,50 @@
 //! Element-wise evaluation: the value of one element of a tile, and loops that fill a buffer with them.
 
+use super::held::Arrays;
 use super::memory::buffer::Buffer;
+use super::memory::gathered::OpenRow;
+use super::memory::views::Stream;
 use super::region::Emitter;
-use crate::emit::{Ir, LoopHint, Value};
+use crate::emit::{Ir, LoopHint, LoopRange, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use std::ops::Range;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
+
+/// Indices that follow each other, of elements, vectors or blocks: from `start` to before `end`, both unsigned.
+#[derive(Clone, Copy)]
+pub(super) struct IndexRange<'c> {
+    pub(super) start: IntValue<'c>,
+    pub(super) end: IntValue<'c>,
+}
+
+impl<'c> IndexRange<'c> {
+    /// The first indices.
+    pub(super) fn up_to(ir: &Ir<'c>, end: IntValue<'c>) -> IndexRange<'c> {
+        IndexRange { start: ir.i64(0), end }
+    }
+
+    /// Every so many of them, for [`Ir::each`].
+    pub(super) fn by(self, step: IntValue<'c>) -> LoopRange<'c> {
+        (self.start, self.end, step)
+    }
+}
+
+/// Where the loops that are emitted find elements of tiles, besides in buffers.
+#[derive(Default)]
+pub(super) struct Sources<'c> {
+    /// The tiles that the loops around hold in registers.
+    pub(super) held: Arrays<'c>,
+    /// Of some tiles the element that the loop reads of them: the only one, or the one that it computed just now.
+    pub(super) known: HashMap<ValueId, Value<'c>>,
+    /// While elements are computed each once, those that have been, by tile and index.
+    computed: Option<HashMap<(ValueId, Vec<IntValue<'c>>), Value<'c>>>,
+    /// The tiles that the current loops read from their tensors.
+    pub(super) streams: HashMap<ValueId, Stream<'c>>,
+    /// The rows that the gathers of the current loops read, where they exist.
+    pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
+}
 
 /// Whether a loop over an axis has few turns.
 pub(super) fn is_short(extent: i64) -> bool {
@@ -98,7 +135,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits a loop nest over a part of a tile, whose rows may be parts of the tile's.
     pub(super) fn nest_of_part(
         &mut self,
-        (shape, tile): (&[i64], &[i64]),
+        shape: &[i64],
+        tile: &[i64],
         body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
     ) {
         let is_part = shape.last() != tile.last();
@@ -183,10 +221,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if !self.is_tile(value) {
             return self.scalar(value);
         }
-        if let Some(&element) = self.known.get(&value) {
+        if let Some(&element) = self.sources.known.get(&value) {
             return element;
         }
-        if let Some(&array) = self.held.get(&value) {
+        if let Some(&array) = self.sources.held.get(&value) {
             let (ty, position) =
                 (self.buffers.element_type(self.dtype(value)), self.position(index, &self.shape(value)));
             return self.ir.load(ty, self.ir.element(ty, array, position));
@@ -196,13 +234,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return self.buffers.load(&buffer, position);
         }
         let data = self.definition(value).expect("a tile that isn't stored is an op's result");
-        let Some(computed) = &self.computed else { return self.compute(data, index) };
+        let Some(computed) = &self.sources.computed else { return self.compute(data, index) };
         let place = (value, index.to_vec());
         if let Some(&element) = computed.get(&place) {
             return element;
         }
         let element = self.compute(data, index);
-        if let Some(computed) = &mut self.computed {
+        if let Some(computed) = &mut self.sources.computed {
             computed.insert(place, element);
         }
         element
@@ -215,9 +253,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits what computes some elements, each of them once at a place, however many ways lead to it.
     pub(super) fn computing_once<R>(&mut self, emit: impl FnOnce(&mut Self) -> R) -> R {
-        let around = self.computed.replace(HashMap::new());
+        let around = self.sources.computed.replace(HashMap::new());
         let result = emit(self);
-        self.computed = around;
+        self.sources.computed = around;
         result
     }
 
@@ -231,7 +269,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let buffer = self.buffer(tile).filter(|_| self.shape(tile).iter().product::<i64>() == 1);
             if let Some(buffer) = buffer {
                 let element = self.buffers.load(&buffer, self.ir.i64(0));
-                self.known.insert(tile, element);
+                self.sources.known.insert(tile, element);
             }
         }
     }
@@ -243,14 +281,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let operands = &data.operands;
         match &data.op {
             Op::Constant { value, .. } => ir.literal(*value, dtype),
-            Op::Extent(dim) => ir.dim(dim, &|name| self.sizes[name]).into(),
-            Op::BlockId { axis } => self.block[*axis].into(),
+            Op::Extent(dim) => ir.dim(dim, &|name| self.entry.sizes[name]).into(),
+            Op::BlockId { axis } => self.grid.block[*axis].into(),
             Op::BlockCount { axis } => {
-                if let Some(shared) = &self.shared {
+                if let Some(shared) = &self.entry.shared {
                     return shared.blocks.into();
                 }
                 let space = self.instance.grid_space().expect("verified: a kernel has a grid");
-                ir.dim(&space[*axis], &|name| self.sizes[name]).into()
+                ir.dim(&space[*axis], &|name| self.entry.sizes[name]).into()
             }
             Op::Unary(op) => ir.unary(*op, dtype, self.element(operands[0], index)),
             Op::Binary(op) => {

@@ -129,9 +129,9 @@ impl<'a, 'c> Entry<'a, 'c> {
         let goes_down = products.go_down() && space.len() >= 2 && !abi.logs;
         let rows_of_band = piece.or_else(|| goes_down.then_some(ALL_ROWS));
         let streamed = streaming::decide(ir, instance, &sizes);
-        let memories = Memories::of(ir, products, (behind_blocks, goes_on));
+        let memories = Memories::of(ir, products, behind_blocks, goes_on);
         let own_memory = ir.bytes_further(behind_blocks, ir.i64(own_offset(products) as i64));
-        let owns = privatized.begin(ir, (own_memory, ir.sub(end, first)), &sizes);
+        let owns = privatized.begin(ir, own_memory, ir.sub(end, first), &sizes);
         Entry {
             ir,
             plans,
@@ -168,15 +168,15 @@ impl<'a, 'c> Entry<'a, 'c> {
     fn block(&self, number: IntValue<'c>, has_left: Option<IntValue<'c>>) -> Option<IntValue<'c>> {
         let (ir, Parameters { first, end, scratch, .. }) = (self.ir, &self.parameters);
         let Plans { instance, scratch: places, behind, .. } = *self.plans;
-        let [own, other] = behind::halves(ir, instance, (places, behind), (*scratch, number));
+        let [own, other] = behind::halves(ir, instance, places, behind, *scratch, number);
         let mut emitter = Emitter::new(self, &own, self.index_of(number));
         if !self.is_persistent {
             // The last blocks of a range look ahead to the last: an order has no index beyond the grid.
             let ahead = ir.lesser(ir.add(number, self.blocks_ahead), ir.sub(*end, ir.i64(1)));
-            emitter.tile_ahead = self.index_of(ahead);
+            emitter.grid.tile_ahead = self.index_of(ahead);
         }
         if let ([.., columns], None, false) = (self.space.as_slice(), &self.order, self.is_persistent) {
-            emitter.row_comes = Some(ir.icmp(IntPredicate::ULT, ir.add(number, *columns), *end));
+            emitter.grid.row_comes = Some(ir.icmp(IntPredicate::ULT, ir.add(number, *columns), *end));
         }
         emitter.log = self.log.map(|address| Log { address, block: number });
         emitter.previous = behind.zip(has_left).map(|(behind, has_left)| {

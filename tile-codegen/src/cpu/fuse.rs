@@ -49,7 +49,7 @@ struct Use {
     region: RegionId,
 }
 
-/// A stored tile that an op reads.
+/// A tile that an op reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) tile: ValueId,
@@ -172,7 +172,8 @@ impl<'a> Fusion<'a> {
     /// Whether a reduction reads a stored tile once per element, and nothing that the tile is made of.
     fn is_made_by(&self, data: &OpData, made: &OpData) -> bool {
         let tile = made.results[0];
-        let reads = self.read_from(data.operands.iter().map(|&operand| (operand, true)).collect());
+        let operands = data.operands.iter().map(|&tile| Read { tile, in_place: true });
+        let reads = self.read_from(operands.collect());
         let (own, other): (Vec<Read>, Vec<Read>) = reads.into_iter().partition(|read| read.tile == tile);
         let made_of = self.reads(made);
         is_reduction_of_rows(self.instance, data)

@@ -97,8 +97,12 @@ impl<'a> Fusion<'a> {
 /// Bytes that every vector of a tile's array begins at a multiple of: those of the shortest, of bytes.
 const ALIGNMENT: u32 = 16;
 
-/// The type of an array's elements, and the first one.
-type Array<'c> = (BasicTypeEnum<'c>, PointerValue<'c>);
+/// A tile's elements in registers, which are an array on the stack until LLVM has optimised it.
+#[derive(Clone, Copy)]
+struct Array<'c> {
+    element: BasicTypeEnum<'c>,
+    first: PointerValue<'c>,
+}
 
 /// The arrays of tiles in registers, by the parameters of the loops that run.
 pub(super) type Arrays<'c> = HashMap<ValueId, PointerValue<'c>>;
@@ -106,19 +110,19 @@ pub(super) type Arrays<'c> = HashMap<ValueId, PointerValue<'c>>;
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Whether an op's tile is computed at the end of the turn, with the others that are held.
     pub(super) fn is_next_of_held(&self, tile: ValueId) -> bool {
-        self.held.contains_key(&tile)
+        self.sources.held.contains_key(&tile)
     }
 
     /// Brings tiles from scratch memory to registers.
     pub(super) fn hold(&mut self, held: &[Held]) {
         for tile in held {
-            let ty = self.buffers.element_type(tile.dtype);
-            let [now, next] = [(); 2].map(|()| self.lane_array(ty, tile.elements));
-            self.held.extend([(tile.param, now), (tile.next, next)]);
-            let buffer = self.stored(tile.param);
+            let element = self.buffers.element_type(tile.dtype);
+            let [now, next] = [(); 2].map(|()| self.lane_array(element, tile.elements));
+            self.sources.held.extend([(tile.param, now), (tile.next, next)]);
+            let (buffer, now) = (self.stored(tile.param), self.array_of(tile.dtype, now));
             self.each_vector(tile, |emitter, first, lanes| {
                 let vector = emitter.buffers.load_lanes(&buffer, first, None, lanes);
-                emitter.write_lanes((ty, now), first, vector);
+                emitter.write_lanes(now, first, vector);
             });
         }
     }
@@ -129,38 +133,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let loads: Vec<&'a OpData> = made.iter().flat_map(|made| self.fusion.streams_of(made)).collect();
         self.with_streams(&loads, &[], &mut |emitter, whole| {
             for (tile, made) in held.iter().zip(&made) {
-                let (ty, next) = (emitter.buffers.element_type(tile.dtype), emitter.held[&tile.next]);
+                let next = emitter.array_of(tile.dtype, emitter.sources.held[&tile.next]);
                 let before = vec![emitter.ir.i64(0); emitter.shape(tile.param).len() - 1];
                 emitter.each_vector(tile, |emitter, first, lanes| {
                     emitter.each_lane(lanes.into(), |emitter, lane| {
                         let i = emitter.ir.add(first, lane);
                         let value = emitter.compute(made, &[before.as_slice(), &[i]].concat());
-                        emitter.ir.store(emitter.ir.element(ty, next, i), value);
+                        emitter.ir.store(emitter.ir.element(next.element, next.first, i), value);
                     });
                     if !whole && tile.dtype.is_float() {
                         // Otherwise LLVM makes one copy of what both ways do with the elements, and reads all of them
                         // before it uses any: 10 % slower than sums that read their operand, where memory is the limit.
-                        let vector = emitter.read_lanes((ty, next), first, lanes);
+                        let vector = emitter.read_lanes(next, first, lanes);
                         let fenced = emitter.ir.intrinsic(
                             "llvm.arithmetic.fence",
                             &[vector.get_type().into()],
                             &[vector.into()],
                         );
-                        emitter.write_lanes(
-                            (ty, next),
-                            first,
-                            fenced.expect("a fence has a result").into_vector_value(),
-                        );
+                        let fenced = fenced.expect("a fence has a result").into_vector_value();
+                        emitter.write_lanes(next, first, fenced);
                     }
                 });
             }
         });
         for tile in held {
-            let (now, next) = (self.held[&tile.param], self.held[&tile.next]);
-            let ty = self.buffers.element_type(tile.dtype);
+            let [now, next] =
+                [tile.param, tile.next].map(|value| self.array_of(tile.dtype, self.sources.held[&value]));
             self.each_vector(tile, |emitter, first, lanes| {
-                let vector = emitter.read_lanes((ty, next), first, lanes);
-                emitter.write_lanes((ty, now), first, vector);
+                let vector = emitter.read_lanes(next, first, lanes);
+                emitter.write_lanes(now, first, vector);
             });
         }
     }
@@ -168,24 +169,32 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Brings tiles back to scratch memory.
     pub(super) fn let_go(&mut self, held: &[Held]) {
         for tile in held {
-            let (buffer, ty) = (self.stored(tile.param), self.buffers.element_type(tile.dtype));
-            let now = self.held.remove(&tile.param).expect("what is let go is held");
-            self.held.remove(&tile.next);
+            let buffer = self.stored(tile.param);
+            let now = self.sources.held.remove(&tile.param).expect("what is let go is held");
+            let now = self.array_of(tile.dtype, now);
+            self.sources.held.remove(&tile.next);
             self.each_vector(tile, |emitter, first, lanes| {
-                let vector = emitter.read_lanes((ty, now), first, lanes);
+                let vector = emitter.read_lanes(now, first, lanes);
                 emitter.buffers.store_lanes(&buffer, first, None, vector);
             });
         }
     }
 
-    /// The elements of an array from one on.
-    fn read_lanes(&self, (ty, array): Array<'c>, first: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
-        let vector = vector_type(ty, lanes).into();
-        self.ir.load_at(vector, self.ir.element(ty, array, first), Some(ALIGNMENT)).into_vector_value()
+    /// The array from an element of this format on.
+    fn array_of(&self, dtype: DType, first: PointerValue<'c>) -> Array<'c> {
+        Array { element: self.buffers.element_type(dtype), first }
     }
 
-    fn write_lanes(&self, (ty, array): Array<'c>, first: IntValue<'c>, vector: VectorValue<'c>) {
-        self.ir.store_at(self.ir.element(ty, array, first), vector.into(), Some(ALIGNMENT));
+    /// The elements of an array from one on.
+    fn read_lanes(&self, array: Array<'c>, first: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
+        let vector = vector_type(array.element, lanes).into();
+        let from = self.ir.element(array.element, array.first, first);
+        self.ir.load_at(vector, from, Some(ALIGNMENT)).into_vector_value()
+    }
+
+    fn write_lanes(&self, array: Array<'c>, first: IntValue<'c>, vector: VectorValue<'c>) {
+        let to = self.ir.element(array.element, array.first, first);
+        self.ir.store_at(to, vector.into(), Some(ALIGNMENT));
     }
 
     /// Emits what is done with some lanes of a tile, for all of them one after the other.

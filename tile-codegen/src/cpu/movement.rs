@@ -39,7 +39,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         for pieces in pieces.chunk_by(take_turns) {
             let extents: Vec<i64> = pieces[0].extents.iter().map(|&extent| extent as i64).collect();
-            self.nest_of_part((&extents, &shape), &mut |emitter, index| {
+            self.nest_of_part(&extents, &shape, &mut |emitter, index| {
                 let element = |emitter: &mut Self, piece: &Piece| {
                     emitter.element(data.operands[piece.operand], &piece.source(&positions, index))
                 };

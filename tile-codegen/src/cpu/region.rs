@@ -1,19 +1,14 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
-use super::atomics::privatized::Owns;
-use super::elements::each_index;
+use super::elements::{Sources, each_index};
 use super::entry::{Entry, Plans};
 use super::fuse::{Fusion, is_elementwise, is_tile};
-use super::held::Arrays;
 use super::memory::ahead::Ahead;
 use super::memory::behind::Previous;
 use super::memory::buffer::{Buffer, Buffers};
-use super::memory::gathered::OpenRow;
-use super::memory::streaming::Streamed;
-use super::memory::views::Stream;
-use super::product::{Memories, Products, Written};
+use super::product::{Products, Written};
 use super::vectors::processor::Processor;
-use crate::emit::{Ir, Log, Shared, Value};
+use crate::emit::{Ir, Log, LoopRange, Shared, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -28,9 +23,32 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) products: &'a Products<'a>,
     pub(super) buffers: &'a Buffers<'a, 'c>,
     pub(super) processor: &'a Processor,
-    /// Tensor addresses and scalar arguments.
-    pub(super) arguments: &'a HashMap<ValueId, Value<'c>>,
-    pub(super) sizes: &'a HashMap<String, IntValue<'c>>,
+    /// What all blocks of the range have in common.
+    pub(super) entry: &'a Entry<'a, 'c>,
+    pub(super) grid: GridPlace<'c>,
+    /// What the next block reads, where the next loops may bring it near.
+    pub(super) ahead: Option<Ahead<'a, 'c>>,
+    /// The block before, where it may leave its store to this one.
+    pub(super) previous: Option<Previous<'a, 'c>>,
+    /// Where the kernel prints, if it does.
+    pub(super) log: Option<Log<'c>>,
+    /// Where elements are that aren't in buffers.
+    pub(super) sources: Sources<'c>,
+    /// Sums that are stored before their stores, each with the condition.
+    pub(super) written: Written<'c>,
+    /// Scalars.
+    scalars: HashMap<ValueId, Value<'c>>,
+}
+
+/// The copy of a tile's elements to the buffer of another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TileCopy {
+    from: ValueId,
+    to: ValueId,
+}
+
+/// Where a block is in the grid, and what comes after it.
+pub(super) struct GridPlace<'c> {
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
@@ -39,34 +57,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile_ahead: Vec<IntValue<'c>>,
     /// Whether the range of blocks has another one below this one in the grid; `None` where nobody knows.
     pub(super) row_comes: Option<IntValue<'c>>,
-    /// What the next block reads, where the next loops may bring it near.
-    pub(super) ahead: Option<Ahead<'a, 'c>>,
-    /// The block before, where it may leave its store to this one.
-    pub(super) previous: Option<Previous<'a, 'c>>,
-    /// How blocks share tiles, in a persistent kernel.
-    pub(super) shared: Option<Shared<'c>>,
-    /// Where the kernel prints, if it does.
-    pub(super) log: Option<Log<'c>>,
-    /// The outputs that may be stored past the caches, each with whether it is.
-    pub(super) streamed: Streamed<'c>,
-    /// The tiles that the loops around hold in registers.
-    pub(super) held: Arrays<'c>,
-    /// Of some tiles the element that the loop reads of them: the only one, or the one that it computed just now.
-    pub(super) known: HashMap<ValueId, Value<'c>>,
-    /// While elements are computed each once, those that have been, by tile and index.
-    pub(super) computed: Option<HashMap<(ValueId, Vec<IntValue<'c>>), Value<'c>>>,
-    /// What the entry knows of the factors that products have kept.
-    pub(super) memories: Memories<'c>,
-    /// The thread's own elements of tensors that are only updated.
-    pub(super) owns: Owns<'c>,
-    /// Sums that are stored before their stores, each with the condition.
-    pub(super) written: Written<'c>,
-    /// Scalars.
-    scalars: HashMap<ValueId, Value<'c>>,
-    /// The tiles that the current loops read from their tensors.
-    pub(super) streams: HashMap<ValueId, Stream<'c>>,
-    /// The rows that the gathers of the current loops read, where they exist.
-    pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -84,26 +74,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             products,
             buffers,
             processor,
-            arguments: &entry.arguments,
-            sizes: &entry.sizes,
-            tile: block.clone(),
-            block,
-            tile_ahead: Vec::new(),
-            row_comes: None,
+            entry,
+            grid: GridPlace { tile: block.clone(), block, tile_ahead: Vec::new(), row_comes: None },
             ahead: None,
             previous: None,
-            shared: entry.shared,
             log: None,
-            streamed: entry.streamed.clone(),
-            held: Arrays::new(),
-            known: HashMap::new(),
-            computed: None,
-            memories: entry.memories.clone(),
-            owns: entry.owns.clone(),
+            sources: Sources::default(),
             written: Written::new(),
             scalars: entry.arguments.clone(),
-            streams: HashMap::new(),
-            open_rows: HashMap::new(),
         }
     }
 
@@ -170,7 +148,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
-                for (&result, &index) in data.results.iter().zip(&self.tile.clone()) {
+                for (&result, &index) in data.results.iter().zip(&self.grid.tile.clone()) {
                     self.scalars.insert(result, index.into());
                 }
             }
@@ -245,18 +223,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .params
             .split_first()
             .expect("verified: `for` has a counter");
-        self.counted_loop(data, range, (&data.operands[2..], params), |emitter, i| {
+        self.counted_loop(data, range, &data.operands[2..], params, |emitter, i| {
             emitter.scalars.insert(counter, i.into());
         });
     }
 
-    /// Runs an op's region for every number of a range, from and to and by what. `carried` are the values that the
-    /// first turn is given and the parameters that hold them; `begin` says what else a number means to its turn.
+    /// Runs an op's region for every number of a range. The first turn is given the `initial`
+    /// values, which the `params` of the region hold; `begin` says what else a number means to its turn.
     fn counted_loop(
         &mut self,
         data: &'a OpData,
-        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        (initial, params): (&[ValueId], &[ValueId]),
+        range: LoopRange<'c>,
+        initial: &[ValueId],
+        params: &[ValueId],
         mut begin: impl FnMut(&mut Self, IntValue<'c>),
     ) {
         self.copy_tiles(initial, params);
@@ -298,16 +277,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
         let Shared { tiles, blocks } =
-            self.shared.expect("a persistent kernel's launch says how tiles are shared");
+            self.entry.shared.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let ir = self.ir;
         let space = view.grid();
-        let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
+        let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.entry.sizes[name])).collect();
         let params = &self.instance.region(data.regions[0]).params;
-        let range = (self.block[0], tiles, blocks);
-        self.counted_loop(data, range, (&data.operands[1..], params), |emitter, number| {
+        let range = (self.grid.block[0], tiles, blocks);
+        self.counted_loop(data, range, &data.operands[1..], params, |emitter, number| {
             let number = ir.taken_tile(order, number, [blocks, tiles]);
-            emitter.tile = ir.tile_index(order, &space, number);
+            emitter.grid.tile = ir.tile_index(order, &space, number);
         });
     }
 
@@ -338,19 +317,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// tile, so a source that another copy overwrites is a stored tile, and copies that wait for each other
     /// form cycles of tiles of one shape.
     pub(super) fn copy_tiles(&mut self, sources: &[ValueId], destinations: &[ValueId]) {
-        let pairs = sources.iter().copied().zip(destinations.iter().copied());
-        let mut pending: Vec<(ValueId, ValueId)> =
-            pairs.filter(|&(from, to)| self.is_tile(from) && !self.shares_place(from, to)).collect();
+        let copies = sources.iter().zip(destinations).map(|(&from, &to)| TileCopy { from, to });
+        let mut pending: Vec<TileCopy> =
+            copies.filter(|copy| self.is_tile(copy.from) && !self.shares_place(copy.from, copy.to)).collect();
         while let Some(&first) = pending.first() {
-            let read_by_other = |to| pending.iter().any(|&(from, t)| t != to && self.shares_place(from, to));
-            match pending.iter().position(|&(_, to)| !read_by_other(to)) {
+            let read_by_other =
+                |to| pending.iter().any(|other| other.to != to && self.shares_place(other.from, to));
+            match pending.iter().position(|copy| !read_by_other(copy.to)) {
                 Some(i) => {
-                    let (from, to) = pending.remove(i);
+                    let TileCopy { from, to } = pending.remove(i);
                     self.copy_tile(from, to);
                 }
                 None => {
                     let cycle = self.cycle_of(first, &pending);
-                    pending.retain(|pair| !cycle.contains(pair));
+                    pending.retain(|copy| !cycle.contains(copy));
                     self.exchange(&cycle);
                 }
             }
@@ -362,10 +342,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The copies from `first` on, each of which overwrites what the one before it reads.
-    fn cycle_of(&self, first: (ValueId, ValueId), pending: &[(ValueId, ValueId)]) -> Vec<(ValueId, ValueId)> {
+    fn cycle_of(&self, first: TileCopy, pending: &[TileCopy]) -> Vec<TileCopy> {
         let mut cycle = vec![first];
         let mut last = first;
-        while let Some(&next) = pending.iter().find(|&&(_, to)| self.shares_place(last.0, to)) {
+        while let Some(&next) = pending.iter().find(|next| self.shares_place(last.from, next.to)) {
             if next == first {
                 break;
             }
@@ -376,13 +356,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Copies that form a cycle, element by element: all are read before any is written.
-    fn exchange(&mut self, pairs: &[(ValueId, ValueId)]) {
-        let (ir, elements) = (self.ir, self.shape(pairs[0].0).iter().product());
+    fn exchange(&mut self, copies: &[TileCopy]) {
+        let (ir, elements) = (self.ir, self.shape(copies[0].from).iter().product());
         each_index(ir, ir.i64(elements), elements, |i| {
             let values: Vec<Value<'c>> =
-                pairs.iter().map(|&(from, _)| self.buffers.load(&self.stored(from), i)).collect();
-            for (&(_, to), value) in pairs.iter().zip(values) {
-                self.buffers.store(&self.stored(to), i, value);
+                copies.iter().map(|copy| self.buffers.load(&self.stored(copy.from), i)).collect();
+            for (copy, value) in copies.iter().zip(values) {
+                self.buffers.store(&self.stored(copy.to), i, value);
             }
         });
     }

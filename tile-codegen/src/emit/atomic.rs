@@ -280,7 +280,7 @@ impl<'c> Ir<'c> {
         let parts = (0..word.get_bit_width() / 64).map(|i| {
             let address = self.offset(self.int_type(64).into(), address, self.i64(i.into()));
             let part =
-                self.resize(self.atomic_load(relaxed, DType::U64, address), word.get_bit_width(), false);
+                self.zext_or_trunc(self.atomic_load(relaxed, DType::U64, address), word.get_bit_width());
             self.shl(part, word.const_int((64 * i).into(), false))
         });
         parts.reduce(|low, high| self.or(low, high)).expect("a word has 64 bits at least")

@@ -7,6 +7,9 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::values::{FunctionValue, InstructionValue, IntValue, PhiValue};
 use std::cell::RefCell;
 
+/// What a loop counts through, unsigned: from, to before, and by what.
+pub(crate) type LoopRange<'c> = (IntValue<'c>, IntValue<'c>, IntValue<'c>);
+
 /// What a loop carries: a place for each value, which is given one from before the loop and one from each turn.
 struct Carried<'c>(Vec<PhiValue<'c>>);
 
@@ -15,14 +18,10 @@ impl<'c> Carried<'c> {
         self.0.iter().map(|phi| phi.as_basic_value()).collect()
     }
 
-    /// The values that these are at first, and in further turns, each with the block that they come from.
-    fn come_from(
-        &self,
-        (first, entry): (&[Value<'c>], BasicBlock<'c>),
-        (next, last): (&[Value<'c>], BasicBlock<'c>),
-    ) {
-        for ((phi, first), next) in self.0.iter().zip(first).zip(next) {
-            phi.add_incoming(&[(first, entry), (next, last)]);
+    /// The values that these are where the loop's head is reached from a block.
+    fn come_from(&self, block: BasicBlock<'c>, values: &[Value<'c>]) {
+        for (phi, value) in self.0.iter().zip(values) {
+            phi.add_incoming(&[(value, block)]);
         }
     }
 }
@@ -55,24 +54,25 @@ impl<'c> Ir<'c> {
         built(self.builder.build_conditional_branch(condition, then, otherwise));
     }
 
-    /// `for i in start..end step step`, unsigned, carrying values; `body` gives their next ones.
+    /// `for i in range`, carrying values; `body` gives their next ones.
     pub(crate) fn for_loop(
         &self,
-        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        range: LoopRange<'c>,
         initial: &[Value<'c>],
         body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
-        self.hinted_loop((start, end, step), LoopHint::Free, initial, body)
+        self.hinted_loop(range, LoopHint::Free, initial, body)
     }
 
     /// [`Self::for_loop`] with a word to the optimiser.
     pub(crate) fn hinted_loop(
         &self,
-        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        range: LoopRange<'c>,
         hint: LoopHint,
         initial: &[Value<'c>],
         body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
+        let (start, end, step) = range;
         let entry = self.block();
         let (header, inside, after) =
             (self.new_block("loop"), self.new_block("body"), self.new_block("after"));
@@ -87,19 +87,15 @@ impl<'c> Ir<'c> {
         let next = body(i, &values);
         let last = self.block();
         counter.add_incoming(&[(&start, entry), (&self.add(i, step), last)]);
-        carried.come_from((initial, entry), (&next, last));
+        carried.come_from(entry, initial);
+        carried.come_from(last, &next);
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
     }
 
     /// [`Self::hinted_loop`] that carries nothing.
-    pub(crate) fn each(
-        &self,
-        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        hint: LoopHint,
-        body: impl FnOnce(IntValue<'c>),
-    ) {
+    pub(crate) fn each(&self, range: LoopRange<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
         self.hinted_loop(range, hint, &[], |i, _| {
             body(i);
             Vec::new()
@@ -138,7 +134,8 @@ impl<'c> Ir<'c> {
         let (again, next) = body(&values);
         let last = self.block();
         condition.add_incoming(&[(&first, entry), (&again, last)]);
-        carried.come_from((initial, entry), (&next, last));
+        carried.come_from(entry, initial);
+        carried.come_from(last, &next);
         self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
@@ -165,7 +162,8 @@ impl<'c> Ir<'c> {
         };
         let next = body(&values, &leave_if);
         let last = self.block();
-        carried.come_from((initial, entry), (&next, last));
+        carried.come_from(entry, initial);
+        carried.come_from(last, &next);
         self.hint(self.branch(inside), hint);
         self.builder.position_at_end(after);
     }

@@ -46,7 +46,7 @@ impl<'c> Ir<'c> {
             Atom::CeilDiv(a, b) => {
                 let (quotient, rest) = divide(a, b);
                 let inexact = self.icmp(IntPredicate::NE, rest, self.i64(0));
-                self.add(quotient, self.resize(inexact, 64, false))
+                self.add(quotient, self.zext_or_trunc(inexact, 64))
             }
         }
     }

@@ -9,6 +9,22 @@ use super::ir::{Ir, float_bits};
 use inkwell::types::FloatType;
 use inkwell::values::{FloatValue, IntValue};
 
+/// Which of two numbers is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extremum {
+    Smaller,
+    Larger,
+}
+
+/// What NaN and a number amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NanRule {
+    /// The number.
+    Ignored,
+    /// NaN.
+    Kept,
+}
+
 /// On which side of all numbers NaN stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NanKey {

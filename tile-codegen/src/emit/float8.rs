@@ -85,12 +85,12 @@ impl<'c> Ir<'c> {
     ) -> FloatValue<'c> {
         let number = match conversion.names(dtype).widening_one {
             Some(name) => {
-                let (word, place) = fold::part_of_word(bits).unwrap_or((self.resize(bits, 32, false), 0));
+                let (word, place) = fold::part_of_word(bits).unwrap_or((self.zext_or_trunc(bits, 32), 0));
                 let byte = self.int_type(32).const_int(place / 8, false);
                 let number = self.intrinsic(name, &[], &[word.into(), byte.into()]);
                 number.expect("a conversion has a result").into_float_value()
             }
-            None => self.numbers_of_pair(self.resize(bits, 16, false), dtype, conversion)[0],
+            None => self.numbers_of_pair(self.zext_or_trunc(bits, 16), dtype, conversion)[0],
         };
         self.note_origin(number, dtype, bits);
         number
@@ -115,7 +115,7 @@ impl<'c> Ir<'c> {
         match [low, high].map(fold::part_of_word) {
             [Some((word, place)), Some((same, above))] if word == same && above == place + 8 => {
                 let amount = word.get_type().const_int(place, false);
-                self.resize(self.lshr(word, amount), 16, false)
+                self.zext_or_trunc(self.lshr(word, amount), 16)
             }
             _ => self.joined(&[low.into(), high.into()], 16),
         }
@@ -131,7 +131,7 @@ impl<'c> Ir<'c> {
         let numbers = match conversion {
             Float8Conversion::Halves => self.intrinsic(name, &[], &[pair.into()]),
             Float8Conversion::Words => {
-                let (word, place) = fold::half_of(pair).unwrap_or((self.resize(pair, 32, false), 0));
+                let (word, place) = fold::half_of(pair).unwrap_or((self.zext_or_trunc(pair, 32), 0));
                 self.intrinsic(name, &[], &[word.into(), self.bool(place == 16).into()])
             }
         };
@@ -190,7 +190,7 @@ impl<'c> Ir<'c> {
             return pair;
         }
         // Infinity follows the largest number.
-        let infinite = is_too_large.map(|is_too_large| self.resize(is_too_large, 16, false));
+        let infinite = is_too_large.map(|is_too_large| self.zext_or_trunc(is_too_large, 16));
         let infinite_above = self.shl(infinite[1], pair.get_type().const_int(8, false));
         self.add(pair, self.or(infinite[0], infinite_above))
     }
@@ -209,6 +209,6 @@ impl<'c> Ir<'c> {
             }
         };
         let pair = self.intrinsic(name, &[], operands).expect("a conversion has a result");
-        self.resize(pair.into_int_value(), 16, false)
+        self.zext_or_trunc(pair.into_int_value(), 16)
     }
 }

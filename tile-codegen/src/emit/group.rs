@@ -111,12 +111,12 @@ impl<'c> Ir<'c> {
         };
         let bits = number.get_type().get_bit_width();
         let number = if bits <= WORD {
-            self.resize(word(self.resize(number, WORD, false)), bits, false)
+            self.zext_or_trunc(word(self.zext_or_trunc(number, WORD)), bits)
         } else {
             let amount = |i: u32| number.get_type().const_int((i * WORD).into(), false);
             let moved = (0..bits / WORD).map(|i| {
-                let low = self.resize(self.lshr(number, amount(i)), WORD, false);
-                self.shl(self.resize(word(low), bits, false), amount(i))
+                let low = self.zext_or_trunc(self.lshr(number, amount(i)), WORD);
+                self.shl(self.zext_or_trunc(word(low), bits), amount(i))
             });
             moved.reduce(|a, b| self.or(a, b)).expect("a value has bits")
         };
@@ -139,7 +139,7 @@ impl<'c> Ir<'c> {
         let (word, bits) = (word.into_int_value(), WORD / count as u32);
         let element = |i: u32| {
             let shifted = self.lshr(word, word.get_type().const_int((i * bits).into(), false));
-            let stored = self.resize(shifted, bits, false).into();
+            let stored = self.zext_or_trunc(shifted, bits).into();
             self.reinterpret(stored, self.storage_type(dtype))
         };
         let stored: Vec<Value<'c>> = (0..count as u32).map(element).collect();
@@ -200,7 +200,7 @@ impl<'c> Ir<'c> {
     /// Elements as one integer of at most 64 bits.
     pub(crate) fn packed_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
         let words = self.words(values, dtype);
-        let number = |word: Value<'c>| self.resize(word.into_int_value(), 64, false);
+        let number = |word: Value<'c>| self.zext_or_trunc(word.into_int_value(), 64);
         match words.as_slice() {
             [word] => *word,
             &[low, high] => {
@@ -284,7 +284,7 @@ impl<'c> Ir<'c> {
             let width = word.get_type().get_bit_width();
             let part = move |i: u32| {
                 let shifted = self.lshr(word, word.get_type().const_int((i * bits).into(), false));
-                Value::from(self.resize(shifted, bits, false))
+                Value::from(self.zext_or_trunc(shifted, bits))
             };
             (0..width / bits).map(part).collect::<Vec<_>>()
         };
@@ -313,7 +313,7 @@ impl<'c> Ir<'c> {
     pub(super) fn joined(&self, parts: &[Value<'c>], width: u32) -> IntValue<'c> {
         let (ty, bits) = (self.int_type(width), u64::from(width) / parts.len() as u64);
         let shifted = parts.iter().enumerate().map(|(i, part)| {
-            let part = self.resize(part.into_int_value(), width, false);
+            let part = self.zext_or_trunc(part.into_int_value(), width);
             if i == 0 { part } else { self.shl(part, ty.const_int(i as u64 * bits, false)) }
         });
         shifted.reduce(|a, b| self.or(a, b)).expect("a word has parts")

@@ -14,6 +14,7 @@ use inkwell::types::{BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use tile_ir::DType;
 
@@ -257,16 +258,30 @@ impl<'c> Ir<'c> {
         built(self.builder.build_bit_cast(a, ty, "")).into_float_value()
     }
 
-    /// An integer of another width: truncated, or extended by sign or zero.
+    /// An integer of another width: truncated, or extended by its sign, if it has one, or zeros.
     pub(crate) fn resize(&self, a: IntValue<'c>, bits: u32, signed: bool) -> IntValue<'c> {
-        let ty = self.int_type(bits);
-        let from = a.get_type().get_bit_width();
-        match (from.cmp(&bits), signed) {
-            (std::cmp::Ordering::Equal, _) => a,
-            (std::cmp::Ordering::Greater, _) => fold::before_zeros(a, bits)
-                .unwrap_or_else(|| built(self.builder.build_int_truncate(a, ty, ""))),
-            (_, true) => built(self.builder.build_int_s_extend(a, ty, "")),
-            (_, false) => built(self.builder.build_int_z_extend(a, ty, "")),
+        if signed { self.sext_or_trunc(a, bits) } else { self.zext_or_trunc(a, bits) }
+    }
+
+    /// An integer of another width: truncated, or extended by its sign.
+    pub(crate) fn sext_or_trunc(&self, a: IntValue<'c>, bits: u32) -> IntValue<'c> {
+        let extended = || built(self.builder.build_int_s_extend(a, self.int_type(bits), ""));
+        self.truncated(a, bits).unwrap_or_else(extended)
+    }
+
+    /// An integer of another width: truncated, or extended by zeros.
+    pub(crate) fn zext_or_trunc(&self, a: IntValue<'c>, bits: u32) -> IntValue<'c> {
+        let extended = || built(self.builder.build_int_z_extend(a, self.int_type(bits), ""));
+        self.truncated(a, bits).unwrap_or_else(extended)
+    }
+
+    /// The lowest bits of an integer; `None` where it hasn't as many.
+    fn truncated(&self, a: IntValue<'c>, bits: u32) -> Option<IntValue<'c>> {
+        let truncate = || built(self.builder.build_int_truncate(a, self.int_type(bits), ""));
+        match a.get_type().get_bit_width().cmp(&bits) {
+            Ordering::Less => None,
+            Ordering::Equal => Some(a),
+            Ordering::Greater => Some(fold::before_zeros(a, bits).unwrap_or_else(truncate)),
         }
     }
 
@@ -289,10 +304,14 @@ impl<'c> Ir<'c> {
 
     pub(crate) fn int_to_float(&self, a: IntValue<'c>, signed: bool, ty: FloatType<'c>) -> FloatValue<'c> {
         if signed {
-            built(self.builder.build_signed_int_to_float(a, ty, ""))
-        } else {
-            built(self.builder.build_unsigned_int_to_float(a, ty, ""))
+            return self.sitofp(a, ty);
         }
+        built(self.builder.build_unsigned_int_to_float(a, ty, ""))
+    }
+
+    /// The nearest float to a signed integer.
+    pub(crate) fn sitofp(&self, a: IntValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
+        built(self.builder.build_signed_int_to_float(a, ty, ""))
     }
 
     /// Calls an intrinsic, overloaded on the given types.

@@ -6,6 +6,7 @@
 //! Every variant is the instruction of 16 lanes, of which it may need some, so that an element is the same bits wherever it
 //! lies.
 
+use super::extremum::Extremum;
 use super::ir::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
@@ -34,7 +35,7 @@ enum Instruction<'t> {
     /// `VRANGEPS` of magnitudes
     Bound,
     /// `VRANGEPS` of numbers: the larger one, or the smaller.
-    Extremum { larger: bool },
+    Extremum(Extremum),
     /// `VPERMPS`
     Take(&'t Table<'t>),
     /// `VCVTNEPS2BF16`
@@ -59,10 +60,10 @@ impl<'c> Ir<'c> {
         &self,
         a: FloatValue<'c>,
         b: FloatValue<'c>,
-        larger: bool,
+        wanted: Extremum,
     ) -> FloatValue<'c> {
         let of = |a: FloatValue<'c>, b: FloatValue<'c>| {
-            self.in_lanes(Instruction::Extremum { larger }, &[a.into(), b.into()]).into_float_value()
+            self.in_lanes(Instruction::Extremum(wanted), &[a.into(), b.into()]).into_float_value()
         };
         let quiet = |x: FloatValue<'c>| if is_quiet(x) { x } else { of(x, x) };
         of(quiet(a), quiet(b))
@@ -111,8 +112,8 @@ impl Instruction<'_> {
         let what = match self {
             Instruction::Scale => "scale",
             Instruction::Bound => "bound",
-            Instruction::Extremum { larger: true } => "larger",
-            Instruction::Extremum { larger: false } => "smaller",
+            Instruction::Extremum(Extremum::Larger) => "larger",
+            Instruction::Extremum(Extremum::Smaller) => "smaller",
             Instruction::Take(table) => table.name,
             Instruction::Round => "round",
         };
@@ -174,10 +175,10 @@ impl Instruction<'_> {
                 let choice = i32(2);
                 ("llvm.x86.avx512.mask.range.ps.512", vec![x, bound, choice, x, every_lane, as_set])
             }
-            Instruction::Extremum { larger } => {
+            Instruction::Extremum(wanted) => {
                 let [a, b] = [operands[0].into(), operands[1].into()];
                 // The larger or smaller one, with its own sign.
-                let choice = i32(4 | u64::from(larger));
+                let choice = i32(4 | u64::from(wanted == Extremum::Larger));
                 ("llvm.x86.avx512.mask.range.ps.512", vec![a, b, choice, a, every_lane, as_set])
             }
             Instruction::Take(table) => {

@@ -6,6 +6,7 @@
 //! (24 ≥ 2·11 + 2 bits: Figueroa, "When is double rounding innocuous?"). In memory a value has its
 //! **storage type**: `bool` is i8, a narrow float an integer of its width.
 
+use super::extremum::{Extremum, NanRule};
 use super::ir::{Ir, Value};
 use super::{convert, fmod, math, philox};
 use inkwell::types::{BasicTypeEnum, FloatType};
@@ -66,7 +67,7 @@ impl<'c> Ir<'c> {
     /// A value in its compute type, as it is kept in memory.
     pub(crate) fn value_to_storage(&self, value: Value<'c>, dtype: DType) -> Value<'c> {
         match dtype {
-            DType::Bool => self.resize(value.into_int_value(), 8, false).into(),
+            DType::Bool => self.zext_or_trunc(value.into_int_value(), 8).into(),
             _ if dtype.is_narrow_float() => convert::to_bits(self, value.into_float_value(), dtype).into(),
             _ => value,
         }
@@ -116,7 +117,7 @@ impl<'c> Ir<'c> {
             }
             UnaryOp::Signum => {
                 let positive = self.icmp(IntPredicate::SGT, x, zero);
-                let one = self.resize(positive, x.get_type().get_bit_width(), false);
+                let one = self.zext_or_trunc(positive, x.get_type().get_bit_width());
                 self.or(self.ashr(x, self.top_bit(x)), one)
             }
             UnaryOp::CountOnes => self.int_intrinsic("llvm.ctpop", &[x]),
@@ -207,10 +208,10 @@ impl<'c> Ir<'c> {
             BinaryOp::Mul => self.fmul(a, b),
             BinaryOp::Div => self.fdiv(a, b),
             BinaryOp::Rem => fmod::fmod(self, a, b),
-            BinaryOp::Min => self.extremum(a, b, false, true),
-            BinaryOp::Max => self.extremum(a, b, true, true),
-            BinaryOp::Minimum => self.extremum(a, b, false, false),
-            BinaryOp::Maximum => self.extremum(a, b, true, false),
+            BinaryOp::Min => self.extremum(a, b, Extremum::Smaller, NanRule::Ignored),
+            BinaryOp::Max => self.extremum(a, b, Extremum::Larger, NanRule::Ignored),
+            BinaryOp::Minimum => self.extremum(a, b, Extremum::Smaller, NanRule::Kept),
+            BinaryOp::Maximum => self.extremum(a, b, Extremum::Larger, NanRule::Kept),
             BinaryOp::Powf => math::powf(self, a, b),
             BinaryOp::Atan2 => math::atan2(self, a, b),
             BinaryOp::CopySign => self.float_intrinsic("llvm.copysign", &[a, b]),
@@ -235,20 +236,20 @@ impl<'c> Ir<'c> {
         &self,
         a: FloatValue<'c>,
         b: FloatValue<'c>,
-        larger: bool,
-        ignore_nan: bool,
+        wanted: Extremum,
+        nan: NanRule,
     ) -> FloatValue<'c> {
-        if ignore_nan && self.features.lanewise && a.get_type() == self.f32() {
-            return self.extremum_in_lanes(a, b, larger);
+        if nan == NanRule::Ignored && self.features.lanewise && a.get_type() == self.f32() {
+            return self.extremum_in_lanes(a, b, wanted);
         }
         if !self.features.extrema {
-            return self.selected_extremum(a, b, larger, ignore_nan);
+            return self.selected_extremum(a, b, wanted, nan);
         }
-        let name = match (larger, ignore_nan) {
-            (true, true) => "llvm.maximumnum",
-            (false, true) => "llvm.minimumnum",
-            (true, false) => "llvm.maximum",
-            (false, false) => "llvm.minimum",
+        let name = match (wanted, nan) {
+            (Extremum::Larger, NanRule::Ignored) => "llvm.maximumnum",
+            (Extremum::Smaller, NanRule::Ignored) => "llvm.minimumnum",
+            (Extremum::Larger, NanRule::Kept) => "llvm.maximum",
+            (Extremum::Smaller, NanRule::Kept) => "llvm.minimum",
         };
         self.float_intrinsic(name, &[a, b])
     }
@@ -259,15 +260,20 @@ impl<'c> Ir<'c> {
         &self,
         a: FloatValue<'c>,
         b: FloatValue<'c>,
-        larger: bool,
-        ignore_nan: bool,
+        wanted: Extremum,
+        nan: NanRule,
     ) -> FloatValue<'c> {
-        let (predicate, join): (_, fn(&Self, IntValue<'c>, IntValue<'c>) -> IntValue<'c>) =
-            if larger { (FloatPredicate::OGT, Self::and) } else { (FloatPredicate::OLT, Self::or) };
+        let (predicate, join): (_, fn(&Self, IntValue<'c>, IntValue<'c>) -> IntValue<'c>) = match wanted {
+            Extremum::Larger => (FloatPredicate::OGT, Self::and),
+            Extremum::Smaller => (FloatPredicate::OLT, Self::or),
+        };
         let equal = self.float_of_bits(join(self, self.bits(a), self.bits(b)), a.get_type());
         let ordered = self.select_float(self.fcmp(predicate, a, b), a, b);
         let ordered = self.select_float(self.fcmp(FloatPredicate::OEQ, a, b), equal, ordered);
-        let (if_a_nan, if_b_nan) = if ignore_nan { (b, a) } else { (a, b) };
+        let (if_a_nan, if_b_nan) = match nan {
+            NanRule::Ignored => (b, a),
+            NanRule::Kept => (a, b),
+        };
         let with_b = self.select_float(self.is_nan(b), if_b_nan, ordered);
         self.select_float(self.is_nan(a), if_a_nan, with_b)
     }
@@ -318,7 +324,7 @@ impl<'c> Ir<'c> {
         let bits = a.get_type().get_bit_width();
         let product = self.mul(self.resize(a, 2 * bits, signed), self.resize(b, 2 * bits, signed));
         let high = self.lshr(product, product.get_type().const_int(u64::from(bits), false));
-        self.resize(high, bits, false)
+        self.zext_or_trunc(high, bits)
     }
 
     /// Widths are powers of two, so the amount modulo the width is a mask.

@@ -72,7 +72,7 @@ impl<'c> Log<'c> {
             Value::FloatValue(value) => ir.bits(value),
             value => value.into_int_value(),
         };
-        self.write_word(ir, record, at, ir.resize(bits, 64, false));
+        self.write_word(ir, record, at, ir.zext_or_trunc(bits, 64));
     }
 
     fn write_word(&self, ir: &Ir<'c>, record: IntValue<'c>, at: IntValue<'c>, word: IntValue<'c>) {

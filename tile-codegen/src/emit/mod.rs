@@ -25,6 +25,7 @@ pub(crate) mod prefetch;
 mod round;
 mod tile_order;
 
+pub(crate) use control::LoopRange;
 pub(crate) use extremum::NanKey;
 pub(crate) use float8::Float8Conversion;
 pub(crate) use hint::LoopHint;

@@ -13,7 +13,8 @@ impl<'c> Ir<'c> {
         &self,
         dtype: DType,
         descending: bool,
-        (element, other): (Value<'c>, Value<'c>),
+        element: Value<'c>,
+        other: Value<'c>,
         earlier: IntValue<'c>,
     ) -> IntValue<'c> {
         let (low, high) = if descending { (other, element) } else { (element, other) };
@@ -38,7 +39,7 @@ impl<'c> Ir<'c> {
     fn order_of_integer(&self, dtype: DType, element: IntValue<'c>) -> IntValue<'c> {
         let width = dtype.bits().max(32);
         let constant = |value: u64| self.int_type(width).const_int(value, false);
-        let upper = self.shl(self.resize(element, width, false), constant((width - dtype.bits()).into()));
+        let upper = self.shl(self.zext_or_trunc(element, width), constant((width - dtype.bits()).into()));
         let half = if dtype.is_signed() { 0 } else { 1 << (width - 1) };
         self.xor(upper, constant(half))
     }

@@ -16,8 +16,8 @@ pub(super) fn philox<'c>(ir: &Ir<'c>, position: IntValue<'c>, seed: IntValue<'c>
         (a, b, c, d) = (mixed(other_high, b, k), other_low, mixed(high, d, l), low);
         (k, l) = (ir.add(k, word(ir, WEYL[0])), ir.add(l, word(ir, WEYL[1])));
     }
-    let second = ir.shl(ir.resize(b, 64, false), ir.i64(32));
-    ir.or(ir.resize(a, 64, false), second)
+    let second = ir.shl(ir.zext_or_trunc(b, 64), ir.i64(32));
+    ir.or(ir.zext_or_trunc(a, 64), second)
 }
 
 fn word<'c>(ir: &Ir<'c>, value: u32) -> IntValue<'c> {
@@ -35,12 +35,12 @@ fn product<'c>(ir: &Ir<'c>, a: IntValue<'c>, b: u32) -> (IntValue<'c>, IntValue<
             let high = ir.intrinsic(instruction, &[], &[a.into(), b.into()]);
             (ir.mul(a, b), high.expect("a product has a value").into_int_value())
         }
-        _ => halves(ir, ir.mul(ir.resize(a, 64, false), ir.i64(i64::from(b)))),
+        _ => halves(ir, ir.mul(ir.zext_or_trunc(a, 64), ir.i64(i64::from(b)))),
     }
 }
 
 /// The low and the high word of an i64.
 fn halves<'c>(ir: &Ir<'c>, value: IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
     let high = ir.lshr(value, ir.i64(32));
-    (ir.resize(value, 32, false), ir.resize(high, 32, false))
+    (ir.zext_or_trunc(value, 32), ir.zext_or_trunc(high, 32))
 }

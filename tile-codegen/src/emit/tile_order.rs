@@ -49,7 +49,7 @@ impl<'c> Ir<'c> {
         block: IntValue<'c>,
     ) -> Vec<IntValue<'c>> {
         let numbers = Numbers { ir: self, ty: self.context.i32_type() };
-        let narrow = |number| self.resize(number, 32, false);
+        let narrow = |number| self.zext_or_trunc(number, 32);
         let space: Vec<_> = space.iter().map(|&extent| narrow(extent)).collect();
         let blocks = space.iter().fold(numbers.number(1), |blocks, &extent| self.mul(blocks, extent));
         let number = tile_in_part(&numbers, numbers.number(parts.into()), blocks, narrow(block));
@@ -59,7 +59,7 @@ impl<'c> Ir<'c> {
     /// A number of places, of which a launch has fewer than 2³¹, as one that is known to be small: divisions by it are
     /// short.
     pub(crate) fn short(&self, number: IntValue<'c>) -> IntValue<'c> {
-        self.resize(self.resize(number, 32, false), 64, false)
+        self.zext_or_trunc(self.zext_or_trunc(number, 32), 64)
     }
 }
 

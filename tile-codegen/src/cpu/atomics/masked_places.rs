@@ -40,7 +40,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, rows) = (self.ir, &shape[..shape.len() - 1]);
         self.each_row(rows, &mut |emitter, row| {
             ir.each((ir.i64(0), ir.i64(width), ir.i64(places)), LoopHint::AsItIs, |first| {
-                let word = emitter.mask_bits(mask, (row, first), places);
+                let word = emitter.mask_bits(mask, row, first, places);
                 emitter.each_bit(word, |emitter, bit| {
                     body(emitter, &[row, &[ir.add(first, bit)]].concat());
                 });
@@ -52,18 +52,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn mask_bits(
         &mut self,
         mask: ValueId,
-        (row, first): (&[IntValue<'c>], IntValue<'c>),
+        row: &[IntValue<'c>],
+        first: IntValue<'c>,
         places: i64,
     ) -> IntValue<'c> {
         let (ir, byte) = (self.ir, self.ir.int_type(8));
         let lanes = self.lane_array(byte.into(), places);
         self.each_lane(places, |emitter, lane| {
             let is_set = emitter.element(mask, &[row, &[ir.add(first, lane)]].concat()).into_int_value();
-            ir.store(ir.element(byte.into(), lanes, lane), ir.resize(is_set, 8, false).into());
+            ir.store(ir.element(byte.into(), lanes, lane), ir.zext_or_trunc(is_set, 8).into());
         });
         let ty: VectorType<'c> = byte.vec_type(places as u32);
         let bytes = ir.load(ty.into(), lanes).into_vector_value();
-        ir.resize(ir.bits_of_lanes(bytes), 64, false)
+        ir.zext_or_trunc(ir.bits_of_lanes(bytes), 64)
     }
 
     /// Emits what is done for each bit of a word that is set, from the lowest on.

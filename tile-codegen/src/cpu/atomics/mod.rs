@@ -17,7 +17,7 @@ pub(super) mod masked_places;
 pub(super) mod one_place;
 pub(super) mod privatized;
 
-use crate::cpu::elements::{each_index, is_short};
+use crate::cpu::elements::{IndexRange, each_index, is_short};
 use crate::cpu::memory::buffer::Buffer;
 use crate::cpu::memory::gathered::{Gathered, OpenRow};
 use crate::cpu::region::Emitter;
@@ -75,34 +75,36 @@ enum Along {
     Exchanged(i64),
 }
 
-/// The operands of an atomic operation behind the tensor.
-pub(in crate::cpu) struct Operands<'a> {
+/// An atomic operation, and what it is given.
+pub(in crate::cpu) struct Access<'a, 'c> {
+    data: &'a OpData,
+    pub(in crate::cpu) atomic: Atomic,
+    pub(in crate::cpu) tensor: Gathered<'c>,
+    /// Tiles of the indices that name an element, one for each axis of the tensor.
     pub(in crate::cpu) indices: &'a [ValueId],
+    /// Tiles of what is stored, added, or compared and exchanged.
     pub(in crate::cpu) values: &'a [ValueId],
     pub(in crate::cpu) mask: Option<ValueId>,
 }
 
-impl<'a> Operands<'a> {
-    fn of(data: &'a OpData, atomic: Atomic, rank: usize) -> Operands<'a> {
-        let (indices, rest) = data.operands[1..].split_at(rank);
+impl<'a, 'c> Access<'a, 'c> {
+    fn of(data: &'a OpData, atomic: Atomic, tensor: Gathered<'c>) -> Self {
+        let (indices, rest) = data.operands[1..].split_at(tensor.extents.len());
         let (values, mask) = rest.split_at(atomic.kind.values());
-        Operands { indices, values, mask: mask.first().copied() }
+        Access { data, atomic, tensor, indices, values, mask: mask.first().copied() }
     }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn atomic(&mut self, data: &'a OpData, atomic: Atomic) {
-        let tensor = self.gathered(data);
-        let operands = Operands::of(data, atomic, tensor.extents.len());
+        let access = Access::of(data, atomic, self.gathered(data));
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
         let result = data.results.first().filter(|_| is_used(self.instance, data));
         let result = result.map(|&result| self.stored(result));
-        self.with_streams(&loads, &[], &mut |emitter, _| match Together::of(
-            emitter, &tensor, atomic, &operands,
-        ) {
+        self.with_streams(&loads, &[], &mut |emitter, _| match Together::of(emitter, &access) {
             Some(together) => emitter.update_together(&together, result.as_ref()),
-            None => emitter.update_own_or(&tensor, &operands, &mut |emitter| {
-                emitter.by_rows_or_elements(&tensor, (data, atomic), &operands, (result.as_ref(), &gathers));
+            None => emitter.update_own_or(&access, &mut |emitter| {
+                emitter.by_rows_or_elements(&access, result.as_ref(), &gathers);
             }),
         });
     }
@@ -110,32 +112,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Goes along rows where that pays, else from element to element.
     fn by_rows_or_elements(
         &mut self,
-        tensor: &Gathered<'c>,
-        (data, atomic): (&OpData, Atomic),
-        operands: &Operands<'a>,
-        (result, gathers): (Option<&Buffer<'c>>, &[&'a OpData]),
+        access: &Access<'a, 'c>,
+        result: Option<&Buffer<'c>>,
+        gathers: &[&'a OpData],
     ) {
-        let row = self.way_along(data, atomic, operands).zip(self.named_axis(operands));
+        let row = self.way_along(access).zip(self.named_axis(access));
         match row {
-            Some((way, along)) => self.each_whole_row(tensor, (atomic, way), (operands, along), gathers),
-            None => self.each_element(tensor, atomic, operands, result),
+            Some((way, axis)) => self.each_whole_row(access, way, axis, gathers),
+            None => self.each_element(access, result),
         }
     }
 
-    fn each_element(
-        &mut self,
-        tensor: &Gathered<'c>,
-        atomic: Atomic,
-        operands: &Operands<'a>,
-        result: Option<&Buffer<'c>>,
-    ) {
-        let shape = self.shape(operands.indices[0]);
-        if let (Some(buffer), Some(_)) = (result, operands.mask) {
-            let zero = self.ir.compute_type(tensor.dtype).const_zero();
+    fn each_element(&mut self, access: &Access<'a, 'c>, result: Option<&Buffer<'c>>) {
+        let shape = self.shape(access.indices[0]);
+        if let (Some(buffer), Some(_)) = (result, access.mask) {
+            let zero = self.ir.compute_type(access.tensor.dtype).const_zero();
             self.fill(buffer, &shape, |_, _| zero);
         }
-        self.each_place(operands.mask, &shape, &mut |emitter, index| {
-            let old = emitter.atomic_element(tensor, atomic, operands, index);
+        self.each_place(access.mask, &shape, &mut |emitter, index| {
+            let old = emitter.atomic_element(access, index);
             if let (Some(buffer), Some(old)) = (result, old) {
                 let at = emitter.position(index, &shape);
                 emitter.buffers.store(buffer, at, old);
@@ -144,43 +139,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// How an operation goes along rows, if it needn't go from element to element.
-    fn way_along(&self, data: &OpData, atomic: Atomic, operands: &Operands<'a>) -> Option<Along> {
-        if is_plain_store(&atomic) {
+    fn way_along(&self, access: &Access<'a, 'c>) -> Option<Along> {
+        if is_plain_store(&access.atomic) {
             return Some(Along::Stored);
         }
-        let dtype = self.dtype(*operands.values.first()?);
+        let dtype = self.dtype(*access.values.first()?);
         let together = self.processor.exchanged_bytes / dtype.bytes() as i64;
-        let divides = self.shape(operands.indices[0]).last().is_some_and(|width| width % together == 0);
-        let is_exchanged = is_exchanged(&atomic, dtype) && !is_used(self.instance, data);
+        let divides = self.shape(access.indices[0]).last().is_some_and(|width| width % together == 0);
+        let is_exchanged = is_exchanged(&access.atomic, dtype) && !is_used(self.instance, access.data);
         let pays = together > 1 && divides && is_exchanged;
         pays.then_some(Along::Exchanged(together))
     }
 
     /// The tensor's axis along which the indices name parts of rows, if one mask holds for all of a row.
-    fn named_axis(&self, operands: &Operands<'a>) -> Option<usize> {
-        let shape = self.shape(operands.indices[0]);
+    fn named_axis(&self, access: &Access<'a, 'c>) -> Option<usize> {
+        let shape = self.shape(access.indices[0]);
         let last = shape.len().checked_sub(1).filter(|&last| !is_short(shape[last]))?;
         let divisors = Divisors::of(self.instance);
         let mut lines = Lines::of(self.instance, &divisors);
-        let is_masked_by_rows = operands.mask.is_none_or(|mask| lines.along(mask, last) == Line::Constant);
-        lines.row_of(operands.indices, last).filter(|_| is_masked_by_rows).map(|row| row.tensor_axis)
+        let is_masked_by_rows = access.mask.is_none_or(|mask| lines.along(mask, last) == Line::Constant);
+        lines.row_of(access.indices, last).filter(|_| is_masked_by_rows).map(|row| row.tensor_axis)
     }
 
-    /// Goes from row to row: along those that exist as a whole in this way, element by element elsewhere.
-    fn each_whole_row(
-        &mut self,
-        tensor: &Gathered<'c>,
-        (atomic, way): (Atomic, Along),
-        (operands, along): (&Operands<'a>, usize),
-        gathers: &[&'a OpData],
-    ) {
-        let ir = self.ir;
-        let shape = self.shape(operands.indices[0]);
+    /// Goes from row to row, which lie along this axis of the tensor: along those that exist as a whole in this way, element by
+    /// element elsewhere.
+    fn each_whole_row(&mut self, access: &Access<'a, 'c>, way: Along, axis: usize, gathers: &[&'a OpData]) {
+        let (ir, tensor) = (self.ir, &access.tensor);
+        let shape = self.shape(access.indices[0]);
         let (&width, rows) = shape.split_last().expect("a row lies along an axis");
-        let range = (ir.i64(0), ir.i64(width));
+        let range = IndexRange::up_to(ir, ir.i64(width));
         self.each_row(rows, &mut |emitter, row| {
-            let (open, exists) = emitter.named_row(tensor, (operands.indices, along), row, range);
-            let mask = operands.mask.map(|mask| emitter.element(mask, &[row, &[ir.i64(0)]].concat()));
+            let (open, exists) = emitter.named_row(tensor, access.indices, axis, row, range);
+            let mask = access.mask.map(|mask| emitter.element(mask, &[row, &[ir.i64(0)]].concat()));
             let is_aligned = match way {
                 Along::Stored => None,
                 Along::Exchanged(together) => Some(emitter.lies_in_words(open, tensor.dtype, together)),
@@ -194,22 +184,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         each_index(ir, ir.i64(words), words, |word| {
                             let first = ir.mul(word, ir.i64(together));
                             let place = |i| ir.add(first, ir.i64(i));
-                            let value = |i| emitter.element(operands.values[0], &[row, &[place(i)]].concat());
+                            let value = |i| emitter.element(access.values[0], &[row, &[place(i)]].concat());
                             let values: Vec<Value<'c>> = (0..together).map(value).collect();
                             let address = emitter.address_in_row(tensor, open, first);
-                            ir.exchange_together(site_of(atomic), tensor.dtype, address, &values);
+                            ir.exchange_together(site_of(access.atomic), tensor.dtype, address, &values);
                         });
                     }
                     Along::Stored | Along::Exchanged(_) => {
                         each_index(ir, ir.i64(width), width, |place| {
                             let index = [row, &[place]].concat();
                             if is_whole {
-                                let element = emitter.element(operands.values[0], &index);
+                                let element = emitter.element(access.values[0], &index);
                                 emitter.store_in_row(tensor, open, place, element);
                             } else {
-                                let is_on = emitter.is_on(operands, &index);
+                                let is_on = emitter.is_on(access, &index);
                                 ir.if_then(is_on, || {
-                                    emitter.atomic_element(tensor, atomic, operands, &index);
+                                    emitter.atomic_element(access, &index);
                                 });
                             }
                         });
@@ -230,19 +220,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Does it to the element that the indices name at this place of their tiles, which the mask has; gives what was there, or
     /// zero where nothing was done, if the operation gives anything.
-    fn atomic_element(
-        &mut self,
-        tensor: &Gathered<'c>,
-        atomic: Atomic,
-        operands: &Operands<'a>,
-        index: &[IntValue<'c>],
-    ) -> Option<Value<'c>> {
-        let (ir, dtype, site) = (self.ir, tensor.dtype, site_of(atomic));
-        let values: Vec<Value<'c>> = operands.values.iter().map(|&tile| self.element(tile, index)).collect();
-        let (address, exists) = self.named_element(tensor, operands.indices, index);
+    fn atomic_element(&mut self, access: &Access<'a, 'c>, index: &[IntValue<'c>]) -> Option<Value<'c>> {
+        let (ir, kind) = (self.ir, access.atomic.kind);
+        let (site, dtype) = (site_of(access.atomic), access.tensor.dtype);
+        let values: Vec<Value<'c>> = access.values.iter().map(|&tile| self.element(tile, index)).collect();
+        let (address, exists) = self.named_element(&access.tensor, access.indices, index);
         let zero = ir.compute_type(dtype).const_zero();
-        let nothing = || if atomic.kind.has_result() { vec![zero] } else { Vec::new() };
-        let act = || match atomic.kind {
+        let nothing = || if kind.has_result() { vec![zero] } else { Vec::new() };
+        let act = || match kind {
             AtomicKind::CompareExchange => vec![ir.look_and_exchange(site, dtype, address, &values)],
             _ => ir.atomic(site, dtype, address, &values).into_iter().collect(),
         };
@@ -250,8 +235,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether the mask has this place of the tiles.
-    pub(in crate::cpu) fn is_on(&mut self, operands: &Operands<'a>, index: &[IntValue<'c>]) -> IntValue<'c> {
-        match operands.mask {
+    pub(in crate::cpu) fn is_on(&mut self, access: &Access<'a, 'c>, index: &[IntValue<'c>]) -> IntValue<'c> {
+        match access.mask {
             Some(mask) => self.element(mask, index).into_int_value(),
             None => self.ir.bool(true),
         }

@@ -4,43 +4,35 @@
 //!
 //! Of integers alone: floats would be rounded elsewhere.
 
-use super::{Operands, joined, site_of};
+use super::{Access, joined, site_of};
 use crate::cpu::memory::buffer::Buffer;
-use crate::cpu::memory::gathered::Gathered;
 use crate::cpu::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use tile_ir::ValueId;
 use tile_ir::analysis::{Divisors, Line, Lines};
-use tile_ir::ops::{Atomic, ReduceOp};
-use tile_ir::{DType, ValueId};
+use tile_ir::ops::ReduceOp;
 
 /// Updates of one element by all elements of a tile.
 pub(in crate::cpu) struct Together<'o, 'a, 'c> {
-    tensor: &'o Gathered<'c>,
-    atomic: Atomic,
-    operands: &'o Operands<'a>,
+    access: &'o Access<'a, 'c>,
     /// What joins the values.
     join: ReduceOp,
 }
 
 impl<'o, 'a, 'c> Together<'o, 'a, 'c> {
     /// Those of an operation, if all its indices name one element.
-    pub(in crate::cpu) fn of(
-        emitter: &Emitter<'a, 'c>,
-        tensor: &'o Gathered<'c>,
-        atomic: Atomic,
-        operands: &'o Operands<'a>,
-    ) -> Option<Self> {
-        let join = joined(atomic.kind).filter(|_| tensor.dtype.is_int())?;
-        let shape = emitter.shape(operands.indices[0]);
+    pub(in crate::cpu) fn of(emitter: &Emitter<'a, 'c>, access: &'o Access<'a, 'c>) -> Option<Self> {
+        let join = joined(access.atomic.kind).filter(|_| access.tensor.dtype.is_int())?;
+        let shape = emitter.shape(access.indices[0]);
         let divisors = Divisors::of(emitter.instance);
         let mut lines = Lines::of(emitter.instance, &divisors);
         let mut is_one =
             |&tile: &ValueId| (0..shape.len()).all(|axis| lines.along(tile, axis) == Line::Constant);
         let has_several = shape.iter().any(|&extent| extent > 1);
-        let meet = has_several && operands.indices.iter().all(&mut is_one);
-        meet.then_some(Together { tensor, atomic, operands, join })
+        let meet = has_several && access.indices.iter().all(&mut is_one);
+        meet.then_some(Together { access, join })
     }
 }
 
@@ -51,56 +43,60 @@ impl<'a, 'c> Emitter<'a, 'c> {
         together: &Together<'_, 'a, 'c>,
         result: Option<&Buffer<'c>>,
     ) {
-        let (ir, &Together { tensor, atomic, operands, .. }) = (self.ir, together);
-        let first = vec![ir.i64(0); self.shape(operands.indices[0]).len()];
-        let (address, exists) = self.named_element(tensor, operands.indices, &first);
+        let (ir, access) = (self.ir, together.access);
+        let (site, dtype) = (site_of(access.atomic), access.tensor.dtype);
+        let first = vec![ir.i64(0); self.shape(access.indices[0]).len()];
+        let (address, exists) = self.named_element(&access.tensor, access.indices, &first);
         let (total, is_any) = self.total_of(together);
-        let update = || vec![ir.atomic(site_of(atomic), tensor.dtype, address, &[total]).expect("an update")];
-        let nothing = || vec![ir.compute_type(tensor.dtype).const_zero()];
+        let update = || vec![ir.atomic(site, dtype, address, &[total]).expect("an update")];
+        let nothing = || vec![ir.compute_type(dtype).const_zero()];
         let before = ir.if_else(ir.and(exists, is_any), update, nothing)[0];
         if let Some(result) = result {
-            self.store_before_each(together, (before, exists), result);
+            self.store_before_each(access, before, exists, result);
         }
     }
 
     /// What the values amount to, and whether there are any.
     fn total_of(&mut self, together: &Together<'_, 'a, 'c>) -> (Value<'c>, IntValue<'c>) {
-        let (ir, &Together { tensor, operands, join, .. }) = (self.ir, together);
-        let (dtype, neutral) = (tensor.dtype, ir.literal(join.identity(tensor.dtype), tensor.dtype));
+        let (ir, &Together { access, join }) = (self.ir, together);
+        let dtype = access.tensor.dtype;
+        let neutral = ir.literal(join.identity(dtype), dtype);
         let byte = ir.int_type(8);
         let (total, is_any) = (self.lane_array(neutral.get_type(), 1), self.lane_array(byte.into(), 1));
         ir.store(total, neutral);
         ir.store(is_any, byte.const_zero().into());
-        let shape = self.shape(operands.indices[0]);
+        let shape = self.shape(access.indices[0]);
         self.nest(&shape, &mut |emitter, index| {
-            let is_on = emitter.is_on(operands, index);
-            let value = ir.select(is_on, emitter.element(operands.values[0], index), neutral);
+            let is_on = emitter.is_on(access, index);
+            let value = ir.select(is_on, emitter.element(access.values[0], index), neutral);
             let before = ir.load(neutral.get_type(), total);
             ir.store(total, ir.binary(join.combine(), dtype, before, value));
             let before = ir.load(byte.into(), is_any).into_int_value();
-            ir.store(is_any, ir.or(before, ir.resize(is_on, 8, false)).into());
+            ir.store(is_any, ir.or(before, ir.zext_or_trunc(is_on, 8)).into());
         });
         let is_any = ir.load(byte.into(), is_any).into_int_value();
         (ir.load(neutral.get_type(), total), ir.icmp(IntPredicate::NE, is_any, byte.const_zero()))
     }
 
-    /// Stores what was there before each value: zero where nothing was done.
+    /// Stores what was there before each value, of which the first found `before`: zero where nothing was done, and everywhere
+    /// unless the element `exists`.
     fn store_before_each(
         &mut self,
-        together: &Together<'_, 'a, 'c>,
-        (before, exists): (Value<'c>, IntValue<'c>),
+        access: &Access<'a, 'c>,
+        before: Value<'c>,
+        exists: IntValue<'c>,
         result: &Buffer<'c>,
     ) {
-        let (ir, &Together { tensor, atomic, operands, .. }) = (self.ir, together);
-        let op = atomic.kind.binary().expect("what is joined is computed");
-        let (ty, dtype): (_, DType) = (before.get_type(), tensor.dtype);
+        let ir = self.ir;
+        let op = access.atomic.kind.binary().expect("what is joined is computed");
+        let (ty, dtype) = (before.get_type(), access.tensor.dtype);
         let next = self.lane_array(ty, 1);
         ir.store(next, before);
-        let shape = self.shape(operands.indices[0]);
+        let shape = self.shape(access.indices[0]);
         self.nest(&shape, &mut |emitter, index| {
-            let is_on = ir.and(exists, emitter.is_on(operands, index));
+            let is_on = ir.and(exists, emitter.is_on(access, index));
             let before = ir.load(ty, next);
-            let after = ir.binary(op, dtype, before, emitter.element(operands.values[0], index));
+            let after = ir.binary(op, dtype, before, emitter.element(access.values[0], index));
             ir.store(next, ir.select(is_on, after, before));
             let position = emitter.position(index, &shape);
             emitter.buffers.store(result, position, ir.select(is_on, before, ty.const_zero()));

@@ -5,7 +5,7 @@
 //! Nobody can tell: such updates are relaxed, of integers, whose sums have no order, and the kernel looks at nothing that
 //! other blocks change meanwhile. Whether it pays is decided for each range, by its blocks and the tensor's elements.
 
-use super::{Operands, is_used, joined, site_of};
+use super::{Access, is_used, joined, site_of};
 use crate::cpu::memory::gathered::Gathered;
 use crate::cpu::memory::reached::reached;
 use crate::cpu::region::{Emitter, extents};
@@ -122,7 +122,8 @@ impl Privatized {
     pub(in crate::cpu) fn begin<'c>(
         &self,
         ir: &Ir<'c>,
-        (memory, blocks): (PointerValue<'c>, IntValue<'c>),
+        memory: PointerValue<'c>,
+        blocks: IntValue<'c>,
         sizes: &HashMap<String, IntValue<'c>>,
     ) -> Owns<'c> {
         let mut offset = 0;
@@ -177,24 +178,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits updates of a tensor: in memory of the thread's own where the range has it, else as `elsewhere` does.
     pub(in crate::cpu) fn update_own_or(
         &mut self,
-        tensor: &Gathered<'c>,
-        operands: &Operands<'a>,
+        access: &Access<'a, 'c>,
         elsewhere: &mut dyn FnMut(&mut Self),
     ) {
-        let Some(&own) = self.owns.get(&tensor.argument) else { return elsewhere(self) };
+        let Some(&own) = self.entry.owns.get(&access.tensor.argument) else { return elsewhere(self) };
         self.ir.on_each_side(own.is_used, |is_used| match is_used {
-            true => self.update_own(tensor, operands, own),
+            true => self.update_own(access, own),
             false => elsewhere(self),
         });
     }
 
-    fn update_own(&mut self, tensor: &Gathered<'c>, operands: &Operands<'a>, own: Own<'c>) {
-        let (ir, dtype) = (self.ir, tensor.dtype);
-        let own_tensor = Gathered { base: own.first, ..tensor.clone() };
-        let shape = self.shape(operands.indices[0]);
-        self.each_place(operands.mask, &shape, &mut |emitter, index| {
-            let value = emitter.element(operands.values[0], index);
-            let (address, exists) = emitter.named_element(&own_tensor, operands.indices, index);
+    fn update_own(&mut self, access: &Access<'a, 'c>, own: Own<'c>) {
+        let (ir, dtype) = (self.ir, access.tensor.dtype);
+        let own_tensor = Gathered { base: own.first, ..access.tensor.clone() };
+        let shape = self.shape(access.indices[0]);
+        self.each_place(access.mask, &shape, &mut |emitter, index| {
+            let value = emitter.element(access.values[0], index);
+            let (address, exists) = emitter.named_element(&own_tensor, access.indices, index);
             ir.if_then(exists, || {
                 let before = ir.load(value.get_type(), address);
                 ir.store(address, ir.binary(own.join.combine(), dtype, before, value));

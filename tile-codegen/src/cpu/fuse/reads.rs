@@ -8,21 +8,23 @@ use tile_ir::{Op, ValueId};
 impl<'a> Fusion<'a> {
     /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
     pub(in super::super) fn reads(&self, data: &'a OpData) -> Vec<Read> {
-        let operands = self.done_with(data).into_iter().flat_map(with_places);
+        let operands = self.done_with(data).into_iter().flat_map(operands_of);
         self.read_from(operands.collect())
     }
 
-    /// The stored tiles that loops read which need elements of these, each with whether element `i` is needed for element `i`
-    /// alone, through what is computed on the way.
-    pub(super) fn read_from(&self, mut tiles: Vec<(ValueId, bool)>) -> Vec<Read> {
+    /// The stored tiles that loops read which read these, through what is computed on the way.
+    pub(super) fn read_from(&self, mut tiles: Vec<Read>) -> Vec<Read> {
         let (mut reads, mut met) = (Vec::new(), HashSet::new());
-        while let Some((tile, in_place)) = tiles.pop() {
+        while let Some(Read { tile, in_place }) = tiles.pop() {
             if !is_tile(self.instance, tile) || !met.insert((tile, in_place)) {
                 continue;
             }
             match self.definition(tile) {
                 _ if self.is_stored(tile) => reads.push(Read { tile, in_place }),
-                Some(data) => tiles.extend(with_places(data).map(|(tile, keeps)| (tile, in_place && keeps))),
+                Some(data) => {
+                    let of_elements = |read: Read| Read { in_place: in_place && read.in_place, ..read };
+                    tiles.extend(operands_of(data).map(of_elements));
+                }
                 None => {}
             }
         }
@@ -100,7 +102,8 @@ impl<'a> Fusion<'a> {
     }
 }
 
-/// An op's operands, each with whether element `i` of what the op gives needs only element `i` of it.
-fn with_places(data: &OpData) -> impl Iterator<Item = (ValueId, bool)> {
-    data.operands.iter().enumerate().map(|(i, &operand)| (operand, keeps_place(&data.op, i)))
+/// An op's operands, as it reads them.
+fn operands_of(data: &OpData) -> impl Iterator<Item = Read> {
+    let operands = data.operands.iter().enumerate();
+    operands.map(|(i, &tile)| Read { tile, in_place: keeps_place(&data.op, i) })
 }

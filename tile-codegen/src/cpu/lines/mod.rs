@@ -66,7 +66,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let formats: Vec<DType> = tiles.iter().map(|&tile| self.dtype(tile)).collect();
         let (instance, region) = (self.instance, data.regions[0]);
         let params = &instance.region(region).params;
-        self.along_lines(data, (axis, kept), (&starts, &formats), &mut |emitter, values| {
+        let lines = self.lines_of(data, axis, kept, &starts, &formats);
+        self.along_lines(data, &lines, &mut |emitter, values| {
             emitter.bind_scalars(params, values);
             let yielded = emitter.ops(region);
             yielded.iter().map(|&value| emitter.scalar(value)).collect()
@@ -78,33 +79,43 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let dtype = self.dtype(data.operands[0]);
         let partial = op.partial(dtype);
         let start = self.ir.literal(op.scan_start(partial, mode), partial);
-        let along = (axis, Some(mode));
-        self.along_lines(data, along, (&[start], &[partial]), &mut |emitter, values| {
+        let (starts, formats) = ([start], [partial]);
+        let lines = self.lines_of(data, axis, Some(mode), &starts, &formats);
+        self.along_lines(data, &lines, &mut |emitter, values| {
             vec![emitter.ir.binary(op.combine(), partial, values[0], values[1])]
         });
     }
 
-    /// Folds every line of tiles of one shape. `formats` are those of partial results; `combine` is given what was
-    /// folded and then an element's values.
-    fn along_lines(
-        &mut self,
-        data: &'a OpData,
-        (axis, kept): (usize, Kept),
-        (starts, formats): (&[Value<'c>], &[DType]),
-        combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
-    ) {
+    /// The lines along an axis of the tiles, all of one shape, that an op folds from these starts in these formats.
+    fn lines_of<'l>(
+        &self,
+        data: &'l OpData,
+        axis: usize,
+        kept: Kept,
+        starts: &'l [Value<'c>],
+        formats: &'l [DType],
+    ) -> Lines<'l, 'c> {
         let tiles = &data.operands[..starts.len()];
         let shape = self.shape(tiles[0]);
         let is_read = |&result: &ValueId| self.fusion.use_count(result) > 0;
         let result = |result: &ValueId| is_read(result).then(|| self.stored(*result));
         let results = data.results.iter().map(result).collect();
-        let lines = Lines { tiles, formats, starts, shape, axis, kept, results };
-        match self.neighbours(data, &lines) {
+        Lines { tiles, formats, starts, shape, axis, kept, results }
+    }
+
+    /// Folds every line of an op. `combine` is given what was folded and then an element's values.
+    fn along_lines(
+        &mut self,
+        data: &'a OpData,
+        lines: &Lines<'_, 'c>,
+        combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
+    ) {
+        match self.neighbours(data, lines) {
             Some(across) => {
-                let hint = self.hint_for_lines(data, &lines, across);
-                self.side_by_side(&lines, (across, hint), combine);
+                let hint = self.hint_for_lines(data, lines, across);
+                self.side_by_side(lines, across, hint, combine);
             }
-            None => self.one_by_one(&lines, combine),
+            None => self.one_by_one(lines, combine),
         }
     }
 
@@ -165,7 +176,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn side_by_side(
         &mut self,
         lines: &Lines<'_, 'c>,
-        (across, hint): (usize, LoopHint),
+        across: usize,
+        hint: LoopHint,
         combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
     ) {
         let (ir, extent) = (self.ir, lines.shape[lines.axis]);
@@ -223,7 +235,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let elements: Vec<Value<'c>> = elements.collect();
         let next = combine(self, &[folded, &elements].concat());
         if let Some(mode) = lines.kept {
-            self.keep_partial(lines, (index, &lines.shape), if mode.exclusive { folded } else { &next });
+            self.keep_partial(lines, index, &lines.shape, if mode.exclusive { folded } else { &next });
         }
         next
     }
@@ -231,14 +243,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Stores what a line amounts to, where that is the result.
     fn keep_total(&mut self, lines: &Lines<'_, 'c>, line: &[IntValue<'c>], last: &[Value<'c>]) {
         if lines.kept.is_none() {
-            self.keep_partial(lines, (line, &lines.ends()), last);
+            self.keep_partial(lines, line, &lines.ends(), last);
         }
     }
 
+    /// Stores partial results at an index of tiles of this shape.
     fn keep_partial(
         &mut self,
         lines: &Lines<'_, 'c>,
-        (index, shape): (&[IntValue<'c>], &[i64]),
+        index: &[IntValue<'c>],
+        shape: &[i64],
         values: &[Value<'c>],
     ) {
         let position = self.position(index, shape);

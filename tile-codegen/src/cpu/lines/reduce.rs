@@ -8,16 +8,17 @@
 //! Partial results begin with the reduction's identity, so that the code of a step is emitted once. Sums and products of
 //! f16 and bf16 are kept in f32 and rounded at the end.
 
-use crate::cpu::elements::hint_for;
+use crate::cpu::elements::{IndexRange, hint_for};
 use crate::cpu::fuse::is_reduction_of_rows;
-use crate::cpu::memory::ahead::is_function;
+use crate::cpu::memory::ahead::{RowTurn, is_function};
 use crate::cpu::memory::buffer::Buffer;
-use crate::cpu::memory::parts::RowOf;
+use crate::cpu::memory::parts::{Row, RowLoop};
 use crate::cpu::region::Emitter;
 use crate::emit::{LoopHint, NanKey, Value};
 use inkwell::FloatPredicate;
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{IntValue, PointerValue, VectorValue};
+use std::ops::Range;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, ReduceOp};
 use tile_ir::{DType, Op};
@@ -136,7 +137,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.each_row(outer, &mut |emitter, before| {
             let (ir, extent) = (emitter.ir, reduction.shape[axis]);
             ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), |k| {
-                let range = (ir.i64(0), ir.i64(inner[inner.len() - 1]));
+                let range = IndexRange::up_to(ir, ir.i64(inner[inner.len() - 1]));
                 emitter.with_gathered_rows(&gathers, &[before, &[k]].concat(), range, &mut |emitter| {
                     emitter.nest(inner, &mut |emitter, after| {
                         let mut index = [before, after].concat();
@@ -162,15 +163,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// exist.
     fn reduce_rows(&mut self, reductions: &[Reduction<'a, 'c>], whole: bool) {
         let (_, rows) = reductions[0].shape.split_last().expect("verified: the reduced axis exists");
-        self.each_row(rows, &mut |emitter, row| {
+        self.each_row(rows, &mut |emitter, index| {
+            let row = Row { index, whole };
             let first = reductions.iter().map(|reduction| match emitter.comparison(reduction) {
                 None => (reduction, reduction.partials()),
                 Some(comparison) => (reduction, Partials::Compared(comparison)),
             });
-            let totals = emitter.row_totals(&first.collect::<Vec<_>>(), (row, whole));
+            let totals = emitter.row_totals(&first.collect::<Vec<_>>(), row);
             for (reduction, total) in reductions.iter().zip(totals) {
-                let total = emitter.decided(reduction, total, (row, whole));
-                let position = emitter.position(row, rows);
+                let total = emitter.decided(reduction, total, row);
+                let position = emitter.position(index, rows);
                 emitter.buffers.store(&reduction.result, position, emitter.rounded(reduction, total));
             }
         });
@@ -183,12 +185,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// What a row amounts to; found again, where the comparison that gave `total` doesn't decide.
-    fn decided(
-        &mut self,
-        reduction: &Reduction<'a, 'c>,
-        total: Value<'c>,
-        row: (&[IntValue<'c>], bool),
-    ) -> Value<'c> {
+    fn decided(&mut self, reduction: &Reduction<'a, 'c>, total: Value<'c>, row: Row<'_, 'c>) -> Value<'c> {
         let (ir, Some(comparison)) = (self.ir, self.comparison(reduction)) else { return total };
         let decides = self.is_decided(reduction, comparison, total);
         let again = || {
@@ -230,7 +227,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn row_totals(
         &mut self,
         reductions: &[(&Reduction<'a, 'c>, Partials)],
-        (row, whole): (&[IntValue<'c>], bool),
+        row: Row<'_, 'c>,
     ) -> Vec<Value<'c>> {
         let (ir, first) = (self.ir, reductions[0].0);
         let width = *first.shape.last().expect("verified: the reduced axis exists");
@@ -239,23 +236,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let gathers = self.fusion.gathers_of(first.data);
         let folds: Vec<Fold<'_, 'a, 'c>> =
             reductions.iter().map(|&(reduction, partials)| self.fold_of(reduction, partials)).collect();
-        let of_row = RowOf { data: first.data, shape: &first.shape, index: row, lanes, whole };
-        self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
-            emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
-                ir.each((begin, end, ir.i64(lanes)), LoopHint::Rolled, |first_lane| {
+        let over = RowLoop { data: first.data, shape: &first.shape, row, lanes };
+        let range = IndexRange::up_to(ir, ir.i64(width));
+        self.with_gathered_rows(&gathers, row.index, range, &mut |emitter| {
+            emitter.each_part_of_row(over, &mut |emitter, part| {
+                ir.each(part.by(ir.i64(lanes)), LoopHint::Rolled, |first_lane| {
                     let behind = emitter.read_behind(first_lane);
                     for fold in &folds {
                         emitter.each_lane(lanes, |emitter, lane| {
-                            let element = emitter.reduced(fold, (row, ir.add(first_lane, lane)));
+                            let element = emitter.reduced(fold, row.index, ir.add(first_lane, lane));
                             emitter.fold_lane(fold, lane, element);
                         });
                     }
                     emitter.store_behind(behind);
-                    emitter.prefetch_ahead((&first.shape, row), (first_lane, lanes), None);
+                    let (shape, row) = (first.shape.as_slice(), row.index);
+                    emitter.prefetch_ahead(RowTurn { shape, row, first: first_lane, count: lanes }, None);
                 });
             });
             for fold in folds.iter().filter(|_| in_vectors < width) {
-                emitter.fold_rest(fold, row, (in_vectors, width));
+                emitter.fold_rest(fold, row.index, in_vectors..width);
             }
         });
         folds.into_iter().map(|fold| self.total(&fold)).collect()
@@ -279,15 +278,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Joins the elements of a row behind its last whole vector.
-    fn fold_rest(&mut self, fold: &Fold<'_, 'a, 'c>, row: &[IntValue<'c>], (in_vectors, width): (i64, i64)) {
-        let (ir, rest) = (self.ir, self.lane_array(fold.ty, fold.count));
-        ir.store(rest, fold.identity.into());
-        self.each_lane_below(fold.count, ir.i64(width - in_vectors), |emitter, lane| {
-            let element = emitter.reduced(fold, (row, ir.add(ir.i64(in_vectors), lane)));
-            ir.store(ir.element(fold.ty, rest, lane), element);
+    fn fold_rest(&mut self, fold: &Fold<'_, 'a, 'c>, row: &[IntValue<'c>], rest: Range<i64>) {
+        let (ir, lanes) = (self.ir, self.lane_array(fold.ty, fold.count));
+        ir.store(lanes, fold.identity.into());
+        self.each_lane_below(fold.count, ir.i64(rest.end - rest.start), |emitter, lane| {
+            let element = emitter.reduced(fold, row, ir.add(ir.i64(rest.start), lane));
+            ir.store(ir.element(fold.ty, lanes, lane), element);
         });
         self.each_lane(fold.count, |emitter, lane| {
-            emitter.fold_lane(fold, lane, ir.load(fold.ty, ir.element(fold.ty, rest, lane)));
+            emitter.fold_lane(fold, lane, ir.load(fold.ty, ir.element(fold.ty, lanes, lane)));
         });
     }
 
@@ -302,19 +301,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// An element of a row that is reduced, as partial results are. A tile that this loop computes is stored on the way.
-    fn reduced(&mut self, fold: &Fold<'_, 'a, 'c>, (row, i): (&[IntValue<'c>], IntValue<'c>)) -> Value<'c> {
+    /// Element `i` of a row that is reduced, as partial results are. A tile that this loop computes is stored on the way.
+    fn reduced(&mut self, fold: &Fold<'_, 'a, 'c>, row: &[IntValue<'c>], i: IntValue<'c>) -> Value<'c> {
         let Fold { reduction, partials, .. } = *fold;
         let index = [row, &[i]].concat();
         if let Some(made) = reduction.made {
             let (tile, value) = (made.results[0], self.compute(made, &index));
             let position = self.position(&index, &reduction.shape);
             self.buffers.store(&self.stored(tile), position, value);
-            self.known.insert(tile, value);
+            self.sources.known.insert(tile, value);
         }
         let element = self.element(reduction.data.operands[0], &index);
         if let Some(made) = reduction.made {
-            self.known.remove(&made.results[0]);
+            self.sources.known.remove(&made.results[0]);
         }
         match partials {
             Partials::Keys(_, nan) => self.ir.key_of_float(element.into_float_value(), nan).into(),

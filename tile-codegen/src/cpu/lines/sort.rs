@@ -20,6 +20,7 @@ use crate::cpu::region::{Emitter, extents};
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
+use std::ops::Range;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Instance, Op};
 
@@ -56,6 +57,23 @@ pub(in crate::cpu) fn key_bytes(instance: &Instance, data: &OpData) -> u64 {
     if dtype.bits() > MOST_BITS { 0 } else { keys * DType::I64.bytes() as u64 }
 }
 
+/// Elements of a line whose keys are sorted together.
+#[derive(Clone, Copy)]
+struct Piece<'c> {
+    /// The first element's place on the line.
+    first: IntValue<'c>,
+    count: i64,
+    /// Keys in all: behind those of the elements there are some that are greater than all others.
+    padded: i64,
+}
+
+/// The order in which the second of two vectors is compared with the first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Second {
+    AsItIs,
+    Backwards,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Op [`tile_ir::Op::Sort`].
     pub(in crate::cpu) fn sort(&mut self, data: &'a OpData, axis: usize, descending: bool) {
@@ -74,13 +92,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (ir, extent) = (emitter.ir, shape[axis]);
             let mut key = |emitter: &mut Self, place| {
                 let element = emitter.element(tile, &at(line, axis, place));
-                let order = ir.resize(ir.order_of(emitter.dtype(tile), descending, element), 64, true);
+                let order = ir.sext_or_trunc(ir.order_of(emitter.dtype(tile), descending, element), 64);
                 ir.or(ir.shl(order, ir.i64(PLACE_BITS.into())), place)
             };
             match held(extent, kept[axis]) {
-                Some(held) => emitter.least_keys(keys, (extent, held, kept[axis]), &mut key),
+                Some(held) => emitter.least_keys(keys, extent, held, kept[axis], &mut key),
                 None => {
-                    emitter.put_keys(keys, (ir.i64(0), extent, padded(extent)), None, &mut key);
+                    let all = Piece { first: ir.i64(0), count: extent, padded: padded(extent) };
+                    emitter.put_keys(keys, all, None, &mut key);
                     emitter.sort_keys(keys, padded(extent));
                 }
             }
@@ -88,45 +107,47 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let key = emitter.buffers.load(keys, rank).into_int_value();
                 let place = ir.and(key, ir.i64((1 << PLACE_BITS) - 1));
                 let element = emitter.element(tile, &at(line, axis, place));
-                emitter.keep_sorted(data, &at(line, axis, rank), (element, place));
+                emitter.keep_sorted(data, &at(line, axis, rank), element, place);
             });
         });
     }
 
-    /// Puts the first keys of a line's in order: of so many in all, `held` of which `kept` are wanted.
+    /// Puts the least keys of a line in order: `held` of its `extent`, of which the first `kept` are wanted.
     fn least_keys(
         &mut self,
         keys: &Buffer<'c>,
-        (extent, held, kept): (i64, i64, i64),
+        extent: i64,
+        held: i64,
+        kept: i64,
         key: &mut dyn FnMut(&mut Self, IntValue<'c>) -> IntValue<'c>,
     ) {
         let (ir, step) = (self.ir, i64::from(LANES));
         // The first piece is what others leave of the line, so that these are whole.
         let first = if extent % held == 0 { held } else { extent % held };
-        self.put_keys(keys, (ir.i64(0), first, held), None, key);
+        self.put_keys(keys, Piece { first: ir.i64(0), count: first, padded: held }, None, key);
         self.sort_keys(keys, held);
         let (piece, bounds) =
             (self.buffers.further(keys, ir.i64(held)), (ir.i64(first), ir.i64(extent), ir.i64(held)));
         ir.each(bounds, LoopHint::Rolled, |first| {
             let last = self.buffers.load(keys, ir.i64(kept - 1)).into_int_value();
-            let has_less = self.put_keys(&piece, (first, held, held), Some(last), key);
+            let whole = Piece { first, count: held, padded: held };
+            let has_less = self.put_keys(&piece, whole, Some(last), key);
             ir.if_then(has_less, || {
                 self.sort_keys(&piece, held);
                 each(ir, ir.i64(held), ir.i64(step), |i| {
                     let mirrored = ir.sub(ir.i64(held - step), i);
-                    self.put_in_order([(keys, i), (&piece, mirrored)], true);
+                    self.put_in_order([(keys, i), (&piece, mirrored)], Second::Backwards);
                 });
                 self.merge_halves(keys, ir.i64(held), ir.i64(held / 2));
             });
         });
     }
 
-    /// Stores the keys of `count` elements of a line from the first one on, and behind them keys beyond all, `padded` in all.
-    /// Says whether one of them is less than a key, if it is given one.
+    /// Stores the keys of a piece of a line. Says whether one of them is less than a key, if it is given one.
     fn put_keys(
         &mut self,
         keys: &Buffer<'c>,
-        (first, count, padded): (IntValue<'c>, i64, i64),
+        Piece { first, count, padded }: Piece<'c>,
         last: Option<IntValue<'c>>,
         key: &mut dyn FnMut(&mut Self, IntValue<'c>) -> IntValue<'c>,
     ) -> IntValue<'c> {
@@ -148,8 +169,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let mut less = less[0].into_int_value();
         // The vector in which the elements end, if it has some.
-        each_index_from(ir, (vectors, count), |i| put(self, i));
-        each_index_from(ir, (count, padded), |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
+        each_index_of(ir, vectors..count, |i| put(self, i));
+        each_index_of(ir, count..padded, |i| self.buffers.store(keys, i, ir.i64(i64::MAX).into()));
         if vectors < count {
             less = is_less(self, ir.i64(vectors), less);
         }
@@ -169,7 +190,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             each(ir, end, merged, |begin| {
                 let last = ir.sub(ir.add(begin, merged), step);
                 each(ir, half(merged), step, |i| {
-                    self.put_in_order([(keys, ir.add(begin, i)), (keys, ir.sub(last, i))], true)
+                    let both = [(keys, ir.add(begin, i)), (keys, ir.sub(last, i))];
+                    self.put_in_order(both, Second::Backwards);
                 });
             });
             self.merge_halves(keys, end, half(half(merged)));
@@ -187,7 +209,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             each(ir, end, ir.add(distance, distance), |begin| {
                 each(ir, distance, step, |i| {
                     let low = ir.add(begin, i);
-                    self.put_in_order([(keys, low), (keys, ir.add(low, distance))], false);
+                    self.put_in_order([(keys, low), (keys, ir.add(low, distance))], Second::AsItIs);
                 });
             });
             let next = ir.lshr(distance, ir.i64(1));
@@ -196,10 +218,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.each_key_vector(keys, end, &[4, 2, 1]);
     }
 
-    /// Compares two vectors of keys lane by lane, the second one backwards if so, and leaves the lesser keys in the first.
-    fn put_in_order(&self, vectors: [(&Buffer<'c>, IntValue<'c>); 2], backwards: bool) {
+    /// Compares two vectors of keys lane by lane, and leaves the lesser keys in the first.
+    fn put_in_order(&self, vectors: [(&Buffer<'c>, IntValue<'c>); 2], second: Second) {
         let ir = self.ir;
-        let turned = |vector| if backwards { ir.lanes_of(vector, |lane| LANES - 1 - lane) } else { vector };
+        let turned = |vector| match second {
+            Second::AsItIs => vector,
+            Second::Backwards => ir.lanes_of(vector, |lane| LANES - 1 - lane),
+        };
         let [a, b] = vectors.map(|(keys, first)| self.buffers.load_lanes(keys, first, None, LANES));
         let [lesser, greater] = ir.in_order(a, turned(b));
         for ((keys, first), vector) in vectors.into_iter().zip([lesser, turned(greater)]) {
@@ -232,12 +257,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let rank = ir.hinted_loop(bounds, hint_for(extent), &[ir.i64(0).into()], |other, rank| {
                 let element = emitter.element(tile, &at(index, axis, other));
                 let earlier = ir.icmp(IntPredicate::ULT, other, place);
-                let before = ir.stands_before(dtype, descending, (element, own), earlier);
-                vec![ir.add(rank[0].into_int_value(), ir.resize(before, 64, false)).into()]
+                let before = ir.stands_before(dtype, descending, element, own, earlier);
+                vec![ir.add(rank[0].into_int_value(), ir.zext_or_trunc(before, 64)).into()]
             });
             let rank = rank[0].into_int_value();
             ir.if_then(ir.icmp(IntPredicate::ULT, rank, ir.i64(kept[axis])), || {
-                emitter.keep_sorted(data, &at(index, axis, rank), (own, place));
+                emitter.keep_sorted(data, &at(index, axis, rank), own, place);
             });
         });
     }
@@ -247,12 +272,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         data: &OpData,
         index: &[IntValue<'c>],
-        (element, place): (Value<'c>, IntValue<'c>),
+        element: Value<'c>,
+        place: IntValue<'c>,
     ) {
         let (values, places) = (self.stored(data.results[0]), self.stored(data.results[1]));
         let position = self.position(index, &self.shape(data.results[0]));
         self.buffers.store(&values, position, element);
-        self.buffers.store(&places, position, self.ir.resize(place, 32, false).into());
+        self.buffers.store(&places, position, self.ir.zext_or_trunc(place, 32).into());
     }
 }
 
@@ -268,9 +294,10 @@ fn each<'c>(ir: &Ir<'c>, end: IntValue<'c>, step: IntValue<'c>, body: impl FnOnc
     ir.each((ir.i64(0), end, step), LoopHint::Rolled, body);
 }
 
-/// `for i in start..end`.
-fn each_index_from<'c>(ir: &Ir<'c>, (start, end): (i64, i64), body: impl FnOnce(IntValue<'c>)) {
-    each_index(ir, ir.i64(end - start), end - start, |i| body(ir.add(ir.i64(start), i)));
+/// `for i in range`.
+fn each_index_of<'c>(ir: &Ir<'c>, range: Range<i64>, body: impl FnOnce(IntValue<'c>)) {
+    let count = range.end - range.start;
+    each_index(ir, ir.i64(count), count, |i| body(ir.add(ir.i64(range.start), i)));
 }
 
 impl<'c> Ir<'c> {

@@ -17,6 +17,7 @@
 //! and the processor gains by it, prefetches some KiB ahead of itself. One that transposes its tile, whose rows are too
 //! short for the processor's prefetchers, has prefetches of its own ([`super::pieces`]).
 
+use super::parts::Bounds;
 use super::views::Window;
 use crate::cpu::LINE_BYTES;
 use crate::cpu::fuse::{Fusion, is_reduction_of_rows, is_tile};
@@ -69,6 +70,18 @@ pub(in crate::cpu) struct Ahead<'a, 'c> {
     now: Option<[i64; 2]>,
     /// Whether they ask only where they store past the caches.
     only_where_streamed: bool,
+}
+
+/// A turn of a loop along a row of a tile.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct RowTurn<'r, 'c> {
+    /// The tile's extents.
+    pub(in crate::cpu) shape: &'r [i64],
+    /// The row's index along all axes but the last.
+    pub(in crate::cpu) row: &'r [IntValue<'c>],
+    /// The first element that the turn handles, and how many it does.
+    pub(in crate::cpu) first: IntValue<'c>,
+    pub(in crate::cpu) count: i64,
 }
 
 impl<'a, 'c> Ahead<'a, 'c> {
@@ -164,10 +177,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
     pub(in crate::cpu) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
-        let (load, next) = (data.load()?, Some(&self.tile_ahead).filter(|next| !next.is_empty())?);
+        let (load, next) = (data.load()?, Some(&self.grid.tile_ahead).filter(|next| !next.is_empty())?);
         let index = load.index.iter().map(|&value| self.index_ahead(value, next));
         let index: Vec<IntValue<'c>> = index.collect::<Option<_>>()?;
-        Some(self.window_at(load.view, (next, &index), false))
+        Some(self.window_at(load.view, next, &index, Bounds::Unchecked))
     }
 
     fn index_ahead(&self, value: ValueId, next: &[IntValue<'c>]) -> Option<IntValue<'c>> {
@@ -179,18 +192,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Asks for this loop's share of what the next block reads: in the turn from element `first` on of a row of a tile of
-    /// this shape, which handles so many elements. `streams` is whether they are stored past the caches.
-    pub(in crate::cpu) fn prefetch_ahead(
-        &self,
-        (shape, row): (&[i64], &[IntValue<'c>]),
-        (first, count): (IntValue<'c>, i64),
-        streams: Option<IntValue<'c>>,
-    ) {
+    /// Asks for this loop's share of what the next block reads, in a turn. `streams` is whether its elements are stored past
+    /// the caches.
+    pub(in crate::cpu) fn prefetch_ahead(&self, turn: RowTurn<'_, 'c>, streams: Option<IntValue<'c>>) {
         let Some((ahead, shares)) = self.ahead.as_ref().and_then(|ahead| Some((ahead, ahead.now?))) else {
             return;
         };
-        let ask = || self.ask_for_shares((ahead, shares), (shape, row), (first, count));
+        let ask = || self.ask_for_shares(ahead, shares, turn);
         match streams {
             Some(streams) if ahead.only_where_streamed => self.ir.if_then(streams, ask),
             None if ahead.only_where_streamed => {}
@@ -198,13 +206,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn ask_for_shares(
-        &self,
-        (Ahead { windows, beyond, asking, .. }, [from, to]): (&Ahead<'a, 'c>, [i64; 2]),
-        (shape, row): (&[i64], &[IntValue<'c>]),
-        (first, count): (IntValue<'c>, i64),
-    ) {
-        let ir = self.ir;
+    fn ask_for_shares(&self, ahead: &Ahead<'a, 'c>, [from, to]: [i64; 2], turn: RowTurn<'_, 'c>) {
+        let (ir, Ahead { windows, beyond, asking, .. }) = (self.ir, ahead);
+        let RowTurn { shape, row, first, count } = turn;
         let (own, all) = (to - from, asking.iter().map(|(_, shares)| shares).sum::<i64>());
         let is_near = self.processor.prefetching.rows == RowsAhead::Last;
         for window in windows.iter().filter(|window| window.shape() == shape) {

@@ -18,11 +18,11 @@
 //! after the other. The exception are processors with room in their first caches, or with many outstanding requests
 //! ([`crate::cpu::vectors::processor`]), if the loop prefetches what it reads itself and the store reads little.
 
-use super::buffer::Buffers;
-use super::parts::{Covering, RowOf};
+use super::buffer::{Buffers, Elsewhere};
+use super::parts::{Bounds, Covering, Row, RowLoop};
 use super::reached::reached;
 use super::scratch::{Place, Scratch};
-use super::streaming::{self, Lines, RowLines};
+use super::streaming::{self, LineStart, Lines, RowLines};
 use crate::cpu::fuse::{Fusion, is_reduction_of_rows};
 use crate::cpu::lines::reduce::lanes_of;
 use crate::cpu::region::{Emitter, extents, tile_bytes};
@@ -65,19 +65,21 @@ pub(in crate::cpu) fn bytes(behind: Option<Behind<'_>>, scratch_bytes: u64) -> u
     behind.map_or(0, |_| distance(scratch_bytes)) + scratch_bytes
 }
 
-/// The half of scratch memory that a block has, and that which the block before has.
+/// The half of scratch memory that the block of a number has, and that which the block before has; the first one is at `base`.
 pub(in crate::cpu) fn halves<'a, 'c>(
     ir: &'a Ir<'c>,
     instance: &Instance,
-    (scratch, behind): (&'a Scratch, Option<Behind<'_>>),
-    (base, number): (PointerValue<'c>, IntValue<'c>),
+    scratch: &'a Scratch,
+    behind: Option<Behind<'_>>,
+    base: PointerValue<'c>,
+    number: IntValue<'c>,
 ) -> [Buffers<'a, 'c>; 2] {
     let of = |half, in_place| Buffers::new(ir, instance, scratch, half, in_place);
     let Some(behind) = behind else { return [base; 2].map(|base| of(base, None)) };
     let is_odd = ir.and(number, ir.i64(1));
     let distance = ir.i64(distance(scratch.bytes()) as i64);
     let offset = ir.mul(is_odd, distance);
-    let in_place = behind.in_place.map(|place| (place, base));
+    let in_place = behind.in_place.map(|place| Elsewhere { place, base });
     [offset, ir.sub(distance, offset)].map(|offset| of(ir.bytes_further(base, offset), in_place))
 }
 
@@ -88,7 +90,7 @@ pub(in crate::cpu) fn block_before<'c>(
     first: IntValue<'c>,
 ) -> IntValue<'c> {
     let has_one = ir.icmp(IntPredicate::UGT, number, first);
-    ir.sub(number, ir.resize(has_one, 64, false))
+    ir.sub(number, ir.zext_or_trunc(has_one, 64))
 }
 
 /// What a kernel's blocks leave to the next, if they do.
@@ -212,12 +214,12 @@ impl<'a, 'c> Previous<'a, 'c> {
         let (ir, emitter, store) = (self.emitter.ir, &mut self.emitter, self.behind.store);
         for load in emitter.fusion.streams_of(store) {
             let window = emitter.window_of(load);
-            emitter.open_stream(load, &window, true);
+            emitter.open_stream(load, &window, Bounds::Unchecked);
         }
         emitter.read_single_elements(store.operands[1]);
         let window = emitter.window_of(store);
-        let lines =
-            emitter.lines_of_row(&window, (&row_index(ir, window.shape()), false), lanes_of(window.width()));
+        let row = Row { index: &row_index(ir, window.shape()), whole: false };
+        let lines = emitter.lines_of_row(&window, row, lanes_of(window.width()));
         let elements = ir.select_int(self.has_left, ir.sub(lines.rest, lines.first), ir.i64(0));
         Left { lines, elements, is_whole: false }
     }
@@ -255,8 +257,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, left) = (previous.emitter.ir, previous.left());
         let &width = shape.last().expect("verified: the reduced axis exists");
         let (lanes, index) = (lanes_of(width), row_index(ir, shape));
-        let row = RowOf { data, shape, index: &index, lanes, whole: false };
-        let covers = self.covering(row, ir.i64(width)).covers;
+        let row = Row { index: &index, whole: false };
+        let covers = self.covering(RowLoop { data, shape, row, lanes }, ir.i64(width)).covers;
         let has_all = ir.icmp(IntPredicate::EQ, left.elements, ir.i64(width / lanes * lanes));
         let conditions = [covers, left.lines.streams].into_iter().flatten();
         let is_whole = conditions.fold(has_all, |all, condition| ir.and(all, condition));
@@ -291,7 +293,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (lines, value) = (&left.lines, behind.store.operands[1]);
         let row = row_index(ir, lines.window.shape());
         let rows = [RowLines { lines: lines.clone(), value }];
-        let mut read = || emitter.line_elements(&rows, &row, (lines.first, turn))[0];
+        let start = LineStart { base: lines.first, further: turn };
+        let mut read = || emitter.line_elements(&rows, &row, start)[0];
         if left.is_whole {
             return Some(LeftLine { is_left: None, turn, elements: read() });
         }
@@ -306,7 +309,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn store_behind(&mut self, line: Option<LeftLine<'c>>) {
         let (ir, Some(LeftLine { is_left, turn, elements })) = (self.ir, line) else { return };
         let Some(Previous { emitter, left: Some(Left { lines, .. }), .. }) = &self.previous else { return };
-        let put = || emitter.put_line(lines, elements, (lines.first, turn));
+        let start = LineStart { base: lines.first, further: turn };
+        let put = || emitter.put_line(lines, elements, start);
         match is_left {
             Some(is_left) => ir.if_then(is_left, put),
             None => put(),

@@ -10,13 +10,20 @@ use inkwell::values::{InstructionValue, IntValue, MetadataValue, PointerValue, V
 use std::collections::HashMap;
 use tile_ir::{DType, Instance, ValueId};
 
+/// A place of scratch memory that lies elsewhere than a block's others.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Elsewhere<'c> {
+    pub(in crate::cpu) place: Place,
+    /// Where the memory begins in which it lies.
+    pub(in crate::cpu) base: PointerValue<'c>,
+}
+
 /// The scratch memory of a block.
 pub(in crate::cpu) struct Buffers<'a, 'c> {
     ir: &'a Ir<'c>,
     scratch: &'a Scratch,
     base: PointerValue<'c>,
-    /// A place that lies elsewhere, and the base from which it does.
-    elsewhere: Option<(Place, PointerValue<'c>)>,
+    elsewhere: Option<Elsewhere<'c>>,
     /// Per place: its own scope, and the scopes of the places that it never overlaps with.
     scopes: HashMap<usize, [MetadataValue<'c>; 2]>,
     /// Per tensor argument: its own scope, and those of every place and of the tensors that it can't overlap
@@ -46,7 +53,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         instance: &Instance,
         scratch: &'a Scratch,
         base: PointerValue<'c>,
-        elsewhere: Option<(Place, PointerValue<'c>)>,
+        elsewhere: Option<Elsewhere<'c>>,
     ) -> Self {
         let domain = ir.context.metadata_node(&[ir.context.metadata_string("memory").into()]);
         let scope =
@@ -101,8 +108,8 @@ impl<'a, 'c> Buffers<'a, 'c> {
 
     fn at(&self, place: Place, dtype: DType) -> Buffer<'c> {
         let byte = self.ir.context.i8_type().into();
-        let elsewhere = self.elsewhere.filter(|(other, _)| *other == place);
-        let base = elsewhere.map_or(self.base, |(_, base)| base);
+        let elsewhere = self.elsewhere.filter(|elsewhere| elsewhere.place == place);
+        let base = elsewhere.map_or(self.base, |elsewhere| elsewhere.base);
         let address = self.ir.element(byte, base, self.ir.i64(place.offset as i64));
         Buffer { address, dtype, place }
     }
@@ -124,7 +131,8 @@ impl<'a, 'c> Buffers<'a, 'c> {
     /// Reads an element of a tensor argument at its address, in the compute type.
     pub(in crate::cpu) fn read_tensor(
         &self,
-        (tensor, dtype): (ValueId, DType),
+        tensor: ValueId,
+        dtype: DType,
         address: PointerValue<'c>,
     ) -> Value<'c> {
         let stored = self.ir.load(self.ir.storage_type(dtype), address);
@@ -135,7 +143,8 @@ impl<'a, 'c> Buffers<'a, 'c> {
     /// Writes an element of a tensor argument at its address.
     pub(in crate::cpu) fn write_tensor(
         &self,
-        (tensor, dtype): (ValueId, DType),
+        tensor: ValueId,
+        dtype: DType,
         address: PointerValue<'c>,
         value: Value<'c>,
     ) {
@@ -181,7 +190,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     pub(in crate::cpu) fn store(&self, buffer: &Buffer<'c>, index: IntValue<'c>, value: Value<'c>) {
         let ty = self.element_type(buffer.dtype);
         let value = match value {
-            Value::IntValue(bit) if buffer.dtype == DType::Bool => self.ir.resize(bit, 8, false).into(),
+            Value::IntValue(bit) if buffer.dtype == DType::Bool => self.ir.zext_or_trunc(bit, 8).into(),
             value => value,
         };
         let address = self.ir.element(ty, buffer.address, index);

@@ -5,7 +5,7 @@
 //! tested.
 
 use super::buffer::Buffer;
-use crate::cpu::elements::{each_index, is_short};
+use crate::cpu::elements::{IndexRange, each_index, is_short};
 use crate::cpu::fuse::Fusion;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::{Place, Value};
@@ -85,17 +85,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ty = self.tensor_type(data.operands[0]);
         Gathered {
             argument: source.argument,
-            base: self.arguments[&source.argument].into_pointer_value(),
+            base: self.entry.arguments[&source.argument].into_pointer_value(),
             dtype: ty.elem.known().expect("an instance has no dtype parameters"),
             place: self.place(ty, &source),
-            extents: ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect(),
+            extents: ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.entry.sizes[name])).collect(),
         }
     }
 
     /// Element `index` of a gathered tile.
     pub(in crate::cpu) fn gather_loaded(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
         let (ir, gathered) = (self.ir, self.gathered(data));
-        if let Some(&OpenRow { first, stride }) = self.open_rows.get(&data.results[0]) {
+        if let Some(&OpenRow { first, stride }) = self.sources.open_rows.get(&data.results[0]) {
             let &place = index.last().expect("a row lies along an axis");
             return self.read_gathered(&gathered, first, ir.mul(place, stride));
         }
@@ -103,7 +103,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             data.operands[2..].iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();
         let (position, exists) = ir.gather_place(&gathered.place, &gathered.extents, &indices);
         if self.reads_short_elements(data) {
-            return self.read_gathered_or_zero(&gathered, (position, exists), self.scalar(data.operands[1]));
+            return self.read_gathered_or_zero(&gathered, position, exists, self.scalar(data.operands[1]));
         }
         let read = || vec![self.read_gathered(&gathered, gathered.base, position)];
         ir.if_else(exists, read, || vec![self.scalar(data.operands[1])])[0]
@@ -113,13 +113,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn read_gathered_or_zero(
         &self,
         gathered: &Gathered<'c>,
-        (position, exists): (IntValue<'c>, IntValue<'c>),
+        position: IntValue<'c>,
+        exists: IntValue<'c>,
         pad: Value<'c>,
     ) -> Value<'c> {
         let (ir, ty) = (self.ir, self.ir.storage_type(gathered.dtype));
         let address = ir.offset(ty, gathered.base, position);
         let address = ir.select(exists, address.into(), ir.zero_in_memory(ty).into()).into_pointer_value();
-        let element = self.buffers.read_tensor((gathered.argument, gathered.dtype), address);
+        let element = self.buffers.read_tensor(gathered.argument, gathered.dtype, address);
         ir.select(exists, element, pad)
     }
 
@@ -136,16 +137,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         position: IntValue<'c>,
     ) -> Value<'c> {
         let address = self.ir.offset(self.ir.storage_type(gathered.dtype), from, position);
-        self.buffers.read_tensor((gathered.argument, gathered.dtype), address)
+        self.buffers.read_tensor(gathered.argument, gathered.dtype, address)
     }
 
-    /// Emits loops along a row of a tile, from one place to another, twice where these gathers read rows along it: for the
-    /// case that all their rows exist there, and for the case that one doesn't.
+    /// Emits loops along these places of a row of a tile, twice where these gathers read rows along it: for the case that all
+    /// their rows exist there, and for the case that one doesn't.
     pub(in crate::cpu) fn with_gathered_rows(
         &mut self,
         gathers: &[&'a OpData],
         row: &[IntValue<'c>],
-        range: (IntValue<'c>, IntValue<'c>),
+        range: IndexRange<'c>,
         emit: &mut dyn FnMut(&mut Self),
     ) {
         let ir = self.ir;
@@ -161,44 +162,45 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         ir.on_each_side(exist, |exist| {
             if exist {
-                self.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
+                self.sources.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
             }
             emit(self);
             for (tile, ..) in &rows {
-                self.open_rows.remove(tile);
+                self.sources.open_rows.remove(tile);
             }
         });
     }
 
-    /// The part of a row that a gather reads for the places of a row of its tile from one to another.
+    /// The part of a row that a gather reads for these places of a row of its tile, and whether it exists.
     fn open_row(
         &mut self,
         gather: &'a OpData,
         row: &[IntValue<'c>],
-        range: (IntValue<'c>, IntValue<'c>),
+        range: IndexRange<'c>,
     ) -> (OpenRow<'c>, IntValue<'c>) {
         let gathered = self.gathered(gather);
         let along =
             self.fusion.gathered_row(gather.results[0]).expect("it was found to read rows").tensor_axis;
-        self.named_row(&gathered, (&gather.operands[2..], along), row, range)
+        self.named_row(&gathered, &gather.operands[2..], along, row, range)
     }
 
-    /// The part of a tensor's row that indices name for the places of a row of their tiles from one to another, and whether
-    /// all of it exists: the indices of both ends do, and are as far apart as these. Had a number wrapped on the way, they
-    /// wouldn't be.
+    /// The part of a tensor's row, which lies along this axis of it, that indices name for these places of a row of their
+    /// tiles, and whether all of it exists: the indices of both ends do, and are as far apart as these. Had a number wrapped
+    /// on the way, they wouldn't be.
     pub(in crate::cpu) fn named_row(
         &mut self,
         gathered: &Gathered<'c>,
-        (indices, along): (&[ValueId], usize),
+        indices: &[ValueId],
+        along: usize,
         row: &[IntValue<'c>],
-        (from, to): (IntValue<'c>, IntValue<'c>),
+        range: IndexRange<'c>,
     ) -> (OpenRow<'c>, IntValue<'c>) {
         let ir = self.ir;
         let width = self.shape(indices[along])[row.len()];
         // Where the range is empty any place will do.
-        let from = ir.lesser(from, ir.i64(width - 1));
-        let last = ir.sub(to, ir.i64(1));
-        let last = ir.select_int(ir.icmp(IntPredicate::UGT, to, from), last, from);
+        let from = ir.lesser(range.start, ir.i64(width - 1));
+        let last = ir.sub(range.end, ir.i64(1));
+        let last = ir.select_int(ir.icmp(IntPredicate::UGT, range.end, from), last, from);
         let place = &gathered.place;
         let (mut position, mut exists) = (place.offset, place.exists);
         for (axis, &tile) in indices.iter().enumerate() {
@@ -234,7 +236,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         value: Value<'c>,
     ) {
         let address = self.address_in_row(gathered, row, place);
-        self.buffers.write_tensor((gathered.argument, gathered.dtype), address, value);
+        self.buffers.write_tensor(gathered.argument, gathered.dtype, address, value);
     }
 
     /// Where a place of a row lies.
@@ -259,7 +261,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let shape = self.shape(data.results[0]);
         let (&width, rows) = shape.split_last().expect("a row lies along an axis");
         self.each_row(rows, &mut |emitter, row| {
-            emitter.with_gathered_rows(gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
+            let range = IndexRange::up_to(ir, ir.i64(width));
+            emitter.with_gathered_rows(gathers, row, range, &mut |emitter| {
                 let first = ir.mul(emitter.position(row, rows), ir.i64(width));
                 each_index(ir, ir.i64(width), width, |i| {
                     let value = emitter.compute(data, &[row, &[i]].concat());

@@ -12,6 +12,7 @@
 
 use super::views::Window;
 use crate::cpu::LINE_BYTES;
+use crate::cpu::elements::IndexRange;
 use crate::cpu::region::{Emitter, extents};
 use crate::cpu::vectors::processor::{Processor, TransposedOrder};
 use crate::cpu::vectors::transpose::transposed_axis;
@@ -69,6 +70,8 @@ pub(in crate::cpu) struct PiecesAhead<'c> {
     before: IntValue<'c>,
     /// Cache lines of a piece.
     lines: i64,
+    /// Rows of the result that a block has: it reads, and asks for, as many lines.
+    side: i64,
     /// Blocks of a tile, one below the other.
     blocks: i64,
     /// Bytes of an element.
@@ -95,30 +98,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let [rows, columns] = [to.shape()[axis], to.shape()[to.shape().len() - 1]];
         let side = self.side(to.dtype(), bytes);
         let [blocks, across] = [rows / side, columns * bytes / LINE];
-        let place = ir.urem(self.tile[self.tile.len() - 2], ir.i64(tiles));
+        let place = ir.urem(self.grid.tile[self.grid.tile.len() - 2], ir.i64(tiles));
         Some(PiecesAhead {
             address: ir.bytes_further(self.first_address(&next), ir.mul(place, ir.i64(-rows * bytes))),
             before: ir.mul(place, ir.i64(blocks * across)),
             lines: (tiles * rows * bytes / LINE).max(side),
+            side,
             blocks,
             bytes,
         })
     }
 
-    /// Asks for as many lines of the pieces ahead as a block reads, one of so many rows of the result, at this row and column,
-    /// in the strip from column to column. `stride` is that from piece to piece, in elements.
+    /// Asks for as many lines of the pieces ahead as a block reads, the one at this row and column of the result, in the strip of
+    /// these columns. `stride` is that from piece to piece, in elements.
     pub(in crate::cpu) fn ask_for_pieces(
         &self,
         ahead: &PiecesAhead<'c>,
-        (side, stride): (i64, IntValue<'c>),
-        (first, end): (IntValue<'c>, IntValue<'c>),
+        stride: IntValue<'c>,
+        strip: IndexRange<'c>,
         [row, column]: [IntValue<'c>; 2],
     ) {
-        let ir = self.ir;
+        let (ir, side) = (self.ir, ahead.side);
         let in_lines = |columns| ir.udiv(columns, ir.i64(LINE / ahead.bytes));
-        let strips = ir.mul(in_lines(first), ir.i64(ahead.blocks));
-        let rows = ir.mul(ir.udiv(row, ir.i64(side)), in_lines(ir.sub(end, first)));
-        let in_tile = ir.add(ir.add(strips, rows), in_lines(ir.sub(column, first)));
+        let strips = ir.mul(in_lines(strip.start), ir.i64(ahead.blocks));
+        let rows = ir.mul(ir.udiv(row, ir.i64(side)), in_lines(ir.sub(strip.end, strip.start)));
+        let in_tile = ir.add(ir.add(strips, rows), in_lines(ir.sub(column, strip.start)));
         let number = ir.mul(ir.add(ahead.before, in_tile), ir.i64(side));
         let [piece, line] = [ir.udiv(number, ir.i64(ahead.lines)), ir.urem(number, ir.i64(ahead.lines))];
         let piece = ir.mul(ir.mul(piece, stride), ir.i64(ahead.bytes));

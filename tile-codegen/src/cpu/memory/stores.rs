@@ -1,6 +1,6 @@
 //! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
-use super::parts::RowOf;
+use super::parts::{Bounds, Existing, Row, RowLoop};
 use super::streaming::RowLines;
 use super::views::Window;
 use crate::cpu::elements::each_index;
@@ -19,6 +19,12 @@ const MOST_LANES: i64 = 16;
 /// Emits the store of the row of an index.
 type StoreRow<'r, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>]) + 'r;
 
+/// A tile, and where in its tensor it is stored.
+pub(in crate::cpu) struct StoredTile<'c> {
+    pub(in crate::cpu) window: Window<'c>,
+    pub(in crate::cpu) value: ValueId,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// A store, unless what made the tile has stored it.
     pub(in crate::cpu) fn store_unless_written(&mut self, data: &'a OpData) {
@@ -29,38 +35,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// A store, with those that share its loop.
     fn store(&mut self, data: &'a OpData) {
         let stores = self.fusion.done_with(data);
-        let tiles: Vec<(Window<'c>, ValueId)> =
-            stores.iter().map(|store| (self.window_of(store), store.operands[1])).collect();
-        let Some((window, value)) = tiles.first() else { return };
+        let tile = |store: &&OpData| StoredTile { window: self.window_of(store), value: store.operands[1] };
+        let tiles: Vec<StoredTile<'c>> = stores.iter().map(tile).collect();
+        let Some(StoredTile { window, value }) = tiles.first() else { return };
         if let Some(load) = self.definition(*value).and_then(|made| self.fusion.transposed_load(made)) {
             return self.store_transposed(window, *value, load);
         }
         let (&width, rows) = window.shape().split_last().expect("verified: a tensor has rank 1 or more");
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
-        let range_of = |emitter: &Self, row: &[IntValue<'c>], whole| {
-            if whole { (None, emitter.ir.i64(width)) } else { emitter.row_range(window, row) }
+        let existing = |emitter: &Self, row: &[IntValue<'c>], whole| match whole {
+            true => Existing { begin: None, end: emitter.ir.i64(width) },
+            false => emitter.existing(window, row),
         };
         let each_row = |emitter: &mut Self, whole, store: &mut StoreRow<'_, 'a, 'c>| {
             emitter.each_row_of(width, rows, &mut |emitter, row| {
-                let (begin, end) = range_of(emitter, row, whole);
-                let range = (begin.unwrap_or_else(|| emitter.ir.i64(0)), end);
+                let range = existing(emitter, row, whole).range(emitter.ir);
                 emitter.with_gathered_rows(&gathers, row, range, &mut |emitter| store(emitter, row));
             });
         };
-        let further: Vec<Window<'c>> = tiles.iter().map(|(window, _)| window.clone()).collect();
-        let lines = tiles.iter().map(|(window, _)| self.elements_of_line(window)).collect::<Option<Vec<_>>>();
+        let further: Vec<Window<'c>> = tiles.iter().map(|tile| tile.window.clone()).collect();
+        let lines = tiles.iter().map(|tile| self.elements_of_line(&tile.window)).collect::<Option<Vec<_>>>();
         let lines = lines.and_then(|lines| lines.into_iter().max());
         match lines.map(|elements| elements.min(self.most_lanes(data))) {
             None => self.with_streams(&loads, &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, row| {
-                    let range = range_of(emitter, row, whole);
-                    emitter.store_elements(&tiles, row, range);
+                    let places = existing(emitter, row, whole);
+                    emitter.store_elements(&tiles, row, places);
                 });
             }),
             Some(lanes) => self.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, index| {
-                    let row = RowOf { data, shape: window.shape(), index, lanes, whole };
-                    emitter.store_row(&tiles, row);
+                    let row = Row { index, whole };
+                    emitter.store_row(&tiles, RowLoop { data, shape: window.shape(), row, lanes });
                 });
             }),
         }
@@ -77,15 +83,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Stores the elements of a row of each tile that exist, some at a time: without masks those that lie between all places
     /// where something that is read begins or ends, if there are such.
-    fn store_row(&mut self, tiles: &[(Window<'c>, ValueId)], row: RowOf<'_, 'a, 'c>) {
-        let ir = self.ir;
-        let (_, end) = self.row_range(&tiles[0].0, row.index);
-        let covering = self.covering(row, end);
-        let leaves = self.leaves(row.data, &covering);
-        let elements = if leaves.is_some() { lanes_of(tiles[0].0.width()) } else { row.lanes };
+    fn store_row(&mut self, tiles: &[StoredTile<'c>], over: RowLoop<'_, 'a, 'c>) {
+        let (ir, row, first) = (self.ir, over.row, &tiles[0].window);
+        let end = self.existing(first, row.index).end;
+        let covering = self.covering(over, end);
+        let leaves = self.leaves(over.data, &covering);
+        let elements = if leaves.is_some() { lanes_of(first.width()) } else { over.lanes };
         let lines = self.lines_of_tiles(tiles, row, elements);
         let Some(inside) = covering.inside else {
-            self.open_covering(&covering, true);
+            self.open_covering(&covering, Bounds::Unchecked);
             self.store_lines(&lines, row.index, leaves);
             return self.store_ends(&lines, row.index);
         };
@@ -93,45 +99,40 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let inner: Vec<RowLines<'c>> = lines.iter().map(within).collect();
         ir.on_each_side(inner[0].lines.has_lines(ir), |exists| {
             let lines = if exists { &inner } else { &lines };
-            self.open_covering(&covering, exists);
+            self.open_covering(&covering, Bounds::where_whole(exists));
             self.store_lines(lines, row.index, leaves);
-            self.open_covering(&covering, false);
+            self.open_covering(&covering, Bounds::Checked);
             self.store_ends(lines, row.index);
         });
     }
 
     /// How a row of each tile is stored, so many elements at a time.
-    fn lines_of_tiles(
-        &self,
-        tiles: &[(Window<'c>, ValueId)],
-        row: RowOf<'_, 'a, 'c>,
-        elements: i64,
-    ) -> Vec<RowLines<'c>> {
-        let lines_of = |window| self.lines_of_row(window, (row.index, row.whole), elements);
-        let first = lines_of(&tiles[0].0);
-        let others = tiles[1..].iter().map(|(window, value)| {
-            let lines = lines_of(window).beside(self.ir, &first);
-            RowLines { lines, value: *value }
+    fn lines_of_tiles(&self, tiles: &[StoredTile<'c>], row: Row<'_, 'c>, elements: i64) -> Vec<RowLines<'c>> {
+        let lines_of = |window| self.lines_of_row(window, row, elements);
+        let first = lines_of(&tiles[0].window);
+        let others = tiles[1..].iter().map(|tile| {
+            let lines = lines_of(&tile.window).beside(self.ir, &first);
+            RowLines { lines, value: tile.value }
         });
-        std::iter::once(RowLines { lines: first.clone(), value: tiles[0].1 }).chain(others).collect()
+        std::iter::once(RowLines { lines: first.clone(), value: tiles[0].value }).chain(others).collect()
     }
 
-    /// Stores the elements of a row of each tile from `begin`, or the first, to `end`, one by one.
+    /// Stores the elements of a row of each tile in these places, one by one.
     pub(in crate::cpu) fn store_elements(
         &mut self,
-        tiles: &[(Window<'c>, ValueId)],
+        tiles: &[StoredTile<'c>],
         row: &[IntValue<'c>],
-        (begin, end): (Option<IntValue<'c>>, IntValue<'c>),
+        Existing { begin, end }: Existing<'c>,
     ) {
         let ir = self.ir;
-        let addresses: Vec<_> = tiles.iter().map(|(window, _)| self.row_address(window, row)).collect();
-        let values: Vec<ValueId> = tiles.iter().map(|(_, value)| *value).collect();
+        let addresses: Vec<_> = tiles.iter().map(|tile| self.row_address(&tile.window, row)).collect();
+        let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
         let length = begin.map_or(end, |begin| ir.sub(end, begin));
         each_index(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
             let i = begin.map_or(i, |begin| ir.add(begin, i));
             let elements = self.elements(&values, &[row, &[i]].concat());
-            for (((window, _), &address), element) in tiles.iter().zip(&addresses).zip(elements) {
-                self.write(window, address, i, element);
+            for ((tile, &address), element) in tiles.iter().zip(&addresses).zip(elements) {
+                self.write(&tile.window, address, i, element);
             }
         });
     }

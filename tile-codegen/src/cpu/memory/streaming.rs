@@ -9,9 +9,12 @@
 //! If other threads may see streaming stores in any order (`vectors/processor.rs`), a range of blocks ends with a fence. A
 //! kernel with atomics has no streaming stores, because it may signal to other blocks before that fence.
 
+use super::ahead::RowTurn;
+use super::parts::Row;
 use super::reached::reached;
 use super::views::Window;
 use crate::cpu::LINE_BYTES;
+use crate::cpu::elements::IndexRange;
 use crate::cpu::region::Emitter;
 use crate::cpu::vectors::vector_type;
 use crate::emit::{Ir, LoopHint, Value};
@@ -86,14 +89,22 @@ pub(in crate::cpu) struct Lines<'c> {
     /// How many at a time, and where on the stack they come together.
     elements: i64,
     lanes: PointerValue<'c>,
-    /// The elements that exist: from and to.
-    range: (IntValue<'c>, IntValue<'c>),
+    /// The elements that exist.
+    range: IndexRange<'c>,
     pub(in crate::cpu) first: IntValue<'c>,
     pub(in crate::cpu) rest: IntValue<'c>,
     /// Whether there may be some before and behind.
     has_ends: bool,
     /// Whether those between are streamed, if the output may be.
     pub(in crate::cpu) streams: Option<IntValue<'c>>,
+}
+
+/// Where in a row a line begins: `further` elements behind place `base`. A loop over lines counts in `further`, so that the
+/// address of `base` is the same in all of its turns.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct LineStart<'c> {
+    pub(in crate::cpu) base: IntValue<'c>,
+    pub(in crate::cpu) further: IntValue<'c>,
 }
 
 /// A row, and the tile whose elements are stored there.
@@ -121,13 +132,13 @@ impl<'c> Lines<'c> {
         Lines { first: other.first, rest: other.rest, has_ends: other.has_ends, streams, ..self }
     }
 
-    /// The same, with those lines alone that lie between two places of the row.
-    pub(in crate::cpu) fn within(&self, ir: &Ir<'c>, (from, to): (IntValue<'c>, IntValue<'c>)) -> Lines<'c> {
+    /// The same, with those lines alone that lie among these places of the row.
+    pub(in crate::cpu) fn within(&self, ir: &Ir<'c>, places: IndexRange<'c>) -> Lines<'c> {
         let elements = ir.i64(self.elements);
         let lines_before = |end: IntValue<'c>| ir.udiv(ir.up_to(self.first, end), elements);
         let place = |lines| ir.add(self.first, ir.mul(lines, elements));
-        let first = place(lines_before(ir.add(from, ir.i64(self.elements - 1))));
-        let rest = place(lines_before(ir.lesser(to, self.rest)));
+        let first = place(lines_before(ir.add(places.start, ir.i64(self.elements - 1))));
+        let rest = place(lines_before(ir.lesser(places.end, self.rest)));
         Lines { first, rest: ir.greater(first, rest), has_ends: true, ..self.clone() }
     }
 }
@@ -138,18 +149,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         elements_of_line(window.width(), window.dtype()).filter(|_| window.is_dense())
     }
 
-    /// How a row is stored, of which all elements may be known to exist, so many at a time.
+    /// How a row is stored, so many elements at a time.
     pub(in crate::cpu) fn lines_of_row(
         &self,
         window: &Window<'c>,
-        (row, whole): (&[IntValue<'c>], bool),
+        row: Row<'_, 'c>,
         elements: i64,
     ) -> Lines<'c> {
         let (ir, width) = (self.ir, window.width());
-        let whole = whole || window.is_known_whole();
-        let (address, flag) = (self.row_address(window, row), self.streamed.get(&window.tensor()).copied());
-        let (begin, end) = if whole { (None, ir.i64(width)) } else { self.row_range(window, row) };
-        let begin = begin.unwrap_or_else(|| ir.i64(0));
+        let whole = row.whole || window.is_known_whole();
+        let address = self.row_address(window, row.index);
+        let flag = self.entry.streamed.get(&window.tensor()).copied();
+        let range = match whole {
+            true => IndexRange::up_to(ir, ir.i64(width)),
+            false => self.existing(window, row.index).range(ir),
+        };
+        let IndexRange { start: begin, end } = range;
         let has_ends = !whole || width % elements != 0;
         let (mut first, mut streams) = (begin, flag);
         if let Some(flag) = flag {
@@ -166,7 +181,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let rest = ir.sub(end, ir.urem(ir.sub(end, first), ir.i64(elements)));
         let lanes = self.lane_array(ir.storage_type(window.dtype()), elements);
-        let (window, range) = (window.clone(), (begin, end));
+        let window = window.clone();
         Lines { window, address, elements, lanes, range, first, rest, has_ends, streams }
     }
 
@@ -181,8 +196,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let start = leaves.map_or(lines.first, |leaves| ir.select_int(leaves, lines.rest, lines.first));
         let range = (start, lines.rest, ir.i64(lines.elements));
         ir.each(range, LoopHint::Rolled, |first| {
-            self.prefetch_ahead((lines.window.shape(), index), (first, lines.elements), lines.streams);
-            let at = (ir.i64(0), first);
+            let turn = RowTurn { shape: lines.window.shape(), row: index, first, count: lines.elements };
+            self.prefetch_ahead(turn, lines.streams);
+            let at = LineStart { base: ir.i64(0), further: first };
             let elements = self.line_elements(rows, index, at);
             rows.iter().zip(elements).for_each(|(row, elements)| self.put_line(&row.lines, elements, at));
         });
@@ -194,7 +210,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if !lines.has_ends {
             return;
         }
-        let (begin, end) = lines.range;
+        let IndexRange { start: begin, end } = lines.range;
         let is_second = |turn| ir.icmp(IntPredicate::NE, turn, ir.i64(0));
         ir.each((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, |turn| {
             let from = ir.select_int(is_second(turn), lines.rest, begin);
@@ -212,18 +228,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// What is stored at a time: the elements of each row from so many on behind one.
+    /// What is stored at a time: the elements of a line of each row.
     pub(in crate::cpu) fn line_elements(
         &mut self,
         rows: &[RowLines<'c>],
         index: &[IntValue<'c>],
-        (base, further): (IntValue<'c>, IntValue<'c>),
+        start: LineStart<'c>,
     ) -> Vec<VectorValue<'c>> {
         let ir = self.ir;
-        let first = ir.add(base, further);
+        let first = ir.add(start.base, start.further);
         let (tiles, lanes): (Vec<ValueId>, _) =
             (rows.iter().map(|row| row.value).collect(), rows[0].lines.elements);
-        let picked = self.pick(&tiles, (index, first), lanes);
+        let picked = self.pick(&tiles, index, first, lanes);
         self.each_lane(lanes, |emitter, lane| {
             emitter.know_picked(&picked, lane);
             let elements = emitter.elements_of(rows, &[index, &[ir.add(first, lane)]].concat());
@@ -244,15 +260,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stores these elements.
-    pub(in crate::cpu) fn put_line(
-        &self,
-        line: &Lines<'c>,
-        elements: VectorValue<'c>,
-        (base, further): (IntValue<'c>, IntValue<'c>),
-    ) {
+    pub(in crate::cpu) fn put_line(&self, line: &Lines<'c>, elements: VectorValue<'c>, start: LineStart<'c>) {
         let (ir, dtype) = (self.ir, line.window.dtype());
-        let address = self.row_element(&line.window, line.address, base);
-        let address = self.row_element(&line.window, address, further);
+        let address = self.row_element(&line.window, line.address, start.base);
+        let address = self.row_element(&line.window, address, start.further);
         let store_aligned = |alignment| {
             let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
             store.set_alignment(alignment).expect("a power of two");

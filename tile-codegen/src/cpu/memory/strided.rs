@@ -24,11 +24,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn pick(
         &mut self,
         tiles: &[ValueId],
-        (row, first): (&[IntValue<'c>], IntValue<'c>),
+        row: &[IntValue<'c>],
+        first: IntValue<'c>,
         lanes: i64,
     ) -> Vec<Picked<'c>> {
         let read = self.fusion.read_in_place(tiles).into_iter();
-        read.filter_map(|tile| self.picked(tile, (row, first), lanes)).collect()
+        read.filter_map(|tile| self.picked(tile, row, first, lanes)).collect()
     }
 
     /// Makes picked elements those that ops read, in a lane; until they are [let go](Self::let_go_of_picked).
@@ -37,23 +38,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (ir, dtype) = (self.ir, self.dtype(tile));
             let ty = ir.storage_type(dtype);
             let stored = ir.load(ty, ir.element(ty, lanes, lane));
-            self.known.insert(tile, ir.value_from_storage(stored, dtype));
+            self.sources.known.insert(tile, ir.value_from_storage(stored, dtype));
         }
     }
 
     /// Ends that.
     pub(in crate::cpu) fn let_go_of_picked(&mut self, picked: &[Picked<'c>]) {
-        self.known.retain(|tile, _| !picked.iter().any(|picked| picked.tile == *tile));
+        self.sources.known.retain(|tile, _| !picked.iter().any(|picked| picked.tile == *tile));
     }
 
     fn picked(
         &mut self,
         tile: ValueId,
-        (row, first): (&[IntValue<'c>], IntValue<'c>),
+        row: &[IntValue<'c>],
+        first: IntValue<'c>,
         lanes: i64,
     ) -> Option<Picked<'c>> {
         let ir = self.ir;
-        let window = self.streams.get(&tile)?.whole_window()?.clone();
+        let window = self.sources.streams.get(&tile)?.whole_window()?.clone();
         let apart = window.element_stride()?.get_sign_extended_constant()?;
         let ty = ir.storage_type(window.dtype());
         if !(2..=MOST_APART).contains(&apart) {

@@ -4,6 +4,7 @@
 //! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
+use super::parts::{Bounds, Existing};
 use crate::cpu::elements::each_index;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
@@ -130,15 +131,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(in crate::cpu) fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
-        let names = Names { size: &|name| self.sizes[name], index: &|value| self.index(value) };
+        let names = Names { size: &|name| self.entry.sizes[name], index: &|value| self.index(value) };
         self.ir.place(ty, source, &names)
     }
 
     /// Where the tile lies that a load, store or prefetch names.
     pub(in crate::cpu) fn window_of(&self, data: &OpData) -> Window<'c> {
-        let is_masked = matches!(data.op, Op::LoadMasked | Op::StoreMasked | Op::Prefetch);
+        let bounds = match data.op {
+            Op::LoadMasked | Op::StoreMasked | Op::Prefetch => Bounds::Checked,
+            _ => Bounds::Unchecked,
+        };
+        self.own_window(data, bounds)
+    }
+
+    /// The same of an access by the tile that this block owns.
+    fn own_window(&self, data: &OpData, bounds: Bounds) -> Window<'c> {
         let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
-        self.window_at(data.operands[0], (&self.tile, &given), is_masked)
+        self.window_at(data.operands[0], &self.grid.tile, &given, bounds)
     }
 
     /// The same for an op that comes later, unless its index does too.
@@ -147,18 +156,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data.tile_index().iter().all(is_known).then(|| self.window_of(data))
     }
 
-    /// Where the tile lies that has an index of a block that owns a tile, and of an access.
+    /// Where the tile of a view lies that an access names by the index of the tile which its block owns, and by what it is
+    /// given.
     pub(in crate::cpu) fn window_at(
         &self,
         view: ValueId,
-        (own, given): (&[IntValue<'c>], &[IntValue<'c>]),
-        masked: bool,
+        own: &[IntValue<'c>],
+        given: &[IntValue<'c>],
+        bounds: Bounds,
     ) -> Window<'c> {
         let ty = self.instance.ty(view).as_partition().expect("verified: a view");
-        self.window(view, &ty.tile_index(own, given), masked)
+        self.window(view, &ty.tile_index(own, given), bounds)
     }
 
-    fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
+    fn window(&self, view: ValueId, index: &[IntValue<'c>], bounds: Bounds) -> Window<'c> {
         let ir = self.ir;
         let tensor = self.definition(view).expect("verified: a view is made by `partition`").operands[0];
         let source = Source::of(self.instance, tensor);
@@ -167,12 +178,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let place = moved.then(|| self.place(self.tensor_type(tensor), &source));
         let ty: &PartitionType = self.instance.ty(view).as_partition().expect("verified: a view");
         let (tile, steps) = (extents(&ty.tile), extents(&ty.steps));
-        let dim = |dim| ir.dim(dim, &|name| self.sizes[name]);
+        let dim = |dim| ir.dim(dim, &|name| self.entry.sizes[name]);
         let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(dim).collect();
         let start: Vec<_> = index.iter().zip(&steps).map(|(&i, &step)| ir.mul(i, ir.i64(step))).collect();
         let mut window = Window {
             tensor: argument,
-            base: self.arguments[&argument].into_pointer_value(),
+            base: self.entry.arguments[&argument].into_pointer_value(),
             dtype: ty.tensor.elem.known().expect("an instance has no dtype parameters"),
             first: vec![None; tile.len()],
             valid: tile.iter().map(|&size| ir.i64(size)).collect(),
@@ -180,9 +191,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             extents,
             start,
             place: None,
-            whole: !masked,
+            whole: bounds == Bounds::Unchecked,
         };
-        if masked {
+        if bounds == Bounds::Checked {
             let space: Vec<IntValue<'c>> = ty.index_space().iter().map(dim).collect();
             self.mask(&mut window, index, &space, place.as_ref());
         }
@@ -236,8 +247,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// The same, with the places that exist, for who reads a tile where its op may never be reached.
     pub(in crate::cpu) fn checked_matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
-        let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
-        self.matrix_of(&self.window_at(data.operands[0], (&self.tile, &given), true), number)
+        self.matrix_of(&self.own_window(data, Bounds::Checked), number)
     }
 
     fn matrix_of(&self, window: &Window<'c>, number: IntValue<'c>) -> Matrix<'c> {
@@ -364,17 +374,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// The places of a row that exist: from, if not from its begin, and to.
-    pub(in crate::cpu) fn row_range(
-        &self,
-        window: &Window<'c>,
-        row: &[IntValue<'c>],
-    ) -> (Option<IntValue<'c>>, IntValue<'c>) {
+    /// The places of a row that exist.
+    pub(in crate::cpu) fn existing(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> Existing<'c> {
         let ir = self.ir;
         let end = self.row_length(window, row);
         let first = window.first[window.tile.len() - 1];
         // In a row that isn't there both ends are 0.
-        (first.map(|first| ir.lesser(first, end)), end)
+        Existing { begin: first.map(|first| ir.lesser(first, end)), end }
     }
 
     /// Where the elements of a row that exist end.
@@ -406,7 +412,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));
         let mut emit_for = |whole: bool| {
             for (load, window) in loads.iter().zip(&windows) {
-                self.open_stream(load, window, whole);
+                self.open_stream(load, window, Bounds::where_whole(whole));
             }
             emit(self, whole);
         };
@@ -416,17 +422,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Opens a stream for loops that run where every element exists, if they are said to.
-    pub(in crate::cpu) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, whole: bool) {
+    /// Opens a stream for loops whose elements are checked, or all exist.
+    pub(in crate::cpu) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, bounds: Bounds) {
         let pad = load.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
-        let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
-        self.streams.insert(load.results[0], stream);
+        let whole = bounds == Bounds::Unchecked || window.whole;
+        let stream = Stream { window: window.clone(), pad, whole };
+        self.sources.streams.insert(load.results[0], stream);
     }
 
     /// Element `index` of a streamed tile.
     pub(in crate::cpu) fn stream_element(&self, tile: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
         let ir = self.ir;
-        let stream = self.streams.get(&tile).expect("the op that reads a stream opened it");
+        let stream = self.sources.streams.get(&tile).expect("the op that reads a stream opened it");
         let window = &stream.window;
         let (&last, row) = index.split_last().expect("verified: a tensor has rank 1 or more");
         let read = || self.read(window, self.row_address(window, row), last);
@@ -458,7 +465,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let Some(pad) = pad.filter(|_| !whole) else {
                     return each_index(ir, ir.i64(width), width, copy);
                 };
-                let (begin, end) = emitter.row_range(&window, row);
+                let Existing { begin, end } = emitter.existing(&window, row);
                 let fill = |from: IntValue<'c>, to: IntValue<'c>| {
                     ir.each((from, to, ir.i64(1)), LoopHint::Rolled, |i| {
                         emitter.buffers.store(&buffer, ir.add(first, i), pad);
@@ -477,7 +484,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn read(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>) -> Value<'c> {
-        self.buffers.read_tensor((window.tensor, window.dtype), self.row_element(window, row, i))
+        self.buffers.read_tensor(window.tensor, window.dtype, self.row_element(window, row, i))
     }
 
     pub(in crate::cpu) fn write(
@@ -487,6 +494,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         i: IntValue<'c>,
         value: Value<'c>,
     ) {
-        self.buffers.write_tensor((window.tensor, window.dtype), self.row_element(window, row, i), value);
+        self.buffers.write_tensor(window.tensor, window.dtype, self.row_element(window, row, i), value);
     }
 }

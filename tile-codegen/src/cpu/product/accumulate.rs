@@ -45,7 +45,7 @@ pub(super) fn accumulation<'a>(
         return None;
     }
     let mut stores = Vec::new();
-    if !collect_stores(fusion, (*sum, *sum), &mut stores) {
+    if !collect_stores(fusion, *sum, *sum, &mut stores) {
         stores.clear();
     }
     Some(Accumulation { product, stores })
@@ -54,7 +54,8 @@ pub(super) fn accumulation<'a>(
 /// Whether a tile is only stored, element by element and in the region of the loop that gives `sum`, and by what.
 fn collect_stores<'a>(
     fusion: &Fusion<'a>,
-    (value, sum): (ValueId, ValueId),
+    value: ValueId,
+    sum: ValueId,
     stores: &mut Vec<&'a OpData>,
 ) -> bool {
     fusion.users(value).all(|(region, user)| {
@@ -62,6 +63,6 @@ fn collect_stores<'a>(
             stores.push(user);
             return Some(region) == fusion.home(sum);
         }
-        user.op.is_leaf() && user.results.iter().all(|&result| collect_stores(fusion, (result, sum), stores))
+        user.op.is_leaf() && user.results.iter().all(|&result| collect_stores(fusion, result, sum, stores))
     })
 }

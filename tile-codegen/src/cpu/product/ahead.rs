@@ -11,18 +11,18 @@
 use super::super::LINE_BYTES;
 use super::super::region::Emitter;
 use super::super::round_up::{div_ceil, whole_pieces};
+use super::Accumulating;
 use super::factor::Factor;
-use super::keep::Keeping;
 use super::left::TensorA;
 use super::places::NextB;
 use super::plan::{OrderOfA, Plan};
-use super::rows::Turns;
+use super::rows::{ProductLoop, Turns};
 use crate::cpu::memory::scratch::element_bytes;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
+use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
-use tile_ir::{RegionId, ValueId};
 
 const LINE: i64 = LINE_BYTES as i64;
 
@@ -81,21 +81,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         data: &'a OpData,
         plan: &Plan,
-        Turns { counter, body, .. }: Turns<'c>,
-        (next, near): (&Next<'c>, [Near<'c>; 2]),
+        looped: ProductLoop<'c>,
+        next: &Next<'c>,
+        near: [Near<'c>; 2],
     ) -> Vec<FactorAhead<'c>> {
         let ir = self.ir;
-        if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
+        if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, looped)) {
             return Vec::new();
         }
         let at = |emitter: &mut Self, turn: IntValue<'c>| {
-            emitter.bind_scalars(&[counter], &[turn.into()]);
+            emitter.bind_scalars(&[looped.counter], &[turn.into()]);
             [0, 1].map(|i| match emitter.factor(data.operands[i], ir.i64(0), plan) {
                 Factor::Strided(strided) => emitter.memory_of(&strided),
                 Factor::Computed(_) => None,
             })
         };
-        let (first, second) = self.as_next(counter, next, |emitter| {
+        let (first, second) = self.as_next(looped.counter, next, |emitter| {
             (at(emitter, next.turn), at(emitter, ir.add(next.turn, ir.i64(1))))
         });
         let extents = [[plan.m, plan.k], [plan.k, plan.n]];
@@ -120,17 +121,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// `b`, with whether it is packed beside the present one.
     pub(super) fn nearest(
         &self,
-        product: &'a OpData,
-        plan: &Plan,
-        (present, next): (Turns<'c>, &Next<'c>),
-        (keeping, in_tensor): (Option<Keeping<'c>>, Option<&TensorA<'c>>),
-        b: Option<(&NextB<'c>, Option<IntValue<'c>>)>,
+        around: &Accumulating<'_, 'a, 'c>,
+        present: Turns<'c>,
+        next: &Next<'c>,
+        in_tensor: Option<&TensorA<'c>>,
+        next_b: Option<&NextB<'c>>,
+        is_packed_beside: Option<IntValue<'c>>,
     ) -> [Near<'c>; 2] {
-        let ir = self.ir;
+        let (ir, product, plan) = (self.ir, around.product, around.plan);
         let number = present.from(ir, plan, next.turn).number(ir, plan);
-        let a = keeping.map(|keeping| {
-            let is_there = keeping.is_there_next(ir, plan, (next, number));
-            let packed = self.packed_a(product, plan, (Some(keeping), number), None);
+        let a = around.keeping.map(|keeping| {
+            let is_there = keeping.is_there_next(ir, plan, next, number);
+            let packed = self.packed_a(product, plan, Some(keeping), number, None);
             match packed.filter(|_| self.order_of_a(product.operands[0], plan) == OrderOfA::ByRows) {
                 Some(packed) => {
                     let is_there = in_tensor
@@ -142,10 +144,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 None => Near { is_near: Some(is_there), packed: None },
             }
         });
-        let b = b.map(|(next, is_packed)| {
-            let place = self.packed_at(product.results[0], plan, next.found.number);
-            let packed = Packed { is_there: next.found.is_there, first: place.address, row: None };
-            Near { is_near: is_packed, packed: Some(packed) }
+        let b = next_b.map(|NextB { found, .. }| {
+            let place = self.packed_at(product.results[0], plan, found.number);
+            let packed = Packed { is_there: found.is_there, first: place.address, row: None };
+            Near { is_near: is_packed_beside, packed: Some(packed) }
         });
         [a.unwrap_or_default(), b.unwrap_or_default()]
     }
@@ -167,12 +169,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         said
     }
 
-    /// Whether what a factor's loads are given is known outside of the loop's body, but for its counter.
-    pub(super) fn is_known_ahead(&self, factor: ValueId, counter: ValueId, body: RegionId) -> bool {
+    /// Whether what a factor's loads are given is known outside of a loop's body, but for its counter.
+    pub(super) fn is_known_ahead(&self, factor: ValueId, looped: ProductLoop<'c>) -> bool {
         self.fusion.streams(&[factor]).into_iter().all(|load| {
             let mut given = load.operands.iter().copied();
             given.all(|value| {
-                value == counter || self.fusion.home(value) != Some(body) || self.fusion.is_constant(value)
+                let is_inside = self.fusion.home(value) == Some(looped.body);
+                value == looped.counter || !is_inside || self.fusion.is_constant(value)
             })
         })
     }

@@ -87,7 +87,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (next, next_b): (&Next<'c>, &NextB<'c>),
+        next: &Next<'c>,
+        next_b: &NextB<'c>,
         place: IntValue<'c>,
     ) -> Option<Beside<'c>> {
         let (ir, result, NextB { rows, name, found }) = (self.ir, product.results[0], next_b);
@@ -95,7 +96,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if !plan.beside || rows.from.contiguous != 1 {
             return None;
         }
-        let places = self.memories.places.get(&result)?.clone();
+        let places = self.entry.memories.places.get(&result)?;
         let comes = ir.or(next.is_here, self.differs(&next.scalars));
         let is_free = ir.icmp(IntPredicate::NE, found.number, place);
         let is_missing = ir.select_int(found.is_there, ir.bool(false), ir.and(comes, is_free));
@@ -105,7 +106,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (progress, group) = (places.progress, plan.contraction.group());
         let of_row = plan.n / plan.block.lanes / of_chunk;
         let pieces = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
-        ir.if_then(is_packed, || self.remember(&places, found.number, *name));
+        ir.if_then(is_packed, || self.remember(places, found.number, *name));
         ir.store(progress.from, rows.from.first.into());
         ir.store(progress.to, to.address.into());
         ir.store(progress.column, ir.i64(0).into());

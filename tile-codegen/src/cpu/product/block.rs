@@ -13,6 +13,7 @@ use super::places::PackedB;
 use super::plan::Plan;
 use super::right::{Panel, Right};
 use super::sums::{Start, Sums, SumsBlock};
+use crate::cpu::elements::IndexRange;
 use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::intrinsics::Intrinsic;
@@ -26,7 +27,7 @@ pub(super) struct Product<'p, 'c> {
     pub(super) plan: &'p Plan,
     pub(super) a: Left<'c>,
     b: Right<'c>,
-    pub(super) sums: &'p Sums<'c>,
+    pub(super) sums: &'p Sums<'p, 'c>,
     /// The first step along K, and where they end.
     pub(super) steps: [IntValue<'c>; 2],
     pub(super) meanwhile: Meanwhile<'p, 'c>,
@@ -41,23 +42,51 @@ pub(super) struct Meanwhile<'p, 'c> {
     pub(super) beside: Option<&'p Beside<'c>>,
 }
 
+/// One multiplication of a matrix's factors.
+pub(super) struct Multiplication<'m, 'c> {
+    /// The matrix's number.
+    pub(super) matrix: IntValue<'c>,
+    /// How many elements along K are multiplied.
+    pub(super) depth: IntValue<'c>,
+    pub(super) a: Left<'c>,
+    pub(super) b: &'m PackedB<'c>,
+    pub(super) needed: Needed<'c>,
+    pub(super) start: Start<ValueId, IntValue<'c>>,
+    /// Where register blocks store the sums themselves, if they may.
+    pub(super) direct: Option<&'m Direct<'c>>,
+    pub(super) meanwhile: Meanwhile<'m, 'c>,
+}
+
+/// What a register block multiplies: rows of `a` by the columns of a panel of `b`.
+#[derive(Clone, Copy)]
+struct BlockFactors<'f, 'c> {
+    rows: &'f [LeftRow<'c>],
+    panel: &'f Panel<'c>,
+}
+
+/// How wide a panel is: vectors side by side, and lanes of the last one that are columns.
+#[derive(Clone, Copy)]
+struct PanelWidth {
+    vectors: i64,
+    last: i64,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Multiplies the factors of a matrix, packed or where they are, as deep as they are, and adds that to the accumulator.
     pub(super) fn multiply(
         &mut self,
         data: &'a OpData,
         plan: &Plan,
-        (matrix, depth): (IntValue<'c>, IntValue<'c>),
-        (a, b, needed): (Left<'c>, &PackedB<'c>, Needed<'c>),
-        (start, meanwhile, direct): (Start<ValueId, IntValue<'c>>, Meanwhile<'_, 'c>, Option<&Direct<'c>>),
+        multiplication: &Multiplication<'_, 'c>,
     ) {
         let ir = self.ir;
+        let &Multiplication { matrix, depth, a, b, needed, start, direct, meanwhile } = multiplication;
         let all = [ir.i64(0), ir.udiv(depth, ir.i64(plan.contraction.group()))];
-        let by = |b, steps, (start, direct): (Start<ValueId, IntValue<'c>>, Option<&Direct<'c>>)| {
-            let sums = &self.sums(data.results[0], plan, matrix, (start, direct));
+        let by = |b, steps, start, direct: Option<&Direct<'c>>| {
+            let sums = &self.sums(data.results[0], plan, matrix, start, direct);
             self.register_blocks(&Product { plan, a, b, sums, steps, meanwhile }, needed);
         };
-        let packed = || by(Right::Packed(b.buffer), all, (start, direct));
+        let packed = || by(Right::Packed(b.buffer), all, start, direct);
         let Some(in_place) = &b.in_place else { return packed() };
         let in_slices = |slice| {
             ir.each((all[0], all[1], ir.i64(slice)), LoopHint::Rolled, |first| {
@@ -65,13 +94,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let start = start.where_it_holds(ir, ir.icmp(IntPredicate::EQ, first, all[0]));
                 let goes_on = ir.icmp(IntPredicate::ULT, end, all[1]);
                 let direct = direct.map(|direct| direct.unless(ir, goes_on));
-                by(in_place.right(), [first, end], (start, direct.as_ref()));
+                by(in_place.right(), [first, end], start, direct.as_ref());
             });
         };
         ir.on_each_side(in_place.is_read, |is_read| match (is_read, in_place.slice(plan)) {
             (false, _) => packed(),
             (true, Some(slice)) => in_slices(slice),
-            (true, None) => by(in_place.right(), all, (start, direct)),
+            (true, None) => by(in_place.right(), all, start, direct),
         });
     }
 
@@ -82,67 +111,72 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return self.dots(product, b, needed);
         }
         if let (Contraction::Tiles(tiles), Right::Packed(b)) = (plan.contraction, &product.b) {
-            return self.blocks_of_tiles(product, (tiles, b), needed);
+            return self.blocks_of_tiles(product, tiles, b, needed);
         }
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
         if whole > 0 {
-            let range = (ir.i64(0), ir.lesser(needed.columns, ir.i64(whole)));
-            self.panels(product, (plan.block.vectors, lanes), range, needed.rows);
+            let columns = IndexRange::up_to(ir, ir.lesser(needed.columns, ir.i64(whole)));
+            let width = PanelWidth { vectors: plan.block.vectors, last: lanes };
+            self.panels(product, width, columns, needed.rows);
         }
         if rest > 0 {
             let vectors = div_ceil(rest, lanes);
-            let last = rest - (vectors - 1) * lanes;
-            self.panels(product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
+            let width = PanelWidth { vectors, last: rest - (vectors - 1) * lanes };
+            let columns = IndexRange { start: ir.i64(whole), end: needed.columns };
+            self.panels(product, width, columns, needed.rows);
         }
         if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
         }
     }
 
-    /// Covers panels of so many vectors, of which the last has so many lanes, with register blocks; each panel stays in
+    /// Covers panels of one width, which begin at these columns, with register blocks for so many rows; each panel stays in
     /// the first cache while the rows of `a` pass by.
     fn panels(
         &self,
         product: &Product<'_, 'c>,
-        (vectors, last): (i64, i64),
-        (from, to): (IntValue<'c>, IntValue<'c>),
+        PanelWidth { vectors, last }: PanelWidth,
+        columns: IndexRange<'c>,
         rows: IntValue<'c>,
     ) {
         let (ir, plan) = (self.ir, product.plan);
         let width = plan.block.width();
         let rows_of_blocks = plan.block.rows_of(plan.m);
         let blocks = rows_of_blocks.blocks_for(ir, rows);
-        ir.each((from, to, ir.i64(width)), LoopHint::Rolled, |j| {
+        ir.each(columns.by(ir.i64(width)), LoopHint::Rolled, |j| {
             let number = ir.udiv(j, ir.i64(width));
             let panel = self.panel_of(&product.b, plan, j);
             let of_zeros = self.products_of_zeros(product, vectors, &panel);
             let first = ir.mul(number, ir.i64(plan.blocks_of_rows()));
             ir.each((ir.i64(0), blocks, ir.i64(1)), LoopHint::Rolled, |below| {
                 let has_last_row = rows_of_blocks.is_high(ir, below);
-                let block = SumsBlock { rows: rows_of_blocks.rows, has_last_row, vectors, last };
                 let place = [rows_of_blocks.first_row(ir, below), j];
-                self.register_block(product, block, ((&panel, &of_zeros), ir.add(first, below)), place);
+                let block = SumsBlock { place, rows: rows_of_blocks.rows, has_last_row, vectors, last };
+                self.register_block(product, block, &panel, &of_zeros, ir.add(first, below));
             });
         });
     }
 
+    /// Computes and stores the sums of a block, the one of this number, in a panel whose products with zeros are `of_zeros`.
     fn register_block(
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        ((panel, of_zeros), number): ((&Panel<'c>, &[VectorValue<'c>]), IntValue<'c>),
-        [i, j]: [IntValue<'c>; 2],
+        panel: &Panel<'c>,
+        of_zeros: &[VectorValue<'c>],
+        number: IntValue<'c>,
     ) {
         let (ir, plan) = (self.ir, product.plan);
-        let initial = self.without(self.first_sums(product.sums, plan, block), of_zeros);
+        let initial = self.without(self.first_sums(product.sums, block), of_zeros);
         let shares: Vec<Share<'c>> =
             product.meanwhile.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
-        self.ask_for_sums(product.sums, plan, block, [i, j]);
-        let rows = self.rows_of_left(&product.a, i, block.rows);
-        let products = self.outer_products(product, block, (&rows, panel), &shares, initial);
-        let finals = self.with_sums_in_memory(product.sums, plan, (block, [i, j]), products);
-        self.store_sums(product.sums, plan, (block, [i, j]), &finals);
+        self.ask_for_sums(product.sums, block);
+        let rows = self.rows_of_left(&product.a, block.place[0], block.rows);
+        let factors = BlockFactors { rows: &rows, panel };
+        let products = self.outer_products(product, block, factors, &shares, initial);
+        let finals = self.with_sums_in_memory(product.sums, block, products);
+        self.store_sums(product.sums, block, &finals);
     }
 
     /// All steps along K: those that make whole turns of the loop come in chunks, each of which asks for lines, the others
@@ -151,7 +185,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        factors: (&[LeftRow<'c>], &Panel<'c>),
+        factors: BlockFactors<'_, 'c>,
         shares: &[Share<'c>],
         initial: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
@@ -161,7 +195,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             (begin, initial)
         } else {
             let odd = ir.add(begin, ir.urem(ir.sub(end, begin), ir.i64(at_once)));
-            (odd, self.steps(product, block, factors, (begin, odd, 1), &initial))
+            let range = IndexRange { start: begin, end: odd };
+            (odd, self.steps(product, block, factors, range, 1, &initial))
         };
         let range = (before, end, ir.i64(CHUNK));
         ir.hinted_loop(range, LoopHint::Rolled, &partial, |first, partial| {
@@ -170,28 +205,27 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
-            let end = ir.lesser(ir.add(first, ir.i64(CHUNK)), end);
-            self.steps(product, block, factors, (first, end, at_once), partial)
+            let chunk = IndexRange { start: first, end: ir.lesser(ir.add(first, ir.i64(CHUNK)), end) };
+            self.steps(product, block, factors, chunk, at_once, partial)
         })
     }
 
-    /// Steps along K, some in a turn of their loop.
+    /// Steps along K, `at_once` in a turn of their loop.
     fn steps(
         &self,
         product: &Product<'_, 'c>,
         block: SumsBlock<'c>,
-        (a, panel): (&[LeftRow<'c>], &Panel<'c>),
-        (from, to, at_once): (IntValue<'c>, IntValue<'c>, i64),
+        factors: BlockFactors<'_, 'c>,
+        range: IndexRange<'c>,
+        at_once: i64,
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let ir = self.ir;
         let of_rows = |rows: i64| {
             let (sums, others) = partial.split_at((rows * block.vectors) as usize);
-            let step = |p, sums: &[Value<'c>]| {
-                self.outer_product(product, block.vectors, (&a[..rows as usize], panel, p), sums)
-            };
-            let range = (from, to, ir.i64(at_once));
-            let sums = ir.hinted_loop(range, LoopHint::Rolled, sums, |p, sums| {
+            let factors = BlockFactors { rows: &factors.rows[..rows as usize], ..factors };
+            let step = |p, sums: &[Value<'c>]| self.outer_product(product, block.vectors, factors, p, sums);
+            let sums = ir.hinted_loop(range.by(ir.i64(at_once)), LoopHint::Rolled, sums, |p, sums| {
                 (0..at_once).fold(sums.to_vec(), |sums, further| step(ir.add(p, ir.i64(further)), &sums))
             });
             [&sums, others].concat()
@@ -207,15 +241,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         vectors: i64,
-        (a, panel, p): (&[LeftRow<'c>], &Panel<'c>, IntValue<'c>),
+        factors: BlockFactors<'_, 'c>,
+        p: IntValue<'c>,
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
         let lanes = plan.block.lanes;
         let b: Vec<VectorValue<'c>> =
-            (0..vectors).map(|vector| self.load_right(panel, plan, p, vector)).collect();
+            (0..vectors).map(|vector| self.load_right(factors.panel, plan, p, vector)).collect();
         let word = self.word_of(product);
-        let rows = a.iter().flat_map(|row| {
+        let rows = factors.rows.iter().flat_map(|row| {
             let a = self.load_left(row, word, p);
             let a = ir.in_every_lane(a, lanes as u32);
             b.iter().map(move |&b| (a, b))

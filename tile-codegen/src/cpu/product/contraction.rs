@@ -207,25 +207,34 @@ pub(super) enum Contraction {
     Tiles(&'static TileProduct),
 }
 
+/// What of an `mma` decides by which instructions it is multiplied.
+#[derive(Clone, Copy)]
+pub(super) struct Operands {
+    /// The formats of the factors' elements.
+    pub(super) factors: [DType; 2],
+    /// The format of the sums.
+    pub(super) sum: DType,
+    /// Rows of `a`.
+    pub(super) rows: i64,
+    /// Elements along K.
+    pub(super) depth: i64,
+}
+
 impl Contraction {
-    /// The contraction of factors of these formats, of so many rows and so deep, in vectors of so many lanes, on a processor
-    /// with these features.
-    pub(super) fn of(
-        (factors, sum, [m, k]): ([DType; 2], DType, [i64; 2]),
-        lanes: i64,
-        has: impl Fn(&str) -> bool,
-    ) -> Contraction {
+    /// The contraction of an `mma` in vectors of so many lanes, on a processor with these features.
+    pub(super) fn of(operands: Operands, lanes: i64, has: impl Fn(&str) -> bool) -> Contraction {
+        let Operands { factors, sum, rows, depth } = operands;
         let has_tiles = |tiles: &&TileProduct| {
             let takes = tiles.factors == factors && tiles.sum == sum;
-            takes && k % tiles.group == 0 && m >= LEAST_ROWS && has(tiles.feature)
+            takes && depth % tiles.group == 0 && rows >= LEAST_ROWS && has(tiles.feature)
         };
         if let Some(tiles) = TILE_PRODUCTS.iter().find(has_tiles) {
             return Contraction::Tiles(tiles);
         }
         let fits = |dot: &&DotProduct| {
             let takes = (0..2).all(|i| dot.factors[i].contains(&factors[i]));
-            let takes = takes && (!dot.flips_signs || m >= LEAST_ROWS);
-            takes && dot.sum == sum && k % dot.group == 0 && dot.lanes == lanes && has(dot.feature)
+            let takes = takes && (!dot.flips_signs || rows >= LEAST_ROWS);
+            takes && dot.sum == sum && depth % dot.group == 0 && dot.lanes == lanes && has(dot.feature)
         };
         DOT_PRODUCTS.iter().find(fits).map_or(Contraction::MultiplyAdd, Contraction::Dot)
     }
@@ -278,10 +287,10 @@ mod tests {
     use tile_ir::target::CpuLevel;
 
     /// What multiplies factors on processors of a level.
-    fn of(level: &str, factors: [DType; 2], sum: DType, shape: [i64; 2]) -> &'static str {
+    fn of(level: &str, factors: [DType; 2], sum: DType, [rows, depth]: [i64; 2]) -> &'static str {
         let level = CpuLevel::named(level).unwrap();
         let has = |feature: &str| level.all_features().any(|known| known == feature);
-        match Contraction::of((factors, sum, shape), level.lanes as i64, has) {
+        match Contraction::of(Operands { factors, sum, rows, depth }, level.lanes as i64, has) {
             Contraction::MultiplyAdd => "",
             Contraction::Dot(dot) => dot.intrinsic,
             Contraction::Tiles(tiles) => tiles.intrinsic,

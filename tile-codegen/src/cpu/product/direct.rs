@@ -66,7 +66,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_whole = self.is_whole(&window);
         let (first, stride) = (self.first_address(&window), self.dense_stride(&window, 0));
         let (line, bytes) = (i64::from(LINE_BYTES), dtype.bytes() as i64);
-        let (is_direct, streams) = match self.streamed.get(&window.tensor()) {
+        let (is_direct, streams) = match self.entry.streamed.get(&window.tensor()) {
             None => (is_whole, None),
             Some(&streams) if plan.block.width() * bytes % line != 0 => {
                 (ir.select_int(streams, ir.bool(false), is_whole), None)

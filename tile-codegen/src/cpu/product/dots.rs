@@ -28,28 +28,30 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Multiplies a row by a vector of columns.
     fn dots_of_row(&self, product: &Product<'_, 'c>, b: &Strided<'c>, place: [IntValue<'c>; 2]) {
-        let (ir, plan, lanes) = (self.ir, product.plan, product.plan.block.lanes);
-        let block = SumsBlock { rows: 1, has_last_row: None, vectors: 1, last: lanes };
-        let first = self.first_sums(product.sums, plan, block)[0].into_vector_value();
-        self.ask_for_sums(product.sums, plan, block, place);
+        let (ir, lanes) = (self.ir, product.plan.block.lanes);
+        let block = SumsBlock { place, rows: 1, has_last_row: None, vectors: 1, last: lanes };
+        let first = self.first_sums(product.sums, block)[0].into_vector_value();
+        self.ask_for_sums(product.sums, block);
         let zeros = vec![first.get_type().const_zero().into(); lanes as usize];
         let range = (product.steps[0], product.steps[1], ir.i64(lanes));
         let row = &self.rows_of_left(&product.a, place[0], 1)[0];
         let partial = ir.hinted_loop(range, LoopHint::Rolled, &zeros, |step, sums| {
-            self.step_of_dots(product, (row, b), (step, place[1]), sums)
+            self.step_of_dots(product, row, b, step, place[1], sums)
         });
         let partial = partial.into_iter().map(|sums| sums.into_vector_value()).collect();
         let sums = ir.transposed(partial).into_iter().fold(first, |all, sums| self.sum(all, sums));
-        let sums = self.with_sums_in_memory(product.sums, plan, (block, place), vec![sums.into()]);
-        self.store_sums(product.sums, plan, (block, place), &sums);
+        let sums = self.with_sums_in_memory(product.sums, block, vec![sums.into()]);
+        self.store_sums(product.sums, block, &sums);
     }
 
-    /// A vector of the row times one of each column.
+    /// A vector of the row times one of each column from the first on.
     fn step_of_dots(
         &self,
         product: &Product<'_, 'c>,
-        (row, b): (&LeftRow<'c>, &Strided<'c>),
-        (step, first): (IntValue<'c>, IntValue<'c>),
+        row: &LeftRow<'c>,
+        b: &Strided<'c>,
+        step: IntValue<'c>,
+        first: IntValue<'c>,
         sums: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);

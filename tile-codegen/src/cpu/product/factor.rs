@@ -380,7 +380,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.element(factor, index) {
             Value::FloatValue(float) if plan.contraction.keeps_bf16() => {
                 let high = self.ir.lshr(self.ir.bits(float), self.ir.int_type(32).const_int(16, false));
-                self.ir.resize(high, 16, false).into()
+                self.ir.zext_or_trunc(high, 16).into()
             }
             Value::IntValue(int) => self.ir.resize(int, plan.packed.bits(), dtype.is_signed()).into(),
             float => float,

@@ -38,18 +38,20 @@ impl KeptLeft {
     pub(super) fn of(
         instance: &Instance,
         fusion: &Fusion<'_>,
-        (looped, product): (&OpData, &OpData),
+        looped: &OpData,
+        product: &OpData,
         bytes: u64,
     ) -> Option<KeptLeft> {
         let slots = KEPT_LEFT_BYTES / bytes.max(1);
         let body = looped.regions[0];
         let mut given =
             Given { fusion, body, counter: *instance.region(body).params.first()?, scalars: Vec::new() };
-        let [a, b] = [0, 1].map(|i| behind_transposition(fusion, product.operands[i]));
-        given.add_load(instance, streamed_load(fusion, a.0)?, None)?;
+        let [(a, _), (b, b_is_transposed)] =
+            [0, 1].map(|i| behind_transposition(fusion, product.operands[i]));
+        given.add_load(instance, streamed_load(fusion, a)?, None)?;
         // How deep a turn is depends on where `b` ends along K as well.
-        if let Some(load) = streamed_load(fusion, b.0) {
-            given.add_load(instance, load, Some(usize::from(b.1)))?;
+        if let Some(load) = streamed_load(fusion, b) {
+            given.add_load(instance, load, Some(usize::from(b_is_transposed)))?;
         }
         (slots > 0).then_some(KeptLeft { given: given.scalars, slots: slots as i64 })
     }
@@ -115,7 +117,6 @@ impl Given<'_, '_> {
 }
 
 /// What an entry knows of a product's kept factors.
-#[derive(Clone)]
 pub(super) struct KeptRecord<'c> {
     /// Whether anything is kept.
     is_there: PointerValue<'c>,
@@ -155,7 +156,8 @@ impl<'c> Keeping<'c> {
         &self,
         ir: &Ir<'c>,
         plan: &Plan,
-        (next, number): (&Next<'c>, IntValue<'c>),
+        next: &Next<'c>,
+        number: IntValue<'c>,
     ) -> IntValue<'c> {
         let kept = plan.kept_a.as_ref().expect("asked only of what is kept");
         ir.and(ir.select_int(next.is_here, self.is_kept, self.stays), kept.has_slot(ir, number))
@@ -177,10 +179,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &OpData,
         plan: &Plan,
-        (range, next): ([IntValue<'c>; RANGE], &[(ValueId, Value<'c>)]),
+        range: [IntValue<'c>; RANGE],
+        next: &[(ValueId, Value<'c>)],
     ) -> Option<Keeping<'c>> {
         let (ir, kept) = (self.ir, plan.kept_a.as_ref()?);
-        let KeptRecord { is_there, given } = &self.memories.kept[&product.results[0]];
+        let KeptRecord { is_there, given } = &self.entry.memories.kept[&product.results[0]];
         let i64 = ir.context.i64_type();
         let there = ir.load(i64.into(), *is_there).into_int_value();
         let now = kept.given.iter().map(|&value| self.index(value)).chain(range);
@@ -198,7 +201,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // The last block of a range has none behind it; of a persistent kernel's tiles nobody knows.
         let stays = if next.is_empty() { same } else { ir.and(same, self.differs(next)) };
         let keeping = Keeping { is_kept, stays };
-        ir.store(*is_there, ir.resize(keeping.is_wanted(ir), 64, false).into());
+        ir.store(*is_there, ir.zext_or_trunc(keeping.is_wanted(ir), 64).into());
         Some(keeping)
     }
 
@@ -207,7 +210,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &OpData,
         plan: &Plan,
-        (keeping, number): (Option<Keeping<'c>>, IntValue<'c>),
+        keeping: Option<Keeping<'c>>,
+        number: IntValue<'c>,
         in_tensor: Option<&TensorA<'c>>,
     ) -> Option<PackedA<'c>> {
         let (ir, buffer) = (self.ir, self.buffers.packed(product.results[0], 0, plan.packed)?);

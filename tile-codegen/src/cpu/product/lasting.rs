@@ -22,11 +22,12 @@ pub(super) struct Lasting {
 }
 
 impl Lasting {
-    /// Of a product of one matrix in the body of this op; `None` where nothing lasts, and in no loop that counts.
+    /// Of a product of one matrix in the body of the op around it; `None` where nothing lasts, and in no loop that counts.
     pub(super) fn of(
         instance: &Instance,
         fusion: &Fusion<'_>,
-        (around, product): (Option<&OpData>, &OpData),
+        around: Option<&OpData>,
+        product: &OpData,
     ) -> Option<Lasting> {
         let looped = around.filter(|op| op.op == Op::For)?;
         let body = looped.regions[0];

@@ -62,7 +62,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         a: ValueId,
         plan: &Plan,
         matrix: IntValue<'c>,
-        (packed, in_tensor): (Option<&PackedA<'c>>, Option<&TensorA<'c>>),
+        packed: Option<&PackedA<'c>>,
+        in_tensor: Option<&TensorA<'c>>,
     ) -> Left<'c> {
         let ir = self.ir;
         let Some(PackedA { buffer, .. }) = packed else { return self.left_in_place(a, plan, matrix) };
@@ -148,14 +149,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         keeping: Option<Keeping<'c>>,
     ) -> Option<TensorA<'c>> {
         let (ir, a) = (self.ir, product.operands[0]);
-        let Turns { counter, body, first, last, .. } = turns;
+        let Turns { looped, first, last } = turns;
         let is_packed = plan.contraction.flips_signs() || self.order_of_a(a, plan) == OrderOfA::ByColumns;
-        if is_packed || !self.is_known_ahead(a, counter, body) {
+        if is_packed || !self.is_known_ahead(a, looped) {
             return None;
         }
         self.emit_constants_of(a);
         let mut at = |turn: IntValue<'c>| {
-            self.bind_scalars(&[counter], &[turn.into()]);
+            self.bind_scalars(&[looped.counter], &[turn.into()]);
             match self.factor(a, ir.i64(0), plan) {
                 Factor::Strided(strided) => self.in_tensor(&strided, plan),
                 Factor::Computed(_) => None,

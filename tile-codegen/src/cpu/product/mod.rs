@@ -42,7 +42,7 @@ use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
 use ahead::{FactorAhead, Next};
 use beside::Beside;
-use block::Meanwhile;
+use block::{Meanwhile, Multiplication};
 use contraction::Contraction;
 use direct::Direct;
 use inkwell::IntPredicate;
@@ -53,11 +53,11 @@ use lasting::is_there_by_either;
 use left::TensorA;
 use places::{KeptRight, PackedB, Places};
 use plan::Plan;
-use rows::Turns;
+use rows::{ProductLoop, Turns};
 use std::collections::HashMap;
 use sums::Start;
 use tile_ir::kernel::OpData;
-use tile_ir::{Op, RegionId, ValueId};
+use tile_ir::{Op, ValueId};
 
 /// How much of a product is needed.
 #[derive(Clone, Copy)]
@@ -79,10 +79,7 @@ struct Factors<'f, 'c> {
 struct Accumulating<'l, 'a, 'c> {
     product: &'a OpData,
     plan: &'l Plan,
-    body: RegionId,
-    counter: ValueId,
-    /// The loop's first turn, and where it ends.
-    range: [IntValue<'c>; 2],
+    looped: ProductLoop<'c>,
     needed: Needed<'c>,
     /// The number that all sums begin with, if it is one.
     initial: Option<ValueId>,
@@ -95,7 +92,7 @@ struct Accumulating<'l, 'a, 'c> {
 
 /// What an entry, which runs a range of blocks, knows of the factors that those before have packed. It is written in scratch
 /// memory, behind the blocks', so that the launch's next range on the same thread knows it as well.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Memories<'c> {
     kept: HashMap<ValueId, KeptRecord<'c>>,
     places: HashMap<ValueId, Places<'c>>,
@@ -111,7 +108,8 @@ impl<'c> Memories<'c> {
     pub(super) fn of(
         ir: &Ir<'c>,
         products: &Products<'_>,
-        (first, goes_on): (PointerValue<'c>, IntValue<'c>),
+        first: PointerValue<'c>,
+        goes_on: IntValue<'c>,
     ) -> Memories<'c> {
         let all = Words { first };
         let (mut memories, mut next) = (Memories::default(), 0);
@@ -185,17 +183,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let [a_before, b_before] = self.are_packed_before(plan.lasting.as_ref());
         each_index(ir, ir.i64(plan.batch), plan.batch, |matrix| {
             let needed = self.all_of(plan);
-            let mut a = self.packed_a(data, plan, (None, ir.i64(0)), None);
+            let mut a = self.packed_a(data, plan, None, ir.i64(0), None);
             let in_place = self.b_in_place(data, plan, matrix);
             let mut b = self.only_packed_b(result, plan, in_place);
             a.iter_mut().for_each(|a| a.is_there = is_there_by_either(ir, a.is_there, a_before));
             b.is_there = is_there_by_either(ir, b.is_there, b_before);
             let factors = Factors { a: a.as_ref(), b: &b, needed };
-            let depth = self.pack(data, plan, (matrix, ir.i64(0)), factors);
+            let depth = self.pack(data, plan, matrix, ir.i64(0), factors);
             self.fill_tiles(plan, factors, depth);
-            let left = self.left(data.operands[0], plan, matrix, (a.as_ref(), None));
-            let around = (start, Meanwhile::default(), None);
-            self.multiply(data, plan, (matrix, depth), (left, &b, needed), around);
+            let multiplication = Multiplication {
+                matrix,
+                depth,
+                a: self.left(data.operands[0], plan, matrix, a.as_ref(), None),
+                b: &b,
+                needed,
+                start,
+                direct: None,
+                meanwhile: Meanwhile::default(),
+            };
+            self.multiply(data, plan, &multiplication);
         });
         self.round_sums(result);
     }
@@ -219,13 +225,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let direct = self.direct(accumulation, plan, data.results[0]);
         let next_block = self.next_block();
-        let keeping = self.keeping(product, plan, ([begin, end, needed.rows], &next_block));
+        let keeping = self.keeping(product, plan, [begin, end, needed.rows], &next_block);
         let around = Accumulating {
             product,
             plan,
-            body,
-            counter,
-            range,
+            looped: ProductLoop { counter, body, range },
             needed,
             initial,
             direct: direct.as_ref(),
@@ -246,22 +250,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// One multiplication: of the factors of as many turns as are multiplied together, from the first of them on.
     fn multiply_turns(&mut self, around: &Accumulating<'_, 'a, 'c>, first: IntValue<'c>) {
         let (ir, product, plan) = (self.ir, around.product, around.plan);
-        let present = Turns::of_loop(ir, plan, (around.counter, around.body, around.range), first);
+        let present = Turns::of_loop(ir, plan, around.looped, first);
         let in_tensor = self.tensor_a(product, plan, present, around.keeping);
         let number = present.number(ir, plan);
-        let a = self.packed_a(product, plan, (around.keeping, number), in_tensor.as_ref());
-        let b = self.packed_b(product, plan, (present, around.needed));
+        let a = self.packed_a(product, plan, around.keeping, number, in_tensor.as_ref());
+        let b = self.packed_b(product, plan, present, around.needed);
         let factors = Factors { a: a.as_ref(), b: &b, needed: around.needed };
         let depth = self.pack_turns(around, present, factors);
         let start = self.start_of_turns(around, first);
         self.fill_tiles(plan, factors, depth);
-        let next = self.next_turn(around.range, ir.add(first, ir.i64(plan.turns)), around.next_block);
-        let (beside, ahead) = self.prepare_next(around, (present, &next), (in_tensor.as_ref(), &b));
+        let next = self.next_turn(around.looped.range, ir.add(first, ir.i64(plan.turns)), around.next_block);
+        let (beside, ahead) = self.prepare_next(around, present, &next, in_tensor.as_ref(), &b);
         let direct = around.direct.map(|direct| direct.unless(ir, next.is_here));
-        let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
-        let left = self.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
-        let sums = (start, meanwhile, direct.as_ref());
-        self.multiply(product, plan, (ir.i64(0), depth), (left, &b, around.needed), sums);
+        let multiplication = Multiplication {
+            matrix: ir.i64(0),
+            depth,
+            a: self.left(product.operands[0], plan, ir.i64(0), a.as_ref(), in_tensor.as_ref()),
+            b: &b,
+            needed: around.needed,
+            start,
+            direct: direct.as_ref(),
+            meanwhile: Meanwhile { ahead: &ahead, beside: beside.as_ref() },
+        };
+        self.multiply(product, plan, &multiplication);
     }
 
     /// Emits the turns of a multiplication, each of which packs its factors behind those of the turn before; gives how deep
@@ -275,15 +286,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, instance) = (self.ir, self.instance);
         let range = (present.first, ir.add(present.last, ir.i64(1)), ir.i64(1));
         let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
-            self.bind_scalars(&[around.counter], &[turn.into()]);
-            for &op in &instance.region(around.body).ops {
+            self.bind_scalars(&[around.looped.counter], &[turn.into()]);
+            for &op in &instance.region(around.looped.body).ops {
                 let op = instance.op(op);
                 if op.op != Op::Yield && !std::ptr::eq(op, around.product) {
                     self.op(op);
                 }
             }
             let at = depth[0].into_int_value();
-            let further = self.pack(around.product, around.plan, (ir.i64(0), at), factors);
+            let further = self.pack(around.product, around.plan, ir.i64(0), at, factors);
             vec![ir.add(at, further).into()]
         });
         depth[0].into_int_value()
@@ -297,7 +308,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Start<ValueId, IntValue<'c>> {
         match (self.start_of_sums(around.product), around.initial) {
             (Start::InMemory, Some(number)) => {
-                Start::NumberWhere(number, self.ir.icmp(IntPredicate::EQ, first, around.range[0]))
+                Start::NumberWhere(number, self.ir.icmp(IntPredicate::EQ, first, around.looped.range[0]))
             }
             (start, _) => start,
         }
@@ -307,21 +318,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn prepare_next(
         &mut self,
         around: &Accumulating<'_, 'a, 'c>,
-        (present, next): (Turns<'c>, &Next<'c>),
-        (in_tensor, b): (Option<&TensorA<'c>>, &PackedB<'c>),
+        present: Turns<'c>,
+        next: &Next<'c>,
+        in_tensor: Option<&TensorA<'c>>,
+        b: &PackedB<'c>,
     ) -> (Option<Beside<'c>>, Vec<FactorAhead<'c>>) {
         let (product, plan) = (around.product, around.plan);
-        let next_b = self.next_b(product, plan, (present, next), around.needed);
-        let beside = next_b.as_ref().and_then(|next_b| self.beside(product, plan, (next, next_b), b.place));
+        let next_b = self.next_b(product, plan, present, next, around.needed);
+        let beside = next_b.as_ref().and_then(|next_b| self.beside(product, plan, next, next_b, b.place));
         let is_packed = beside.as_ref().map(|beside| beside.is_packed);
-        let kept_b = next_b.as_ref().map(|next_b| (next_b, is_packed));
-        let mut near = self.nearest(product, plan, (present, next), (around.keeping, in_tensor), kept_b);
+        let mut near = self.nearest(around, present, next, in_tensor, next_b.as_ref(), is_packed);
         // Rows that are read one after the other the processor foresees.
         near[1].is_near = near[1].is_near.or(b.in_place.as_ref().map(|in_place| in_place.is_read));
         // Beside tiles, lines that are asked for take the places of those that tiles wait for.
         let ahead = match plan.contraction {
             Contraction::Tiles(_) => Vec::new(),
-            _ => self.ahead(product, plan, present, (next, near)),
+            _ => self.ahead(product, plan, around.looped, next, near),
         };
         (beside, ahead)
     }
@@ -331,7 +343,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let instance = self.instance;
         let indices =
             instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.op == Op::BlockIndex);
-        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.tile_ahead));
+        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.grid.tile_ahead));
         let known = scalars.filter(|(index, _)| self.scalar_if_known(**index).is_some());
         known.map(|(&index, &next)| (index, next.into())).collect()
     }

@@ -6,11 +6,11 @@
 
 use super::super::elements::each_index;
 use super::super::region::Emitter;
-use super::Factors;
 use super::contraction::TileProduct;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
 use super::plan::{OrderOfA, Plan};
+use super::{Factors, Needed};
 use crate::cpu::memory::buffer::Buffer;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
@@ -34,6 +34,29 @@ struct CopiedLines<'c> {
     lanes: i64,
 }
 
+/// What is packed of a product's factors at a time, behind what is packed already.
+struct Piece<'p, 'c> {
+    plan: &'p Plan,
+    /// The number of the matrix.
+    matrix: IntValue<'c>,
+    /// How deep what is packed already is.
+    at: IntValue<'c>,
+    /// How deep this is.
+    depth: IntValue<'c>,
+    /// Rows of `a` and columns of `b`.
+    needed: Needed<'c>,
+}
+
+/// A matrix of a factor that is computed element by element.
+struct ComputedMatrix<'c> {
+    /// Its number.
+    matrix: IntValue<'c>,
+    rows: i64,
+    columns: i64,
+    /// Elements of the pieces in which its rows are packed.
+    width: i64,
+}
+
 /// Emits what packs a factor, for where it isn't packed already; `None` where it never is.
 fn unless_there<'c>(ir: &Ir<'c>, is_there: Option<IntValue<'c>>, pack: impl FnOnce()) {
     match is_there {
@@ -43,26 +66,24 @@ fn unless_there<'c>(ir: &Ir<'c>, is_there: Option<IntValue<'c>>, pack: impl FnOn
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Packs the factors of a matrix behind what is packed already, so deep; gives how much deeper it is then.
+    /// Packs the factors of the matrix of a number behind what is packed already, which is `at` elements deep; gives how much
+    /// deeper it is then.
     pub(super) fn pack(
         &mut self,
         data: &'a OpData,
         plan: &Plan,
-        (matrix, at): (IntValue<'c>, IntValue<'c>),
+        matrix: IntValue<'c>,
+        at: IntValue<'c>,
         Factors { a: packed_a, b: packed_b, needed }: Factors<'_, 'c>,
     ) -> IntValue<'c> {
         let (a, b) =
             (self.factor(data.operands[0], matrix, plan), self.factor(data.operands[1], matrix, plan));
         let depth = self.depth_of(&a, &b, plan);
-        let ir = self.ir;
+        let (ir, piece) = (self.ir, Piece { plan, matrix, at, depth, needed });
         if let Some(PackedA { buffer, is_there }) = packed_a {
-            unless_there(ir, *is_there, || {
-                self.pack_a(&a, plan, buffer, (matrix, at), (needed.rows, depth));
-            });
+            unless_there(ir, *is_there, || self.pack_a(&a, &piece, buffer));
         }
-        unless_there(ir, packed_b.is_there, || {
-            self.pack_b(&b, plan, &packed_b.buffer, (matrix, at), (depth, needed.columns));
-        });
+        unless_there(ir, packed_b.is_there, || self.pack_b(&b, &piece, &packed_b.buffer));
         depth
     }
 
@@ -86,15 +107,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn pack_a(
-        &mut self,
-        a: &Factor<'c>,
-        plan: &Plan,
-        to: &Buffer<'c>,
-        (matrix, at): (IntValue<'c>, IntValue<'c>),
-        (rows, depth): (IntValue<'c>, IntValue<'c>),
-    ) {
-        let ir = self.ir;
+    fn pack_a(&mut self, a: &Factor<'c>, piece: &Piece<'_, 'c>, to: &Buffer<'c>) {
+        let (ir, rows) = (self.ir, piece.needed.rows);
+        let &Piece { plan, matrix, at, depth, .. } = piece;
         let group = ir.i64(plan.contraction.group());
         match a {
             Factor::Strided(from) if from.contiguous == 1 => {
@@ -109,7 +124,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Factor::Strided(from) if plan.contraction.tiles().is_some() => {
                 let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
-                self.transpose_lines(from, plan, (rows, depth), &mut |emitter, i, p, line| {
+                self.transpose_lines(from, plan, rows, depth, &mut |emitter, i, p, line| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store_as(to, position, line.into());
                 });
@@ -128,8 +143,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Factor::Computed(value) => {
                 let [row, _] = plan.strides_of_a(OrderOfA::ByRows);
-                let shape = (plan.m, plan.k, plan.k);
-                self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [i, _, p], element| {
+                let computed = ComputedMatrix { matrix, rows: plan.m, columns: plan.k, width: plan.k };
+                self.pack_computed(*value, plan, &computed, &mut |emitter, [i, _, p], element| {
                     let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
                     emitter.buffers.store(to, position, emitter.as_left(plan, element));
                 });
@@ -137,15 +152,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn pack_b(
-        &mut self,
-        b: &Factor<'c>,
-        plan: &Plan,
-        to: &Buffer<'c>,
-        (matrix, at): (IntValue<'c>, IntValue<'c>),
-        (depth, columns): (IntValue<'c>, IntValue<'c>),
-    ) {
-        let ir = self.ir;
+    fn pack_b(&mut self, b: &Factor<'c>, piece: &Piece<'_, 'c>, to: &Buffer<'c>) {
+        let (ir, columns) = (self.ir, piece.needed.columns);
+        let &Piece { plan, matrix, at, depth, .. } = piece;
         let (width, group) = (plan.block.width(), plan.contraction.group());
         let place = |p: IntValue<'c>, j: IntValue<'c>| plan.place_of_b(ir, [ir.add(at, p), j]);
         match b {
@@ -163,13 +172,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }
             Factor::Strided(from) => {
-                self.transpose_squares(from, plan, (depth, columns), &mut |emitter, p, j, row| {
+                self.transpose_squares(from, plan, depth, columns, &mut |emitter, p, j, row| {
                     emitter.buffers.store_as(to, place(p, j), row.into());
                 })
             }
             Factor::Computed(value) => {
-                let shape = (plan.k, plan.n, width);
-                self.pack_computed(*value, plan, (matrix, shape), &mut |emitter, [p, number, j], element| {
+                let computed = ComputedMatrix { matrix, rows: plan.k, columns: plan.n, width };
+                self.pack_computed(*value, plan, &computed, &mut |emitter, [p, number, j], element| {
                     let within = ir.urem(ir.add(at, p), ir.i64(group));
                     let column = ir.add(ir.mul(number, ir.i64(width)), j);
                     let position = ir.add(place(p, column), within);
@@ -237,7 +246,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         from: &Strided<'c>,
         plan: &Plan,
-        (rows, columns): (IntValue<'c>, IntValue<'c>),
+        rows: IntValue<'c>,
+        columns: IntValue<'c>,
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
         let (ir, side, group) = (self.ir, plan.block.lanes, plan.contraction.group());
@@ -272,7 +282,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         from: &Strided<'c>,
         plan: &Plan,
-        (rows, depth): (IntValue<'c>, IntValue<'c>),
+        rows: IntValue<'c>,
+        depth: IntValue<'c>,
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
         let (ir, side, group) = (self.ir, plan.block.lanes, plan.contraction.group());
@@ -299,13 +310,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// Gives the packed elements of a computed matrix, row by row: the row, the number of a piece of it of this width, and
-    /// the place in that.
+    /// Gives the packed elements of a computed matrix, row by row: the row, the number of a piece of it, and the place in that.
     fn pack_computed(
         &mut self,
         value: ValueId,
         plan: &Plan,
-        (matrix, (rows, columns, width)): (IntValue<'c>, (i64, i64, i64)),
+        &ComputedMatrix { matrix, rows, columns, width }: &ComputedMatrix<'c>,
         give: &mut dyn FnMut(&mut Self, [IntValue<'c>; 3], Value<'c>),
     ) {
         let ir = self.ir;

@@ -56,7 +56,8 @@ impl KeptRight {
     pub(super) fn of(
         instance: &Instance,
         fusion: &Fusion<'_>,
-        (product, plan): (&OpData, &Plan),
+        product: &OpData,
+        plan: &Plan,
     ) -> Option<KeptRight> {
         let (tile, is_transposed) = behind_transposition(fusion, product.operands[1]);
         let load = streamed_load(fusion, tile)?.load()?;
@@ -76,7 +77,6 @@ impl KeptRight {
 }
 
 /// What an entry remembers of a product's places for `b`.
-#[derive(Clone)]
 pub(super) struct Places<'c> {
     /// The names of the matrices that they have.
     names: Words<'c>,
@@ -120,16 +120,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (present, next): (Turns<'c>, &Next<'c>),
+        present: Turns<'c>,
+        next: &Next<'c>,
         needed: Needed<'c>,
     ) -> Option<NextB<'c>> {
-        let (ir, places) = (self.ir, self.memories.places.get(&product.results[0])?.clone());
+        let (ir, places) = (self.ir, self.entry.memories.places.get(&product.results[0])?);
         let turns = present.from(ir, plan, next.turn);
         let needed = Needed { columns: ir.i64(plan.n), ..needed };
-        self.as_next(present.counter, next, |emitter| {
+        self.as_next(present.looped.counter, next, |emitter| {
             let rows = emitter.rows_of_b(product, plan, turns)?;
             let name = rows.name(ir, plan, needed);
-            let found = emitter.find_b(&places, plan, turns, name);
+            let found = emitter.find_b(places, plan, turns, name);
             Some(NextB { rows, name, found })
         })
     }
@@ -139,17 +140,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         product: &'a OpData,
         plan: &Plan,
-        (turns, needed): (Turns<'c>, Needed<'c>),
+        turns: Turns<'c>,
+        needed: Needed<'c>,
     ) -> PackedB<'c> {
         let (ir, result) = (self.ir, product.results[0]);
-        let Some(places) = self.memories.places.get(&result).cloned() else {
+        let Some(places) = self.entry.memories.places.get(&result) else {
             let in_place = self.b_of_turns_in_place(product, plan, turns);
             return self.only_packed_b(result, plan, in_place);
         };
         let name = self.rows_of_b(product, plan, turns).map(|rows| rows.name(ir, plan, needed));
         let name = name.unwrap_or([ir.i64(0); 3]);
-        let FoundB { number, is_there } = self.find_b(&places, plan, turns, name);
-        self.remember(&places, number, name);
+        let FoundB { number, is_there } = self.find_b(places, plan, turns, name);
+        self.remember(places, number, name);
         let buffer = self.packed_at(result, plan, number);
         PackedB { buffer, place: number, is_there: Some(is_there), in_place: None }
     }
@@ -183,7 +185,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has_own = ir.icmp(IntPredicate::ULT, number, ir.i64(kept.places - IN_TURNS));
         let own = ir.select_int(has_own, number, in_turns);
         let [in_own, in_other] = [own, in_turns].map(|place| self.has(places, place, name));
-        let is_own = self.row_comes.map_or(in_own, |comes| {
+        let is_own = self.grid.row_comes.map_or(in_own, |comes| {
             ir.or(in_own, ir.and(comes, ir.select_int(in_other, ir.bool(false), ir.bool(true))))
         });
         FoundB { number: ir.select_int(is_own, own, in_turns), is_there: ir.or(in_own, in_other) }

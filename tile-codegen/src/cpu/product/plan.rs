@@ -16,7 +16,7 @@ use super::Remembered;
 use super::accumulate::{Accumulation, accumulation};
 use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
-use super::contraction::{Contraction, TILE_ROWS, TileProduct};
+use super::contraction::{Contraction, Operands, TILE_ROWS, TileProduct};
 use super::keep::KeptLeft;
 use super::lasting::Lasting;
 use super::places::KeptRight;
@@ -163,14 +163,16 @@ pub(in super::super) struct Plan {
 }
 
 impl Plan {
-    fn of(instance: &Instance, data: &OpData, machine: &Machine, is_accumulated: bool) -> Plan {
-        let (factors, sum, [_, k]) = formats(instance, data);
+    /// The plan of a product that a loop adds to a tile.
+    fn of(instance: &Instance, data: &OpData, machine: &Machine) -> Plan {
+        let operands = operands(instance, data);
+        let (sum, k) = (operands.sum, operands.depth);
         let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
         let processor = Processor::of(machine);
         let block = RegisterBlock::of(&processor, sum.bits() as i64);
         let has = |feature: &str| machine.has(feature);
-        let contraction = Contraction::of((factors, sum, [*m, k]), block.lanes, has);
+        let contraction = Contraction::of(Operands { rows: *m, ..operands }, block.lanes, has);
         let block = match contraction {
             Contraction::Tiles(_) => RegisterBlock::of_tiles(*m, *n),
             _ => block.of_shape([*m, *n], processor.of_right),
@@ -181,9 +183,25 @@ impl Plan {
             Contraction::Tiles(_) => tile_ir::cpu::turns_of_tiles(shape, bytes),
             _ => tile_ir::cpu::turns_at_once(shape, bytes),
         };
-        let turns = if is_accumulated { turns as i64 } else { 1 };
-        let (batch, kept_a, beside, kept_b, lasting) = (batch.iter().product(), None, false, None, None);
-        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept_a, beside, kept_b, lasting }
+        Plan {
+            batch: batch.iter().product(),
+            m: *m,
+            n: *n,
+            k,
+            turns: turns as i64,
+            contraction,
+            packed,
+            block,
+            kept_a: None,
+            beside: false,
+            kept_b: None,
+            lasting: None,
+        }
+    }
+
+    /// The same of a product that is multiplied by itself.
+    fn alone(self) -> Plan {
+        Plan { turns: 1, ..self }
     }
 
     /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
@@ -314,13 +332,14 @@ fn shape(instance: &Instance, value: ValueId) -> Vec<i64> {
     }
 }
 
-/// The formats of an `mma`'s factors and of its sums, its rows and its depth.
-fn formats(instance: &Instance, data: &OpData) -> ([DType; 2], DType, [i64; 2]) {
+/// What an `mma` multiplies.
+fn operands(instance: &Instance, data: &OpData) -> Operands {
     let dtype = |value| instance.ty(value).elem().known().expect("an instance has no dtype parameters");
     let [.., m, k] = shape(instance, data.operands[0])[..] else {
         unreachable!("verified: `mma` has matrices")
     };
-    ([0, 1].map(|i| dtype(data.operands[i])), dtype(data.results[0]), [m, k])
+    let factors = [0, 1].map(|i| dtype(data.operands[i]));
+    Operands { factors, sum: dtype(data.results[0]), rows: m, depth: k }
 }
 
 /// Whether a level multiplies a product of an instance as those below it don't.
@@ -329,9 +348,8 @@ pub(in super::super) fn gain(instance: &Instance, level: &CpuLevel) -> bool {
     let ops = instance.walk().into_iter().map(|op| instance.op(op));
     ops.filter(|data| data.op == Op::Mma).any(|data| {
         let with = |features: &[&str]| {
-            Contraction::of(formats(instance, data), level.lanes as i64, |feature| {
-                features.contains(&feature)
-            })
+            let has = |feature: &str| features.contains(&feature);
+            Contraction::of(operands(instance, data), level.lanes as i64, has)
         };
         with(&all) != with(&all[level.features.len()..])
     })
@@ -347,36 +365,38 @@ pub(in super::super) struct Products<'a> {
 impl<'a> Products<'a> {
     pub(in super::super) fn of(instance: &'a Instance, fusion: &Fusion<'a>, machine: &Machine) -> Self {
         let mut products = Products { plans: HashMap::new(), accumulations: HashMap::new() };
-        products.collect(instance, (None, instance.body()), fusion, machine);
+        products.collect(instance, None, instance.body(), fusion, machine);
         products
     }
 
-    /// Those in a region of an op.
+    /// Those in a region, of the op around them.
     fn collect(
         &mut self,
         instance: &'a Instance,
-        (around, region): (Option<&OpData>, RegionId),
+        around: Option<&OpData>,
+        region: RegionId,
         fusion: &Fusion<'a>,
         machine: &Machine,
     ) {
         for &op in &instance.region(region).ops {
             let data = instance.op(op);
             if data.op == Op::Mma {
-                let mut plan = Plan::of(instance, data, machine, false);
-                plan.lasting = Lasting::of(instance, fusion, (around, data)).filter(|_| plan.batch == 1);
+                let mut plan = Plan::of(instance, data, machine).alone();
+                plan.lasting = Lasting::of(instance, fusion, around, data).filter(|_| plan.batch == 1);
                 self.plans.entry(data.results[0]).or_insert(plan);
             }
             if let Some(accumulation) = accumulation(instance, fusion, data) {
-                let mut plan = Plan::of(instance, accumulation.product, machine, true);
+                let mut plan = Plan::of(instance, accumulation.product, machine);
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
-                plan.kept_a = KeptLeft::of(instance, fusion, (data, accumulation.product), bytes);
-                plan.kept_b = KeptRight::of(instance, fusion, (accumulation.product, &plan));
+                plan.kept_a = KeptLeft::of(instance, fusion, data, accumulation.product, bytes);
+                plan.kept_b = KeptRight::of(instance, fusion, accumulation.product, &plan);
                 plan.beside = plan.kept_b.is_some() && is_packed_beside(fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
-            let inner = data.regions.iter().map(|&inner| (Some(data), inner));
-            inner.for_each(|inner| self.collect(instance, inner, fusion, machine));
+            for &inner in &data.regions {
+                self.collect(instance, Some(data), inner, fusion, machine);
+            }
         }
     }
 

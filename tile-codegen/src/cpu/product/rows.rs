@@ -10,13 +10,19 @@ use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::{RegionId, ValueId};
 
+/// A loop that adds products to a tile.
+#[derive(Clone, Copy)]
+pub(super) struct ProductLoop<'c> {
+    pub(super) counter: ValueId,
+    pub(super) body: RegionId,
+    /// Its first turn, and where it ends.
+    pub(super) range: [IntValue<'c>; 2],
+}
+
 /// The turns of a loop that a multiplication takes.
 #[derive(Clone, Copy)]
 pub(super) struct Turns<'c> {
-    pub(super) counter: ValueId,
-    pub(super) body: RegionId,
-    /// The first turn of the loop, and where it ends.
-    pub(super) range: [IntValue<'c>; 2],
+    pub(super) looped: ProductLoop<'c>,
     pub(super) first: IntValue<'c>,
     pub(super) last: IntValue<'c>,
 }
@@ -26,26 +32,26 @@ impl<'c> Turns<'c> {
     pub(super) fn of_loop(
         ir: &Ir<'c>,
         plan: &Plan,
-        (counter, body, range): (ValueId, RegionId, [IntValue<'c>; 2]),
+        looped: ProductLoop<'c>,
         first: IntValue<'c>,
     ) -> Turns<'c> {
-        let turns = ir.lesser(ir.sub(range[1], first), ir.i64(plan.turns));
-        Turns { counter, body, range, first, last: ir.sub(ir.add(first, turns), ir.i64(1)) }
+        let turns = ir.lesser(ir.sub(looped.range[1], first), ir.i64(plan.turns));
+        Turns { looped, first, last: ir.sub(ir.add(first, turns), ir.i64(1)) }
     }
 
     /// Those of the same loop's multiplication that begins with this turn.
     pub(super) fn from(&self, ir: &Ir<'c>, plan: &Plan, first: IntValue<'c>) -> Turns<'c> {
-        Turns::of_loop(ir, plan, (self.counter, self.body, self.range), first)
+        Turns::of_loop(ir, plan, self.looped, first)
     }
 
     /// The multiplication's number in the loop.
     pub(super) fn number(&self, ir: &Ir<'c>, plan: &Plan) -> IntValue<'c> {
-        ir.udiv(ir.sub(self.first, self.range[0]), ir.i64(plan.turns))
+        ir.udiv(ir.sub(self.first, self.looped.range[0]), ir.i64(plan.turns))
     }
 
     /// How many multiplications the loop has.
     pub(super) fn of(&self, ir: &Ir<'c>, plan: &Plan) -> IntValue<'c> {
-        let [begin, end] = self.range;
+        let [begin, end] = self.looped.range;
         ir.udiv(ir.add(ir.sub(end, begin), ir.i64(plan.turns - 1)), ir.i64(plan.turns))
     }
 }
@@ -89,15 +95,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Option<Rows<'c>> {
         let ir = self.ir;
         let [a, b] = [0, 1].map(|factor| product.operands[factor]);
-        let Turns { counter, body, first, last, .. } = turns;
-        if ![a, b].into_iter().all(|factor| self.is_known_ahead(factor, counter, body)) {
+        let Turns { looped, first, last } = turns;
+        if ![a, b].into_iter().all(|factor| self.is_known_ahead(factor, looped)) {
             return None;
         }
         [a, b].into_iter().for_each(|factor| self.emit_constants_of(factor));
-        self.bind_scalars(&[counter], &[last.into()]);
+        self.bind_scalars(&[looped.counter], &[last.into()]);
         let (a, end) = (self.factor(a, ir.i64(0), plan), self.checked_factor(b, plan)?);
         let of_last = self.depth_of(&a, &Factor::Strided(end.clone()), plan);
-        self.bind_scalars(&[counter], &[first.into()]);
+        self.bind_scalars(&[looped.counter], &[first.into()]);
         let begin = self.checked_factor(b, plan)?;
         let (before, k) = (ir.sub(last, first), ir.i64(plan.k));
         let ends = |strided: &Strided<'c>| strided.valid.expect("checked");

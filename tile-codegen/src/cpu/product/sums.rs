@@ -42,7 +42,8 @@ impl<'c, V> Start<V, IntValue<'c>> {
 }
 
 /// The sums of a matrix product.
-pub(super) struct Sums<'c> {
+pub(super) struct Sums<'p, 'c> {
+    plan: &'p Plan,
     /// Where the tile has them.
     pub(super) c: Buffer<'c>,
     pub(super) start: Start<Value<'c>, IntValue<'c>>,
@@ -55,6 +56,8 @@ pub(super) struct Sums<'c> {
 /// The sums that registers hold: rows, vectors side by side, and how many lanes of the last one there are.
 #[derive(Clone, Copy)]
 pub(super) struct SumsBlock<'c> {
+    /// The row and the column of the first one.
+    pub(super) place: [IntValue<'c>; 2],
     pub(super) rows: i64,
     /// Whether there is the last of these rows, if it isn't known.
     pub(super) has_last_row: Option<IntValue<'c>>,
@@ -76,13 +79,14 @@ impl SumsBlock<'_> {
 
 impl<'c> Emitter<'_, 'c> {
     /// The sums of a matrix of the tile that a product gives.
-    pub(super) fn sums(
+    pub(super) fn sums<'p>(
         &self,
         result: ValueId,
-        plan: &Plan,
+        plan: &'p Plan,
         matrix: IntValue<'c>,
-        (start, direct): (Start<ValueId, IntValue<'c>>, Option<&Direct<'c>>),
-    ) -> Sums<'c> {
+        start: Start<ValueId, IntValue<'c>>,
+        direct: Option<&Direct<'c>>,
+    ) -> Sums<'p, 'c> {
         let ir = self.ir;
         let c = self.buffers.further(&self.stored(result), ir.mul(matrix, ir.i64(plan.m * plan.n)));
         let (tile, of_row) = (c.address, ir.i64(plan.n));
@@ -90,11 +94,12 @@ impl<'c> Emitter<'_, 'c> {
             let to = ir.select(direct.is_direct, direct.first.into(), tile.into());
             (to.into_pointer_value(), ir.select_int(direct.is_direct, direct.stride, of_row))
         });
-        Sums { c, start: start.map(|start| self.scalar(start)), to, stride, direct: direct.cloned() }
+        let start = start.map(|start| self.scalar(start));
+        Sums { plan, c, start, to, stride, direct: direct.cloned() }
     }
 
     /// What the sums of a register block begin with: a number, or nothing, where [`Self::with_sums_in_memory`] adds to them.
-    pub(super) fn first_sums(&self, sums: &Sums<'c>, plan: &Plan, block: SumsBlock<'c>) -> Vec<Value<'c>> {
+    pub(super) fn first_sums(&self, sums: &Sums<'_, 'c>, block: SumsBlock<'c>) -> Vec<Value<'c>> {
         let ir = self.ir;
         let none = self.buffers.element_type(sums.c.dtype).const_zero();
         let first = match sums.start {
@@ -102,7 +107,7 @@ impl<'c> Emitter<'_, 'c> {
             Start::Number(start) => start,
             Start::NumberWhere(start, condition) => ir.select(condition, start, none),
         };
-        vec![ir.in_every_lane(first, plan.block.lanes as u32).into(); block.places().count()]
+        vec![ir.in_every_lane(first, sums.plan.block.lanes as u32).into(); block.places().count()]
     }
 
     /// The products that a register block has added up, with the sums to which they are added where these are in memory.
@@ -111,13 +116,13 @@ impl<'c> Emitter<'_, 'c> {
     /// wait for the second cache.
     pub(super) fn with_sums_in_memory(
         &self,
-        sums: &Sums<'c>,
-        plan: &Plan,
-        (block, [i, j]): (SumsBlock<'c>, [IntValue<'c>; 2]),
+        sums: &Sums<'_, 'c>,
+        block: SumsBlock<'c>,
         products: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
-        let (ir, lanes) = (self.ir, plan.block.lanes);
+        let (ir, plan, lanes) = (self.ir, sums.plan, sums.plan.block.lanes);
         let add = || {
+            let [i, j] = block.place;
             let first = self.buffers.further(&sums.c, ir.add(ir.mul(i, ir.i64(plan.n)), j));
             let add = |((row, vector), product): ((i64, i64), &Value<'c>)| {
                 // In place of a row that isn't there the first one is read, and what becomes of it isn't stored.
@@ -140,37 +145,25 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Asks for the lines of a tensor that the sums of a register block will be stored to, which a store alone would wait for.
-    pub(super) fn ask_for_sums(
-        &self,
-        sums: &Sums<'c>,
-        plan: &Plan,
-        block: SumsBlock<'c>,
-        index: [IntValue<'c>; 2],
-    ) {
+    pub(super) fn ask_for_sums(&self, sums: &Sums<'_, 'c>, block: SumsBlock<'c>) {
         let (ir, Some(direct)) = (self.ir, &sums.direct) else { return };
         let streams = direct.streams.unwrap_or_else(|| ir.bool(false));
         ir.if_then(ir.select_int(streams, ir.bool(false), direct.is_direct), || {
-            for (_, address) in self.places_of_sums(sums, plan, block, index) {
+            for (_, address) in self.places_of_sums(sums, block) {
                 ir.prefetch_for_store(address);
             }
         });
     }
 
     /// Stores the sums of a register block.
-    pub(super) fn store_sums(
-        &self,
-        sums: &Sums<'c>,
-        plan: &Plan,
-        (block, index): (SumsBlock<'c>, [IntValue<'c>; 2]),
-        finals: &[Value<'c>],
-    ) {
+    pub(super) fn store_sums(&self, sums: &Sums<'_, 'c>, block: SumsBlock<'c>, finals: &[Value<'c>]) {
         let ir = self.ir;
         let store = |streams: bool| {
-            let places = self.places_of_sums(sums, plan, block, index);
+            let places = self.places_of_sums(sums, block);
             let each = |row: std::ops::Range<usize>| {
                 for (&(vector, address), value) in places[row.clone()].iter().zip(&finals[row]) {
-                    let (value, mask) = (value.into_vector_value(), self.mask_of(plan, block, vector));
-                    let store = self.store_vector_of_sums(sums, (address, mask), value, streams);
+                    let (value, mask) = (value.into_vector_value(), self.mask_of(sums.plan, block, vector));
+                    let store = self.store_vector_of_sums(sums, address, mask, value, streams);
                     match &sums.direct {
                         None => self.buffers.mark_access(Some(store), &sums.c),
                         Some(direct) if streams => {
@@ -200,8 +193,9 @@ impl<'c> Emitter<'_, 'c> {
     /// Stores a vector of sums: the lanes that a mask has, all without one; past the caches where a line is written whole.
     fn store_vector_of_sums(
         &self,
-        sums: &Sums<'c>,
-        (address, mask): (PointerValue<'c>, Option<VectorValue<'c>>),
+        sums: &Sums<'_, 'c>,
+        address: PointerValue<'c>,
+        mask: Option<VectorValue<'c>>,
         value: VectorValue<'c>,
         streams: bool,
     ) -> InstructionValue<'c> {
@@ -219,19 +213,13 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Each vector of sums: its number in its row, and the address that it is stored to.
-    fn places_of_sums(
-        &self,
-        sums: &Sums<'c>,
-        plan: &Plan,
-        block: SumsBlock<'c>,
-        [i, j]: [IntValue<'c>; 2],
-    ) -> Vec<(i64, PointerValue<'c>)> {
-        let (ir, ty) = (self.ir, self.buffers.element_type(sums.c.dtype));
+    fn places_of_sums(&self, sums: &Sums<'_, 'c>, block: SumsBlock<'c>) -> Vec<(i64, PointerValue<'c>)> {
+        let (ir, ty, [i, j]) = (self.ir, self.buffers.element_type(sums.c.dtype), block.place);
         let first = ir.element(ty, sums.to, ir.add(ir.mul(i, sums.stride), j));
         let rows = std::iter::successors(Some(first), |&row| Some(ir.element(ty, row, sums.stride)));
         let rows: Vec<PointerValue<'c>> = rows.take(block.rows as usize).collect();
         let place = |(row, vector): (i64, i64)| {
-            (vector, ir.element(ty, rows[row as usize], ir.i64(vector * plan.block.lanes)))
+            (vector, ir.element(ty, rows[row as usize], ir.i64(vector * sums.plan.block.lanes)))
         };
         block.places().map(place).collect()
     }

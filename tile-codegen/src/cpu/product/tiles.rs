@@ -15,6 +15,7 @@ use super::keep::PackedA;
 use super::plan::{OrderOfA, Plan};
 use super::sums::Start;
 use super::{Factors, Needed};
+use crate::cpu::elements::IndexRange;
 use crate::cpu::memory::buffer::Buffer;
 use crate::cpu::memory::scratch::element_bytes;
 use crate::emit::{Ir, LoopHint, Value, vector_type};
@@ -134,6 +135,23 @@ struct SumsLeft<'c> {
     next: PointerValue<'c>,
 }
 
+/// A product that is covered with blocks of tiles.
+struct TileBlocks<'p, 'c> {
+    product: &'p Product<'p, 'c>,
+    /// The instruction that multiplies them.
+    tiles: &'p TileProduct,
+    /// What the block before has left, at any time.
+    left: SumsLeft<'c>,
+}
+
+/// The rows of a tile in memory.
+#[derive(Clone, Copy)]
+struct TileRows<'c> {
+    first: PointerValue<'c>,
+    /// Bytes from a row to the next.
+    stride: IntValue<'c>,
+}
+
 /// The number of a tile of the factor of which tiles pass by, beside so many that stay: in turns those that are left, of which
 /// the last is the last's, because it may be smaller.
 fn passing(held: i64, place: i64, count: i64) -> i64 {
@@ -180,25 +198,26 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn blocks_of_tiles(
         &self,
         product: &Product<'_, 'c>,
-        (tiles, b): (&TileProduct, &Buffer<'c>),
+        tiles: &TileProduct,
+        b: &Buffer<'c>,
         needed: Needed<'c>,
     ) {
         let (ir, plan) = (self.ir, product.plan);
         let (width, rows) = (plan.block.width(), plan.block.rows);
-        let left = &self.nothing_left(plan);
+        let blocks = &TileBlocks { product, tiles, left: self.nothing_left(plan) };
         let [whole_rows, whole_columns] = [plan.m / rows * rows, plan.n / width * width];
-        let panels = |(across, last): (i64, i64), (from, to): (IntValue<'c>, IntValue<'c>)| {
+        let panels = |across: i64, last: i64, columns: IndexRange<'c>| {
             let shape = |rows: i64| Shape { rows, across, last };
             let [whole, rest] = [shape(rows), shape(plan.m - whole_rows)];
             let changes = whole_rows > 0 && rest.rows > 0;
             if !changes {
                 self.configure_tiles(if whole_rows > 0 { whole } else { rest });
             }
-            ir.each((from, to, ir.i64(width)), LoopHint::Rolled, |j| {
+            ir.each(columns.by(ir.i64(width)), LoopHint::Rolled, |j| {
                 let number = ir.udiv(j, ir.i64(width));
                 let panel = self.buffers.further(b, ir.mul(number, ir.i64(plan.panel())));
                 let block = |shape: Shape, i: IntValue<'c>| {
-                    self.block_of_tiles(product, (tiles, shape, left), &panel, [i, j]);
+                    self.block_of_tiles(blocks, shape, &panel, [i, j]);
                 };
                 if whole_rows > 0 {
                     if changes {
@@ -221,16 +240,16 @@ impl<'c> Emitter<'_, 'c> {
             });
         };
         if whole_columns > 0 {
-            let range = (ir.i64(0), ir.lesser(needed.columns, ir.i64(whole_columns)));
-            panels((plan.block.vectors, TILE_ROWS), range);
+            let columns = IndexRange::up_to(ir, ir.lesser(needed.columns, ir.i64(whole_columns)));
+            panels(plan.block.vectors, TILE_ROWS, columns);
         }
         let rest = plan.n - whole_columns;
         if rest > 0 {
             let across = div_ceil(rest, TILE_ROWS);
             let last = rest - (across - 1) * TILE_ROWS;
-            panels((across, last), (ir.i64(whole_columns), needed.columns));
+            panels(across, last, IndexRange { start: ir.i64(whole_columns), end: needed.columns });
         }
-        self.move_all_rows(product, left);
+        self.move_all_rows(blocks);
         if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
         }
@@ -249,12 +268,13 @@ impl<'c> Emitter<'_, 'c> {
 
     fn block_of_tiles(
         &self,
-        product: &Product<'_, 'c>,
-        (tiles, shape, left): (&TileProduct, Shape, &SumsLeft<'c>),
+        blocks: &TileBlocks<'_, 'c>,
+        shape: Shape,
         panel: &Buffer<'c>,
         [i, j]: [IntValue<'c>; 2],
     ) {
-        let (ir, plan) = (self.ir, product.plan);
+        let (ir, product, left) = (self.ir, blocks.product, &blocks.left);
+        let plan = product.plan;
         self.begin_tiles_of_sums(product, shape, [i, j]);
         let rows_of_step = plan.block.rows / (1 << plan.chunks().min(plan.block.rows).ilog2());
         let [begin, end] = product.steps;
@@ -264,15 +284,15 @@ impl<'c> Emitter<'_, 'c> {
             if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
-            self.move_some_rows(product, left, rows_of_step);
-            self.multiply_tiles(product, (tiles, shape), (panel, i), step);
+            self.move_some_rows(blocks, rows_of_step);
+            self.multiply_tiles(blocks, shape, panel, [i, step]);
         });
         let sums = product.sums;
         let at = ir.add(ir.mul(i, sums.stride), j);
         let to = ir.element(ir.int_type(32).into(), sums.to, at);
         let is_whole = shape.rows == plan.block.rows && shape.across * shape.last == plan.block.width();
         let (to, stride) = if is_whole {
-            self.move_all_rows(product, left);
+            self.move_all_rows(blocks);
             ir.store(left.to, to.into());
             ir.store(left.next, ir.i64(0).into());
             (left.rows, ir.i64(plan.block.width()))
@@ -281,8 +301,9 @@ impl<'c> Emitter<'_, 'c> {
         };
         for (down, across) in shape.places() {
             let at = ir.add(ir.mul(ir.i64(down * TILE_ROWS), stride), ir.i64(across * TILE_ROWS));
-            let place = (ir.element(ir.int_type(32).into(), to, at), ir.mul(stride, ir.i64(4)));
-            self.move_tile("llvm.x86.tilestored64", shape.sums(down, across), place);
+            let first = ir.element(ir.int_type(32).into(), to, at);
+            let rows = TileRows { first, stride: ir.mul(stride, ir.i64(4)) };
+            self.move_tile("llvm.x86.tilestored64", shape.sums(down, across), rows);
         }
     }
 
@@ -299,27 +320,28 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Moves all rows that are left.
-    fn move_all_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>) {
-        let (ir, rows) = (self.ir, product.plan.block.rows);
+    fn move_all_rows(&self, blocks: &TileBlocks<'_, 'c>) {
+        let (ir, left, rows) = (self.ir, &blocks.left, blocks.product.plan.block.rows);
         let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
         ir.each((first, ir.i64(rows), ir.i64(1)), LoopHint::Rolled, |row| {
-            self.move_row(product, left, row);
+            self.move_row(blocks, row);
         });
         ir.store(left.next, ir.i64(rows).into());
     }
 
     /// Moves so many of the rows that are left.
-    fn move_some_rows(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, count: i64) {
-        let ir = self.ir;
+    fn move_some_rows(&self, blocks: &TileBlocks<'_, 'c>, count: i64) {
+        let (ir, left) = (self.ir, &blocks.left);
         let first = ir.load(ir.context.i64_type().into(), left.next).into_int_value();
-        ir.if_then(ir.icmp(IntPredicate::ULT, first, ir.i64(product.plan.block.rows)), || {
-            (0..count).for_each(|row| self.move_row(product, left, ir.add(first, ir.i64(row))));
+        ir.if_then(ir.icmp(IntPredicate::ULT, first, ir.i64(blocks.product.plan.block.rows)), || {
+            (0..count).for_each(|row| self.move_row(blocks, ir.add(first, ir.i64(row))));
             ir.store(left.next, ir.add(first, ir.i64(count)).into());
         });
     }
 
-    fn move_row(&self, product: &Product<'_, 'c>, left: &SumsLeft<'c>, row: IntValue<'c>) {
-        let (ir, plan, sums) = (self.ir, product.plan, product.sums);
+    fn move_row(&self, blocks: &TileBlocks<'_, 'c>, row: IntValue<'c>) {
+        let (ir, left) = (self.ir, &blocks.left);
+        let (plan, sums) = (blocks.product.plan, blocks.product.sums);
         let word = ir.int_type(32).into();
         let pointer = ir.context.ptr_type(AddressSpace::default()).into();
         let to = ir.load(pointer, left.to).into_pointer_value();
@@ -340,20 +362,20 @@ impl<'c> Emitter<'_, 'c> {
         let in_memory = |(down, across): (i64, i64)| {
             let row = ir.mul(ir.add(i, ir.i64(down * TILE_ROWS)), ir.i64(plan.n));
             let at = ir.add(row, ir.add(j, ir.i64(across * TILE_ROWS)));
-            (self.buffers.further(c, at).address, of_row)
+            TileRows { first: self.buffers.further(c, at).address, stride: of_row }
         };
         // Every row of a tile is the same one of memory.
         let row_of = |number: Value<'c>| {
             let memory = self.lane_array(number.get_type(), TILE_ROWS);
             ir.store(memory, ir.in_every_lane(number, TILE_ROWS as u32).into());
-            (memory, ir.i64(0))
+            TileRows { first: memory, stride: ir.i64(0) }
         };
         let is_zero = |number: Value<'c>| match number {
             Value::FloatValue(float) => float.is_const() && float.is_null(),
             Value::IntValue(int) => int.is_const() && int.is_null(),
             _ => false,
         };
-        let load = |from: &dyn Fn((i64, i64)) -> (PointerValue<'c>, IntValue<'c>)| {
+        let load = |from: &dyn Fn((i64, i64)) -> TileRows<'c>| {
             for (down, across) in shape.places() {
                 self.move_tile("llvm.x86.tileloadd64", shape.sums(down, across), from((down, across)));
             }
@@ -373,40 +395,42 @@ impl<'c> Emitter<'_, 'c> {
             Start::NumberWhere(number, condition) => {
                 let row = row_of(number);
                 load(&|place| {
-                    let (address, stride) = in_memory(place);
-                    let address = ir.select(condition, row.0.into(), address.into()).into_pointer_value();
-                    (address, ir.select_int(condition, row.1, stride))
+                    let rows = in_memory(place);
+                    let first = ir.select(condition, row.first.into(), rows.first.into());
+                    let stride = ir.select_int(condition, row.stride, rows.stride);
+                    TileRows { first: first.into_pointer_value(), stride }
                 });
             }
         }
     }
 
-    /// One step along K: tiles of `a` times tiles of `b`, added to the sums.
+    /// One step along K: tiles of `a` from row `i` on times tiles of `b`, added to the sums.
     fn multiply_tiles(
         &self,
-        product: &Product<'_, 'c>,
-        (tiles, shape): (&TileProduct, Shape),
-        (panel, i): (&Buffer<'c>, IntValue<'c>),
-        step: IntValue<'c>,
+        blocks: &TileBlocks<'_, 'c>,
+        shape: Shape,
+        panel: &Buffer<'c>,
+        [i, step]: [IntValue<'c>; 2],
     ) {
-        let (ir, plan) = (self.ir, product.plan);
+        let (ir, &TileBlocks { product, tiles, .. }) = (self.ir, blocks);
+        let plan = product.plan;
         let row_of_b = plan.block.width() * tiles.group;
         let bytes = |elements: IntValue<'c>| ir.mul(elements, ir.i64(element_bytes(panel.dtype) as i64));
         for part in shape.step() {
             match part {
                 Part::LoadA(down) => {
                     let row = ir.add(i, ir.i64(down * TILE_ROWS));
-                    let address = self.address_in_left(&product.a, [row, step]);
+                    let first = self.address_in_left(&product.a, [row, step]);
                     // Its lines aren't needed again soon, and shouldn't drive those of the panel out of the first cache.
-                    let stride = bytes(product.a.row);
-                    self.move_tile("llvm.x86.tileloaddt164", shape.of_a(down), (address, stride));
+                    let rows = TileRows { first, stride: bytes(product.a.row) };
+                    self.move_tile("llvm.x86.tileloaddt164", shape.of_a(down), rows);
                 }
                 Part::LoadB(across) => {
                     let column = ir.i64(across * TILE_ROWS * tiles.group);
                     let at = ir.add(ir.mul(step, ir.i64(row_of_b)), column);
-                    let address = self.buffers.further(panel, at).address;
-                    let stride = bytes(ir.i64(row_of_b));
-                    self.move_tile("llvm.x86.tileloadd64", shape.of_b(across), (address, stride));
+                    let first = self.buffers.further(panel, at).address;
+                    let rows = TileRows { first, stride: bytes(ir.i64(row_of_b)) };
+                    self.move_tile("llvm.x86.tileloadd64", shape.of_b(across), rows);
                 }
                 Part::Multiply(down, across) => {
                     let numbers = [shape.sums(down, across), shape.of_a(down), shape.of_b(across)];
@@ -416,9 +440,9 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    /// Loads or stores a tile whose first row is at an address, and the others so many bytes after each other.
-    fn move_tile(&self, intrinsic: &str, tile: i64, (address, stride): (PointerValue<'c>, IntValue<'c>)) {
-        let arguments = [self.number_of_tile(tile), address.into(), stride.into()];
+    /// Loads or stores a tile.
+    fn move_tile(&self, intrinsic: &str, tile: i64, rows: TileRows<'c>) {
+        let arguments = [self.number_of_tile(tile), rows.first.into(), rows.stride.into()];
         self.ir.intrinsic(intrinsic, &[], &arguments);
     }
 

@@ -71,7 +71,7 @@ impl<'c> Ir<'c> {
     /// The lanes whose numbers are below `count`, an i64 from 0 on.
     pub(in crate::cpu) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
         let count = self.lesser(count, self.i64(i64::from(lanes)));
-        let count = self.in_every_lane(self.resize(count, 32, false).into(), lanes);
+        let count = self.in_every_lane(self.zext_or_trunc(count, 32).into(), lanes);
         let i32 = self.context.i32_type();
         let numbers: Vec<IntValue<'c>> = (0..lanes).map(|lane| i32.const_int(lane.into(), false)).collect();
         let numbers = VectorType::const_vector(&numbers);
@@ -89,7 +89,7 @@ impl<'c> Ir<'c> {
     ) -> (VectorValue<'c>, InstructionValue<'c>) {
         let overloads = [otherwise.get_type().into(), from.get_type().into()];
         let arguments = [from.into(), mask.into(), otherwise.into()];
-        let load = self.aligned_call("llvm.masked.load", &overloads, &arguments, (0, alignment));
+        let load = self.aligned_call("llvm.masked.load", &overloads, &arguments, 0, alignment);
         let value = load.try_as_basic_value().basic().expect("a load has a result").into_vector_value();
         (value, value.as_instruction_value().expect("a load is an instruction"))
     }
@@ -104,17 +104,18 @@ impl<'c> Ir<'c> {
     ) -> InstructionValue<'c> {
         let overloads = [value.get_type().into(), to.get_type().into()];
         let arguments = [value.into(), to.into(), mask.into()];
-        let store = self.aligned_call("llvm.masked.store", &overloads, &arguments, (1, alignment));
+        let store = self.aligned_call("llvm.masked.store", &overloads, &arguments, 1, alignment);
         store.try_as_basic_value().instruction().expect("a store is an instruction")
     }
 
-    /// Calls an intrinsic that is told how far one of its arguments is aligned, in bytes.
+    /// Calls an intrinsic that is told how far the argument of a number is aligned, in bytes.
     fn aligned_call(
         &self,
         name: &str,
         overloads: &[BasicTypeEnum<'c>],
         arguments: &[Value<'c>],
-        (argument, alignment): (u32, u32),
+        argument: u32,
+        alignment: u32,
     ) -> CallSiteValue<'c> {
         let intrinsic = Intrinsic::find(name).expect("LLVM has masked loads and stores");
         let function = intrinsic.get_declaration(&self.module, overloads).expect("of every vector type");

@@ -6,9 +6,12 @@
 
 use super::vector_type;
 use crate::cpu::LINE_BYTES;
+use crate::cpu::elements::IndexRange;
 use crate::cpu::memory::buffer::Buffer;
+use crate::cpu::memory::parts::{Bounds, Existing};
 use crate::cpu::memory::pieces::{STRIP_LINES, TransposedAhead};
 use crate::cpu::memory::scratch::element_bytes;
+use crate::cpu::memory::stores::StoredTile;
 use crate::cpu::memory::views::Window;
 use crate::cpu::region::Emitter;
 use crate::emit::{Ir, LoopHint};
@@ -49,9 +52,15 @@ struct Transposition<'c> {
     result_stride: i64,
 }
 
-/// What is done with a row of a tile and a range of its places, the first of which may be the first of all.
-type RowBody<'b, 'a, 'c> =
-    dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>], (Option<IntValue<'c>>, IntValue<'c>)) + 'b;
+/// What is done with a row of a tile and some of its places.
+type RowBody<'b, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>], Existing<'c>) + 'b;
+
+/// A matrix of a tile in its tensor, and the axis along which its rows lie below each other.
+#[derive(Clone, Copy)]
+struct RowsBelow<'w, 'c> {
+    window: &'w Window<'c>,
+    axis: usize,
+}
 
 /// Rows of a source that are columns of a result, both in tensors.
 struct InTensors<'c> {
@@ -179,7 +188,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// result, and element by element what is left at the edges.
     pub(in crate::cpu) fn store_transposed(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
         let from = self.window_of(load);
-        self.open_stream(load, &from, false);
+        self.open_stream(load, &from, Bounds::Checked);
         let data = self.definition(value).expect("a transposed tile is a permutation's result");
         let axis = transposed_axis(self.instance, data).expect("asked before");
         let ir = self.ir;
@@ -200,15 +209,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let columns = ir.lesser(there[across], wanted[last]);
                 let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
                 let ahead = self.ahead_of_transposed(load, to, axis);
-                self.transpose_in_lines((&from, across), (to, axis), [rows, columns], ahead)
+                let (from, to) = (RowsBelow { window: &from, axis: across }, RowsBelow { window: to, axis });
+                self.transpose_in_lines(from, to, [rows, columns], ahead)
             }
             _ => [zero; 2],
         };
         let is_left = |transposed, extent| ir.icmp(IntPredicate::ULT, transposed, ir.i64(extent));
         let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
         ir.if_then(edges, || {
-            self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
-                emitter.store_elements(&[(to.clone(), value)], row, range);
+            let tile = [StoredTile { window: to.clone(), value }];
+            self.nest_edges(to, axis, blocks, &mut |emitter, row, places| {
+                emitter.store_elements(&tile, row, places);
             });
         });
     }
@@ -225,12 +236,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let (_, outer) = to.shape().split_last().expect("a transposed tile has two axes");
         self.each_row(outer, &mut |emitter, row| {
-            let (begin, end) = emitter.row_range(to, row);
+            let Existing { begin, end } = emitter.existing(to, row);
             let is_transposed = ir.icmp(IntPredicate::ULT, row[axis], rows);
             let transposed = ir.select_int(is_transposed, columns, ir.i64(0));
             let begin = begin.map_or(transposed, |begin| ir.greater(begin, transposed));
             let some = ir.icmp(IntPredicate::ULT, begin, end);
-            body(emitter, row, (Some(begin), ir.select_int(some, end, begin)));
+            body(emitter, row, Existing { begin: Some(begin), end: ir.select_int(some, end, begin) });
         });
     }
 
@@ -238,24 +249,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// columns those are.
     fn transpose_in_lines(
         &mut self,
-        (from, across): (&Window<'c>, usize),
-        (to, axis): (&Window<'c>, usize),
+        from: RowsBelow<'_, 'c>,
+        to: RowsBelow<'_, 'c>,
         [rows, columns]: [IntValue<'c>; 2],
         ahead: Option<TransposedAhead<'c>>,
     ) -> [IntValue<'c>; 2] {
-        let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
-        let (side, line) = (self.side(to.dtype(), bytes), i64::from(LINE_BYTES) / bytes);
+        let (ir, dtype) = (self.ir, to.window.dtype());
+        let bytes = dtype.bytes() as i64;
+        let (side, line) = (self.side(dtype, bytes), i64::from(LINE_BYTES) / bytes);
         let whole = |extent, by| ir.sub(extent, ir.urem(extent, ir.i64(by)));
         let [whole_rows, whole_columns] = [whole(rows, side), whole(columns, line)];
         let lines = InTensors {
-            from: [self.first_address(from), self.first_address(to)],
-            strides: [self.dense_stride(from, across), self.dense_stride(to, axis)],
-            tensors: [from.tensor(), to.tensor()],
+            from: [from, to].map(|matrix| self.first_address(matrix.window)),
+            strides: [from, to].map(|matrix| self.dense_stride(matrix.window, matrix.axis)),
+            tensors: [from, to].map(|matrix| matrix.window.tensor()),
             ahead,
-            dtype: to.dtype(),
+            dtype,
             side,
         };
-        let streams = self.streamed.get(&to.tensor()).map(|&flag| {
+        let streams = self.entry.streamed.get(&lines.tensors[1]).map(|&flag| {
             let skipped = ir.line_offset(lines.from[1], LINE_BYTES.into());
             let apart = ir.urem(lines.strides[1], ir.i64(line));
             ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
@@ -268,11 +280,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.each((first, end, ir.i64(line)), LoopHint::Rolled, |column| {
                     match &lines.ahead {
                         Some(TransposedAhead::Pieces(pieces)) => {
-                            let shape = (side, lines.strides[0]);
-                            self.ask_for_pieces(pieces, shape, (first, end), [row, column]);
+                            let strip = IndexRange { start: first, end };
+                            self.ask_for_pieces(pieces, lines.strides[0], strip, [row, column]);
                         }
                         Some(TransposedAhead::Beside) => {
-                            lines.ask_beside(ir, to.shape()[axis], [row, column], line)
+                            lines.ask_beside(ir, to.window.shape()[to.axis], [row, column], line)
                         }
                         None => {}
                     }

@@ -33,10 +33,10 @@ fn f64_to_f32_odd<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let finite = ir.fcmp(FloatPredicate::OLT, magnitude(nearest), ir.f32().const_float(f64::INFINITY));
     let too_big = ir.fcmp(FloatPredicate::OGT, magnitude(back), magnitude(x));
     let bits = ir.bits(nearest);
-    let step = ir.resize(ir.and(too_big, finite), 32, false);
+    let step = ir.zext_or_trunc(ir.and(too_big, finite), 32);
     let truncated = ir.sub(bits, step);
     let inexact = ir.fcmp(FloatPredicate::ONE, back, x);
-    let sticky = ir.resize(ir.and(inexact, finite), 32, false);
+    let sticky = ir.zext_or_trunc(ir.and(inexact, finite), 32);
     ir.float_of_bits(ir.or(truncated, sticky), ir.f32())
 }
 
@@ -119,7 +119,7 @@ pub(super) fn int_to_float<'c>(ir: &Ir<'c>, x: IntValue<'c>, signed: bool, to: D
 /// magnitude needs more than 53 bits, the low 11 are folded into bit 11.
 fn sticky_53_bits<'c>(ir: &Ir<'c>, x: IntValue<'c>, signed: bool) -> IntValue<'c> {
     let low = ir.and(x, ir.i64(0x7ff));
-    let any = ir.resize(ir.icmp(IntPredicate::NE, low, ir.i64(0)), 64, false);
+    let any = ir.zext_or_trunc(ir.icmp(IntPredicate::NE, low, ir.i64(0)), 64);
     let folded = ir.or(ir.and(x, ir.i64(!0x7ff)), ir.shl(any, ir.i64(11)));
     let top = if signed { ir.ashr(x, ir.i64(53)) } else { ir.lshr(x, ir.i64(53)) };
     let small = ir.icmp(IntPredicate::EQ, top, ir.i64(0));

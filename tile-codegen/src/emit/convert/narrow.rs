@@ -46,7 +46,7 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
             let wide = match fold::half_of(bits) {
                 Some((word, 0)) => ir.shl(word, i32_const(ir, 16)),
                 Some((word, _)) => ir.and(word, i32_const(ir, 0xffff_0000)),
-                None => ir.shl(ir.resize(bits, 32, false), i32_const(ir, 16)),
+                None => ir.shl(ir.zext_or_trunc(bits, 32), i32_const(ir, 16)),
             };
             ir.float_of_bits(wide, ir.f32())
         }
@@ -67,7 +67,7 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
 
 /// A power of two from its exponent, biased as that of an f32. The smallest is an f32's largest subnormal power of two.
 fn power_of_two<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
-    let exponent = ir.resize(bits, 32, false);
+    let exponent = ir.zext_or_trunc(bits, 32);
     let is = |code: u32| ir.icmp(IntPredicate::EQ, exponent, i32_const(ir, code));
     let normal = ir.shl(exponent, i32_const(ir, 23));
     let number = ir.select_int(is(0), i32_const(ir, SMALLEST_SCALE), normal);
@@ -76,12 +76,12 @@ fn power_of_two<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
 
 /// An f16 from its upper half.
 fn upper_half_of_f16<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
-    let wide = ir.resize(bits, 16, false);
+    let wide = ir.zext_or_trunc(bits, 16);
     from_bits(ir, ir.shl(wide, wide.get_type().const_int(8, false)), DType::F16)
 }
 
 fn from_bits_of<'c>(ir: &Ir<'c>, bits: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {
-    let (wide, spare) = (ir.resize(bits, 32, false), spare_bits(format));
+    let (wide, spare) = (ir.zext_or_trunc(bits, 32), spare_bits(format));
     let width = 1 + format.exponent_bits + format.mantissa_bits;
     let sign = ir.shl(ir.and(wide, i32_const(ir, 1 << (width - 1))), i32_const(ir, 32 - width));
     let code = ir.and(wide, i32_const(ir, (1 << (width - 1)) - 1));
@@ -106,7 +106,7 @@ pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DT
         DType::BF16 => {
             let bits = ir.bits(value);
             let (word, place) = fold::upper_half_of(bits).unwrap_or((bits, 16));
-            ir.resize(ir.lshr(word, i32_const(ir, place as u32)), 16, false)
+            ir.zext_or_trunc(ir.lshr(word, i32_const(ir, place as u32)), 16)
         }
         _ => ir.origin(value, dtype).unwrap_or_else(|| {
             let bits = match dtype {
@@ -114,7 +114,7 @@ pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DT
                 DType::F8E8M0FNU => ir.lshr(ir.bits(value), i32_const(ir, 23)),
                 _ => to_bits_of(ir, value, format_of(dtype)),
             };
-            ir.resize(bits, dtype.bits(), false)
+            ir.zext_or_trunc(bits, dtype.bits())
         }),
     }
 }

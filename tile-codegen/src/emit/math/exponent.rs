@@ -54,7 +54,7 @@ impl<'c> Exponent<'c> {
     /// `x · 2^n`, rounded once: by an instruction, or in two steps, so that neither factor leaves the normal range.
     pub(super) fn scale(self, ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
         if ir.features.scaling {
-            let n = ir.resize(ir.sub(self.bits, p.int(ir, magic_bits(p))), 32, true);
+            let n = ir.sext_or_trunc(ir.sub(self.bits, p.int(ir, magic_bits(p))), 32);
             let scaled = ir.intrinsic(
                 "llvm.ldexp",
                 &[x.get_type().into(), n.get_type().into()],

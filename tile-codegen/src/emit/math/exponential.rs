@@ -2,13 +2,13 @@
 
 use super::exponent::Exponent;
 use super::{
-    Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, less_multiple,
-    polynomial, tabled,
+    Double, Extended, LOG10_OF_2, Precision, approximations, clamp, fast_two_sum, identity_near_zero,
+    less_multiple, polynomial, tabled,
 };
 use crate::emit::ir::{Approximations, Ir};
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
-use std::f64::consts::{LN_2, LN_10, LOG2_10, LOG2_E, LOG10_2};
+use std::f64::consts::{LN_2, LN_10, LOG2_10, LOG2_E};
 
 /// `1/least!, …, 1/degree!`.
 fn taylor(least: usize, degree: u32) -> Vec<f64> {
@@ -39,21 +39,21 @@ fn exp_reduced<'c>(ir: &Ir<'c>, p: &Precision<'c>, r: FloatValue<'c>, n: Exponen
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`.
 fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, Exponent<'c>) {
     let n = Exponent::of_product(ir, p, x, p.float(LOG2_E));
-    (less_multiple(ir, p, x, n.number, (p.ln2_head, p.ln2_tail)), n)
+    (less_multiple(ir, p, x, n.number, p.ln2), n)
 }
 
 /// [`reduce`] with `r` to twice the precision.
 fn reduce_to_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>, Exponent<'c>) {
     let n = Exponent::of_product(ir, p, x, p.float(LOG2_E));
-    let head = ir.mul_add(n.number, p.float(-p.ln2_head), x);
-    (fast_two_sum(ir, head, ir.fmul(n.number, p.float(-p.ln2_tail))), n)
+    let head = ir.mul_add(n.number, p.float(-p.ln2.head), x);
+    (fast_two_sum(ir, head, ir.fmul(n.number, p.float(-p.ln2.tail))), n)
 }
 
 /// `eˣ`.
 pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
     if let Some(with) = approximations(ir, &p) {
-        return exp_by_instruction(ir, &p, with, (x, None), 0);
+        return exp_by_instruction(ir, &p, with, x.into(), 0);
     }
     if tabled::has_tables(ir, &p) {
         return tabled::exp(ir, &p, x);
@@ -81,7 +81,7 @@ fn exp_by_instruction<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
     with: Approximations,
-    (head, tail): (FloatValue<'c>, Option<FloatValue<'c>>),
+    Extended { head, tail }: Extended<'c>,
     shift: i64,
 ) -> FloatValue<'c> {
     let least = LEAST_EXPONENT - shift as f64;
@@ -121,7 +121,7 @@ pub(super) fn exp_shifted<'c>(
     shift: i64,
 ) -> FloatValue<'c> {
     if let Some(with) = approximations(ir, p) {
-        return exp_by_instruction(ir, p, with, (x, None), shift);
+        return exp_by_instruction(ir, p, with, x.into(), shift);
     }
     if tabled::has_tables(ir, p) {
         return tabled::precise_exp(ir, p, x, shift);
@@ -133,7 +133,7 @@ pub(super) fn exp_shifted<'c>(
 /// `e^(head + tail)` of numbers that [`exp`] doesn't clamp, with an error of an ulp or two.
 pub(super) fn exp_without_overflow<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: Double<'c>) -> FloatValue<'c> {
     if let Some(with) = approximations(ir, p) {
-        return exp_by_instruction(ir, p, with, (x.head, Some(x.tail)), 0);
+        return exp_by_instruction(ir, p, with, x.into(), 0);
     }
     let (r, n) = reduce(ir, p, x.head);
     exp_reduced(ir, p, ir.fadd(r, x.tail), n)
@@ -173,8 +173,7 @@ pub(in crate::emit) fn exp10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
     }
     let x = if p.wide { clamp(ir, &p, x, -325.0, 310.0) } else { clamp(ir, &p, x, -46.0, 39.0) };
     let n = Exponent::of(ir, &p, ir.fmul(x, p.float(LOG2_10)));
-    let multiple = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
-    let r = less_multiple(ir, &p, x, n.number, multiple);
+    let r = less_multiple(ir, &p, x, n.number, LOG10_OF_2.cut(&p));
     exp_reduced(ir, &p, ir.fmul(r, p.float(LN_10)), n)
 }
 

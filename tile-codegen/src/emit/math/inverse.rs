@@ -1,10 +1,10 @@
 //! Inverse trigonometric functions.
 
-use super::{Precision, abs, cut_constant, double_constant, polynomial};
+use super::{Constant, Cut, Precision, RIGHT_ANGLE, abs, polynomial};
 use crate::emit::ir::Ir;
 use inkwell::values::{FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+use std::f64::consts::FRAC_PI_4;
 
 /// `(asin s − s) / s³` in `s²`, for `s <= 1/2`; the error of asin is below 3e-10.
 const ASIN_F32: [f64; 6] = [
@@ -54,9 +54,8 @@ const ATAN_F64: [f64; 11] = [
     -1.792_085_308_841_788_5e-2,
 ];
 
-/// What `π/2` and `π/4` have beyond the nearest f64.
-const FRAC_PI_2_REST: f64 = 6.123_233_995_736_766e-17;
-const FRAC_PI_4_REST: f64 = 3.061_616_997_868_383e-17;
+/// `π/4`.
+const HALF_RIGHT_ANGLE: Constant = Constant { nearest: FRAC_PI_4, rest: 3.061_616_997_868_383e-17 };
 
 /// `s` and `asin s − s`, where `s` is `|x|` up to a half and `√((1 − |x|)/2)` above: there
 /// `asin |x| = π/2 − 2·asin s`. Above 1 both are NaN.
@@ -82,7 +81,7 @@ pub(in crate::emit) fn asin<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
     let p = Precision::of(ir, x);
     let Arcsine { s, rest, above_half } = arcsine(ir, &p, x);
     let small = ir.fadd(s, rest);
-    let right_angle = double_constant(&p, FRAC_PI_2, FRAC_PI_2_REST);
+    let right_angle = RIGHT_ANGLE.double(&p);
     let low = ir.fsub(ir.fadd(rest, rest), right_angle.tail);
     let large = ir.fsub(right_angle.head, ir.fadd(ir.fadd(s, s), low));
     ir.float_intrinsic("llvm.copysign", &[ir.select_float(above_half, large, small), x])
@@ -92,7 +91,7 @@ pub(in crate::emit) fn asin<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
 pub(in crate::emit) fn acos<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
     let Arcsine { s, rest, above_half } = arcsine(ir, &p, x);
-    let right_angle = double_constant(&p, FRAC_PI_2, FRAC_PI_2_REST);
+    let right_angle = RIGHT_ANGLE.double(&p);
     let signed = |value: FloatValue<'c>| ir.float_intrinsic("llvm.copysign", &[value, x]);
     // π/2 − asin x.
     let low = ir.fsub(right_angle.tail, signed(rest));
@@ -110,7 +109,8 @@ pub(in crate::emit) fn acos<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
 fn angle<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
-    (x, y): (FloatValue<'c>, FloatValue<'c>),
+    x: FloatValue<'c>,
+    y: FloatValue<'c>,
     mirrored: IntValue<'c>,
 ) -> FloatValue<'c> {
     let steep = ir.fcmp(FloatPredicate::OGT, y, x);
@@ -129,7 +129,7 @@ fn angle<'c>(
     let eighths = reflected(mirrored, 4.0, reflected(steep, 2.0, eighths));
     let backward = ir.xor(steep, mirrored);
     let arctangent = ir.select_float(backward, ir.fneg(arctangent), arctangent);
-    let (head, tail) = cut_constant(p, FRAC_PI_4, FRAC_PI_4_REST);
+    let Cut { head, tail } = HALF_RIGHT_ANGLE.cut(p);
     let low = ir.fadd(arctangent, ir.fmul(eighths, p.float(tail)));
     ir.fadd(ir.fmul(eighths, p.float(head)), low)
 }
@@ -137,7 +137,7 @@ fn angle<'c>(
 /// Arctangent.
 pub(in crate::emit) fn atan<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
-    let result = angle(ir, &p, (p.float(1.0), abs(ir, x)), ir.bool(false));
+    let result = angle(ir, &p, p.float(1.0), abs(ir, x), ir.bool(false));
     ir.float_intrinsic("llvm.copysign", &[result, x])
 }
 
@@ -159,8 +159,9 @@ pub(in crate::emit) fn atan2<'c>(ir: &Ir<'c>, y: FloatValue<'c>, x: FloatValue<'
     let infinite = both(FloatPredicate::OEQ, f64::INFINITY);
     let scaled = |side| ir.select_float(infinite, one, ir.fmul(side, scale));
     let origin = both(FloatPredicate::OEQ, 0.0);
-    let point = (ir.select_float(origin, one, scaled(width)), scaled(height));
+    let [along, above] = [ir.select_float(origin, one, scaled(width)), scaled(height)];
     let mirrored = ir.icmp(IntPredicate::SLT, ir.bits(x), p.int(ir, 0));
-    let result = ir.float_intrinsic("llvm.copysign", &[angle(ir, &p, point, mirrored), y]);
+    let angle = angle(ir, &p, along, above, mirrored);
+    let result = ir.float_intrinsic("llvm.copysign", &[angle, y]);
     ir.select_float(ir.fcmp(FloatPredicate::UNO, x, y), p.float(f64::NAN), result)
 }

@@ -1,13 +1,13 @@
 //! Logarithms: the exponent, and a series of the mantissa in `s = f / (2 + f)` (fdlibm, e_log.c).
 
 use super::{
-    Double, Precision, cut, cut_constant, double_constant, fast_two_sum, identity_near_zero, polynomial,
-    quotient, two_product,
+    Constant, Cut, Double, Extended, LOG10_OF_2, Precision, cut, fast_two_sum, identity_near_zero,
+    polynomial, quotient, two_product,
 };
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
-use std::f64::consts::{LOG2_E, LOG10_2, LOG10_E};
+use std::f64::consts::{LOG2_E, LOG10_E};
 
 /// `x = (1 + f) · 2^k` with `1 + f` between √½ and √2.
 pub(super) struct Split<'c> {
@@ -28,7 +28,7 @@ pub(super) fn split<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Sp
     let exponent = ir.ashr(ir.sub(bits, p.int(ir, root_bits)), p.int(ir, p.mantissa_bits));
     let mantissa = ir.sub(bits, ir.shl(exponent, p.int(ir, p.mantissa_bits)));
     let f = ir.fsub(ir.float_of_bits(mantissa, p.ty), p.float(1.0));
-    let k = ir.int_to_float(ir.sub(exponent, correction), true, p.ty);
+    let k = ir.sitofp(ir.sub(exponent, correction), p.ty);
     Split { f, k }
 }
 
@@ -68,10 +68,10 @@ fn log_sum<'c>(
     correction: Option<FloatValue<'c>>,
 ) -> FloatValue<'c> {
     let (half_square, tail) = log_terms(ir, p, f);
-    let low = ir.fmul(k, p.float(p.ln2_tail));
+    let low = ir.fmul(k, p.float(p.ln2.tail));
     let tail = ir.fadd(tail, correction.map_or(low, |correction| ir.fadd(low, correction)));
     let small = ir.fsub(f, ir.fsub(half_square, tail));
-    ir.fadd(ir.fmul(k, p.float(p.ln2_head)), small)
+    ir.fadd(ir.fmul(k, p.float(p.ln2.head)), small)
 }
 
 /// `ln x`.
@@ -105,22 +105,22 @@ pub(in crate::emit) fn ln_1p<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
     identity_near_zero(ir, &p, x, log_edges(ir, &p, u, result))
 }
 
-/// `k_head + k_tail + ln(1 + f)·scale`, where `k_head` is 0 or larger than the last term, and the product is
-/// split so that it loses less than half an ulp. The scale is given as an f64 and what that lacks.
+/// `k + ln(1 + f)·scale`, where the head of `k` is 0 or larger than the last term, and the product is split so that it loses
+/// less than half an ulp.
 fn scaled_log<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
     f: FloatValue<'c>,
-    (k_head, k_tail): (FloatValue<'c>, Option<FloatValue<'c>>),
-    (scale, scale_rest): (f64, f64),
+    k: Extended<'c>,
+    scale: Constant,
 ) -> FloatValue<'c> {
     let (half_square, tail) = log_terms(ir, p, f);
     let head = cut(ir, p, ir.fsub(f, half_square));
     let rest = ir.fadd(ir.fsub(ir.fsub(f, head), half_square), tail);
-    let (scale_head, scale_tail) = cut_constant(p, scale, scale_rest);
-    let low = ir.fadd(ir.fmul(ir.fadd(rest, head), p.float(scale_tail)), ir.fmul(rest, p.float(scale_head)));
-    let low = k_tail.map_or(low, |k_tail| ir.fadd(low, k_tail));
-    let sum = fast_two_sum(ir, k_head, ir.fmul(head, p.float(scale_head)));
+    let scale = scale.cut(p);
+    let low = ir.fadd(ir.fmul(ir.fadd(rest, head), p.float(scale.tail)), ir.fmul(rest, p.float(scale.head)));
+    let low = k.tail.map_or(low, |tail| ir.fadd(low, tail));
+    let sum = fast_two_sum(ir, k.head, ir.fmul(head, p.float(scale.head)));
     ir.fadd(sum.head, ir.fadd(low, sum.tail))
 }
 
@@ -128,7 +128,8 @@ fn scaled_log<'c>(
 pub(in crate::emit) fn log2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
     let Split { f, k } = split(ir, &p, x);
-    let result = scaled_log(ir, &p, f, (k, None), (LOG2_E, 2.035_527_374_093_103_2e-17));
+    let scale = Constant { nearest: LOG2_E, rest: 2.035_527_374_093_103_2e-17 };
+    let result = scaled_log(ir, &p, f, k.into(), scale);
     log_edges(ir, &p, x, result)
 }
 
@@ -137,9 +138,10 @@ pub(in crate::emit) fn log10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
     let p = Precision::of(ir, x);
     let Split { f, k } = split(ir, &p, x);
     // The head's products with k are exact.
-    let (head, tail) = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
-    let exponent = (ir.fmul(k, p.float(head)), Some(ir.fmul(k, p.float(tail))));
-    let result = scaled_log(ir, &p, f, exponent, (LOG10_E, 1.098_319_650_216_765e-17));
+    let Cut { head, tail } = LOG10_OF_2.cut(&p);
+    let exponent = Double { head: ir.fmul(k, p.float(head)), tail: ir.fmul(k, p.float(tail)) };
+    let scale = Constant { nearest: LOG10_E, rest: 1.098_319_650_216_765e-17 };
+    let result = scaled_log(ir, &p, f, exponent.into(), scale);
     log_edges(ir, &p, x, result)
 }
 
@@ -156,7 +158,7 @@ pub(super) fn log_as_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c
     let square = two_product(ir, p, s, s);
     let twice = ir.fmul(ir.fadd(s, s), s_tail);
     let square_tail = ir.fadd(square.tail, twice);
-    let third = double_constant(p, 1.0 / 3.0, 1.850_371_707_708_594_3e-17);
+    let third = Constant { nearest: 1.0 / 3.0, rest: 1.850_371_707_708_594_3e-17 }.double(p);
     let cubic = two_product(ir, p, square.head, third.head);
     let last = if p.wide { 13 } else { 6 };
     let coefficients: Vec<f64> = (2..=last).map(|k| 1.0 / f64::from(2 * k + 1)).collect();
@@ -169,8 +171,8 @@ pub(super) fn log_as_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c
     let sum = fast_two_sum(ir, s, higher.head);
     let low = ir.fadd(ir.fmul(s_tail, cubic.head), ir.fadd(higher.tail, ir.fmul(s, cubic_tail)));
     let low = ir.fadd(ir.fadd(s_tail, low), sum.tail);
-    let scaled = ir.fmul(k, p.float(p.ln2_head));
+    let scaled = ir.fmul(k, p.float(p.ln2.head));
     let total = fast_two_sum(ir, scaled, ir.fadd(sum.head, sum.head));
-    let tail = ir.fadd(ir.fadd(low, low), ir.fmul(k, p.float(p.ln2_tail)));
+    let tail = ir.fadd(ir.fadd(low, low), ir.fmul(k, p.float(p.ln2.tail)));
     fast_two_sum(ir, total.head, ir.fadd(total.tail, tail))
 }

@@ -32,7 +32,7 @@ use super::ir::{Approximations, Ir, float_bits};
 use inkwell::FloatPredicate;
 use inkwell::types::FloatType;
 use inkwell::values::{FloatValue, IntValue};
-use std::f64::consts::LN_2;
+use std::f64::consts::{FRAC_PI_2, LN_2, LOG10_2};
 
 /// What differs between f32 and f64.
 struct Precision<'c> {
@@ -40,9 +40,8 @@ struct Precision<'c> {
     wide: bool,
     mantissa_bits: i64,
     bias: i64,
-    /// `ln 2` as a head with trailing zeros, so that its products with small integers are exact, and a tail.
-    ln2_head: f64,
-    ln2_tail: f64,
+    /// `ln 2`, whose head's products with small integers are exact.
+    ln2: Cut,
 }
 
 impl<'c> Precision<'c> {
@@ -53,8 +52,7 @@ impl<'c> Precision<'c> {
                 wide: true,
                 mantissa_bits: 52,
                 bias: 1023,
-                ln2_head: 6.931_471_803_691_238e-1,
-                ln2_tail: 1.908_214_929_270_587_7e-10,
+                ln2: Cut { head: 6.931_471_803_691_238e-1, tail: 1.908_214_929_270_587_7e-10 },
             }
         } else {
             Precision {
@@ -62,8 +60,7 @@ impl<'c> Precision<'c> {
                 wide: false,
                 mantissa_bits: 23,
                 bias: 127,
-                ln2_head: 0.693_145_751_953_125,
-                ln2_tail: 1.428_606_765_330_187e-6,
+                ln2: Cut { head: 0.693_145_751_953_125, tail: 1.428_606_765_330_187e-6 },
             }
         }
     }
@@ -154,10 +151,67 @@ struct Double<'c> {
     tail: FloatValue<'c>,
 }
 
-/// A constant given as the nearest f64 and what it lacks, as a sum of two numbers of this precision.
-fn double_constant<'c>(p: &Precision<'c>, value: f64, rest: f64) -> Double<'c> {
-    let head = if p.wide { value } else { f64::from(value as f32) };
-    Double { head: p.float(head), tail: p.float(value - head + rest) }
+/// A number, with what it lacks where that is known.
+#[derive(Clone, Copy)]
+struct Extended<'c> {
+    head: FloatValue<'c>,
+    tail: Option<FloatValue<'c>>,
+}
+
+impl<'c> From<FloatValue<'c>> for Extended<'c> {
+    fn from(head: FloatValue<'c>) -> Self {
+        Extended { head, tail: None }
+    }
+}
+
+impl<'c> From<Double<'c>> for Extended<'c> {
+    fn from(Double { head, tail }: Double<'c>) -> Self {
+        Extended { head, tail: Some(tail) }
+    }
+}
+
+/// A constant of more digits than an f64 has: the nearest f64, and what that lacks.
+#[derive(Clone, Copy)]
+struct Constant {
+    nearest: f64,
+    rest: f64,
+}
+
+/// A constant whose head has trailing zeros, so that some of its products are exact, and what that lacks.
+#[derive(Clone, Copy)]
+struct Cut {
+    head: f64,
+    tail: f64,
+}
+
+/// `π/2`.
+const RIGHT_ANGLE: Constant = Constant { nearest: FRAC_PI_2, rest: 6.123_233_995_736_766e-17 };
+
+/// `log₁₀ 2`.
+const LOG10_OF_2: Constant = Constant { nearest: LOG10_2, rest: -2.803_728_127_785_170_3e-18 };
+
+impl Constant {
+    /// One that is as good as the f64.
+    const fn of(nearest: f64) -> Constant {
+        Constant { nearest, rest: 0.0 }
+    }
+
+    /// The sum of two numbers of this precision.
+    fn double<'c>(self, p: &Precision<'c>) -> Double<'c> {
+        let head = if p.wide { self.nearest } else { f64::from(self.nearest as f32) };
+        Double { head: p.float(head), tail: p.float(self.nearest - head + self.rest) }
+    }
+
+    /// With a head of half the mantissa.
+    fn cut(self, p: &Precision<'_>) -> Cut {
+        let value = self.nearest;
+        let head = if p.wide {
+            f64::from_bits(value.to_bits() & half_mask(p) as u64)
+        } else {
+            f64::from(f32::from_bits((value as f32).to_bits() & half_mask(p) as u32))
+        };
+        Cut { head, tail: value - head + self.rest }
+    }
 }
 
 /// `a + b` exactly, for `|a| >= |b|` or `a = 0`.
@@ -176,26 +230,16 @@ fn cut<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> 
     ir.float_of_bits(ir.and(ir.bits(x), p.int(ir, half_mask(p))), p.ty)
 }
 
-/// A constant that is cut to half the mantissa, and the rest of it; `rest` is what the f64 lacks.
-fn cut_constant(p: &Precision<'_>, value: f64, rest: f64) -> (f64, f64) {
-    let head = if p.wide {
-        f64::from_bits(value.to_bits() & half_mask(p) as u64)
-    } else {
-        f64::from(f32::from_bits((value as f32).to_bits() & half_mask(p) as u32))
-    };
-    (head, value - head + rest)
-}
-
-/// `x − n·(head + tail)`, where the products of n with the head are exact.
+/// `x − n·c`, where the products of n with the head of c are exact.
 fn less_multiple<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
     x: FloatValue<'c>,
     n: FloatValue<'c>,
-    (head, tail): (f64, f64),
+    c: Cut,
 ) -> FloatValue<'c> {
-    let r = ir.mul_add(n, p.float(-head), x);
-    ir.mul_add(n, p.float(-tail), r)
+    let r = ir.mul_add(n, p.float(-c.head), x);
+    ir.mul_add(n, p.float(-c.tail), r)
 }
 
 /// `m² + n·2·ln 2`, rounded once: `e^(−m²/2)` is `2^n` times the power of minus a half of it. An error of the square would be
@@ -207,7 +251,7 @@ fn remainder_of_square<'c>(
     n: FloatValue<'c>,
 ) -> FloatValue<'c> {
     // So few bits that the product with n is exact.
-    let (head, tail) = cut_constant(p, 2.0 * LN_2, 0.0);
+    let Cut { head, tail } = Constant::of(2.0 * LN_2).cut(p);
     let r = ir.mul_add(m, m, ir.fmul(n, p.float(head)));
     ir.mul_add(n, p.float(tail), r)
 }

@@ -6,11 +6,11 @@
 //! loads, so that there is neither a branch nor a table in memory. With words of the format's width the
 //! fraction has 62 (126) bits; the closest that an f32 (f64) comes to a multiple of π/2 is 2⁻²⁹ (2⁻⁶¹).
 
-use super::{Double, Precision, double_constant, fast_two_sum, two_product};
+use super::{Double, Precision, RIGHT_ANGLE, fast_two_sum, two_product};
 use crate::emit::ir::{Ir, float_bits};
 use inkwell::values::{FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4};
+use std::f64::consts::FRAC_PI_4;
 
 /// The first 1216 bits of 2/π after the binary point.
 const TWO_OVER_PI: [u64; 19] = [
@@ -57,7 +57,7 @@ pub(super) fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, magnitude: FloatValue<'
     let finite = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(f64::INFINITY));
     let head = ir.select_float(small, magnitude, r.head);
     let head = ir.select_float(finite, head, p.float(f64::NAN));
-    let quadrant = ir.resize(quadrant, width as u32, false);
+    let quadrant = ir.zext_or_trunc(quadrant, width as u32);
     Reduced {
         quadrant: ir.select_int(small, p.int(ir, 0), quadrant),
         r: Double { head, tail: ir.select_float(small, zero, r.tail) },
@@ -76,7 +76,7 @@ fn fraction_of_turn<'c>(ir: &Ir<'c>, p: &Precision<'c>, magnitude: FloatValue<'c
     // where that is 4. One word of zeros stands before the first bit.
     let start = ir.add(field, p.int(ir, width - p.mantissa_bits - 2 - p.bias));
     let words = window(ir, p, start);
-    let doubled = |x: IntValue<'c>| ir.resize(x, 2 * width as u32, false);
+    let doubled = |x: IntValue<'c>| ir.zext_or_trunc(x, 2 * width as u32);
     let shift = doubled(p.int(ir, width));
     let times = |word: IntValue<'c>| ir.mul(doubled(word), doubled(mantissa));
     let high = ir.shl(doubled(ir.mul(words[0], mantissa)), shift);
@@ -118,11 +118,11 @@ fn radians<'c>(ir: &Ir<'c>, p: &Precision<'c>, fraction: IntValue<'c>) -> Double
         let bits = ir.and(ir.lshr(magnitude, constant(from)), constant((1 << digits) - 1));
         let scale = p.float(f64::powi(2.0, (from - (2 * width - 2)) as i32));
         // The first piece has one bit more when the fraction is a half exactly.
-        ir.fmul(ir.int_to_float(ir.resize(bits, width as u32, false), true, p.ty), scale)
+        ir.fmul(ir.sitofp(ir.zext_or_trunc(bits, width as u32), p.ty), scale)
     };
     let quadrants =
         fast_two_sum(ir, piece(first, digits + 1), ir.fadd(piece(second, digits), piece(0, second)));
-    let half_pi = double_constant(p, FRAC_PI_2, 6.123_233_995_736_766e-17);
+    let half_pi = RIGHT_ANGLE.double(p);
     let product = two_product(ir, p, quadrants.head, half_pi.head);
     let tail = ir.fadd(ir.fmul(quadrants.head, half_pi.tail), ir.fmul(quadrants.tail, half_pi.head));
     let r = fast_two_sum(ir, product.head, ir.fadd(product.tail, tail));

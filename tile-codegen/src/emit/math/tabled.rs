@@ -3,7 +3,7 @@
 //! argument no clamps. Whatever the remainder, kept near zero, its power is a positive number, and scaling that by the
 //! rounded argument gives 0 or ∞ where it must, NaN of NaN, and subnormal numbers rounded once.
 
-use super::{Precision, cut_constant, less_multiple, polynomial, remainder_of_square};
+use super::{Constant, Precision, less_multiple, polynomial, remainder_of_square};
 use crate::emit::ir::Ir;
 use crate::emit::lanewise::Table;
 use inkwell::values::{FloatValue, IntValue};
@@ -74,7 +74,7 @@ fn small<'c>(ir: &Ir<'c>, r: FloatValue<'c>) -> FloatValue<'c> {
 /// `x = n·ln 2 + r`.
 fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, Sixteenths<'c>) {
     let n = sixteenths(ir, p, x, p.float(LOG2_E));
-    (less_multiple(ir, p, x, n.number, (p.ln2_head, p.ln2_tail)), n)
+    (less_multiple(ir, p, x, n.number, p.ln2), n)
 }
 
 /// `eˣ`.
@@ -105,7 +105,7 @@ pub(super) fn exp2<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Flo
 /// `10ˣ`: `x = n·log₁₀ 2 + r`, then `e^(r·ln 10) · 2^n`.
 pub(super) fn exp10<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let n = sixteenths(ir, p, x, p.float(LOG2_10));
-    let r = less_multiple(ir, p, x, n.number, cut_constant(p, LOG10_2, 0.0));
+    let r = less_multiple(ir, p, x, n.number, Constant::of(LOG10_2).cut(p));
     power(ir, p, small(ir, ir.fmul(r, p.float(LN_10))), &n)
 }
 
