@@ -210,7 +210,7 @@ impl<'e> Output<'e> {
         let instances =
             ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
         let compiled: Vec<Compiled> = instances
-            .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, (variant, level)))
+            .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, variant, level))
             .collect::<Result<_, _>>()?;
         // Of an instance that is left out nothing is slow.
         let told = scheduled.iter().filter(|_| !kernel.allows_slow_products);
@@ -225,7 +225,8 @@ impl<'e> Output<'e> {
         kernel: &scan::Found,
         instance: &Instance,
         target: &'static TargetDesc,
-        (variant, level): (Variant, Option<&'static CpuLevel>),
+        variant: Variant,
+        level: Option<&'static CpuLevel>,
     ) -> Result<Compiled, Problem> {
         let mut name = instance_name(instance.bindings());
         if variant != Variant::General {

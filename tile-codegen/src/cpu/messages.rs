@@ -47,7 +47,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             for &value in values {
                 self.through(value, &[], |emitter, position, element, _| {
                     let at = ir.add(ir.i64(first), position);
-                    log.write(ir, record, at, (element, emitter.dtype(value)));
+                    log.write(ir, record, at, element, emitter.dtype(value));
                     Vec::new()
                 });
                 first += self.count_of(value);

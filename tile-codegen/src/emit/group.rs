@@ -12,7 +12,7 @@ const WORD: u32 = 32;
 impl<'c> Ir<'c> {
     /// Reads `count` elements, a power of two of at most 16 bytes in all, from an address that is as aligned.
     pub(crate) fn load_group(&self, address: PointerValue<'c>, dtype: DType, count: u64) -> Vec<Value<'c>> {
-        self.load_group_at(address, dtype, (count, count))
+        self.load_group_at(address, dtype, count, count)
     }
 
     /// [`Self::load_group`] from an address that is a multiple of the size of so many `aligned` elements.
@@ -20,7 +20,8 @@ impl<'c> Ir<'c> {
         &self,
         address: PointerValue<'c>,
         dtype: DType,
-        (count, aligned): (u64, u64),
+        count: u64,
+        aligned: u64,
     ) -> Vec<Value<'c>> {
         let storage = self.storage_type(dtype);
         let alignment = (aligned < count).then_some(aligned as u32 * dtype.bytes() as u32);

@@ -66,7 +66,8 @@ impl<'c> Log<'c> {
         ir: &Ir<'c>,
         record: IntValue<'c>,
         at: IntValue<'c>,
-        (value, dtype): (Value<'c>, DType),
+        value: Value<'c>,
+        dtype: DType,
     ) {
         let bits = match ir.value_to_storage(value, dtype) {
             Value::FloatValue(value) => ir.bits(value),

@@ -64,7 +64,7 @@ impl<'c> Linear<'c> {
             let run = run(&places[bit..]);
             let bits = places[bit..bit + run].iter().fold(0, |all, place| all | place);
             if bits != 0 {
-                let term = term(ir, thread, (bit, run, places.len()), places[bit]);
+                let term = term(ir, thread, bit, run, places.len(), places[bit]);
                 own = Some(match own {
                     None => term,
                     Some(own) if seen & bits == 0 => ir.or(own, term),
@@ -111,7 +111,9 @@ fn run(places: &[u64]) -> usize {
 fn term<'c>(
     ir: &Ir<'c>,
     thread: IntValue<'c>,
-    (bit, run, bits): (usize, usize, usize),
+    bit: usize,
+    run: usize,
+    bits: usize,
     place: u64,
 ) -> IntValue<'c> {
     let shifted = if bit == 0 { thread } else { ir.lshr(thread, i32_const(ir, bit as u64)) };

@@ -45,7 +45,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let region = data.regions[0];
         let (&counter, params) =
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
-        self.begin_copies(op, counter, (bounds.0, bounds.1));
+        self.begin_copies(op, counter, bounds.0, bounds.1);
         let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
         let kept = self.kept_sums(region);
         if let (Some(sums), Role::Multiplier) = (kept, self.role) {
@@ -54,7 +54,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ends = [bounds.0, bounds.1];
         self.issue_ahead(region, ends);
         self.begin_bringing(region);
-        self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
+        self.counted_loop(op, data, bounds, &data.operands[2..], params, begin);
         match (kept, self.role) {
             (Some(sums), Role::Multiplier) => self.end_sums(sums),
             (Some(sums), _) => self.take_kept_sums(sums, data, ends),
@@ -63,7 +63,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.settle_behind(region, data, ends);
     }
 
-    pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
+    pub(super) fn tile_loop(&mut self, op: OpId, data: &'a OpData, order: &TileOrder<Dim>) {
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let space: Vec<_> = view.grid().iter().map(|dim| self.dim(dim)).collect();
         let params = &self.instance.region(data.regions[0]).params;
@@ -78,7 +78,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 blocks: self.blocks.expect("a persistent kernel's launch says how tiles are shared"),
             }
         });
-        let (first, end, step) = self.own_tiles(tiles, (self.block[0], blocks));
+        let (first, end, step) = self.own_tiles(tiles, self.block[0], blocks);
         // So many and a step more are fewer than 2³², and each number that is kept from tile to tile takes one register.
         let kept = |number| if is_short { ir.resize(number, 32, false) } else { number };
         let bounds = (kept(first), kept(end), kept(step));
@@ -86,16 +86,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let number = ir.taken_tile(order, number, [bounds.2, bounds.1]);
             emitter.tile_index = emitter.own_tile(order, &space, ir.resize(number, 64, false));
         };
-        self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
+        self.counted_loop(op, data, bounds, &data.operands[1..], params, begin);
     }
 
     /// A loop whose turns are counted; `begin` is told the number of each. Besides what the kernel says it carries
     /// the states of rings, and the stage of tiles that are copied ahead.
     fn counted_loop(
         &mut self,
-        (op, data): (OpId, &'a OpData),
+        op: OpId,
+        data: &'a OpData,
         bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        (initial, params): (&[ValueId], &'a [ValueId]),
+        initial: &[ValueId],
+        params: &'a [ValueId],
         begin: impl Fn(&mut Self, IntValue<'c>),
     ) {
         let has: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();

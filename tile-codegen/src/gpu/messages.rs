@@ -85,7 +85,7 @@ impl<'c> Emitter<'_, 'c> {
             ir.if_then(log.fits(ir, record, site), || {
                 log.write_head(ir, record, site, position);
                 for &(value, at) in placed.iter().filter(|&&(value, _)| !self.is_tile(value)) {
-                    log.write(ir, record, ir.i64(at), (self.scalar(value), self.dtype(value)));
+                    log.write(ir, record, ir.i64(at), self.scalar(value), self.dtype(value));
                 }
             });
         });
@@ -109,7 +109,7 @@ impl<'c> Emitter<'_, 'c> {
             let write = || {
                 let element = mapping.element(ir, slot).value(ir);
                 let at = ir.add(ir.i64(first), ir.resize(element, 64, false));
-                log.write(ir, record, at, (fragment.get(slot), dtype));
+                log.write(ir, record, at, fragment.get(slot), dtype);
             };
             self.where_it_holds(mapping.answers(ir, slot), write);
         }

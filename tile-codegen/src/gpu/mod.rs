@@ -106,7 +106,7 @@ impl<'c> Module<'c> {
         let machine = (backend.machine)(target.name, scheduled.feature())?;
         let ir = Ir::new(context, &instance.name, backend.features.of_target(target));
         machine.prepare(&ir.module);
-        emit(&ir, &scheduled, (&backend.device, target), symbol, places);
+        emit(&ir, &scheduled, &backend.device, target, symbol, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, scheduled.shared_bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
         let launch = Launch {
@@ -177,7 +177,8 @@ pub(crate) fn compile(
 fn emit(
     ir: &Ir<'_>,
     scheduled: &Scheduled,
-    (device, target): (&Device, &TargetDesc),
+    device: &Device,
+    target: &TargetDesc,
     symbol: &str,
     places: Places,
 ) {
@@ -194,11 +195,10 @@ fn emit(
     };
     let maps = scheduled.tensor_maps().len();
     let entry = device.entry(ir, symbol, &scheduled.abi(), maps, resources);
-    let entry = pipeline::cluster::entry(ir, entry, scheduled.threads());
-    let pair = scheduled.pipelines().pairs().map(|axis| Pair::along(ir, axis));
+    let mut entry = pipeline::cluster::entry(ir, entry, scheduled.threads());
+    entry.pair = scheduled.pipelines().pairs().map(|axis| Pair::along(ir, axis));
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
-    let emitter =
-        |role| Emitter::new(ir, scheduled, (device, target), (entry.clone(), pair, role), source.as_ref());
+    let emitter = |role| Emitter::new(ir, scheduled, device, target, entry.clone(), role, source.as_ref());
     if scheduled.pipelines().is_empty() {
         emitter(Role::All).body();
     } else {

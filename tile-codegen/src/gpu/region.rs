@@ -85,8 +85,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn new(
         ir: &'a Ir<'c>,
         scheduled: &'a Scheduled,
-        (dialect, target): (&'a Device, &'a TargetDesc),
-        (entry, pair, role): (Entry<'c>, Option<Pair<'c>>, Role),
+        dialect: &'a Device,
+        target: &'a TargetDesc,
+        entry: Entry<'c>,
+        role: Role,
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let instance: &Instance = scheduled;
@@ -117,7 +119,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared_tiles: entry.tiles,
             blocks: entry.blocks,
             first_meeting: cluster::first_meeting(scheduled),
-            pair,
+            pair: entry.pair,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
             maps: entry.maps,
@@ -326,7 +328,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Atomic(atomic) => self.atomic(op, data, *atomic),
             Op::For => self.for_loop(op, data),
             Op::While => self.while_loop(data),
-            Op::Tiles(order) => self.tile_loop((op, data), order),
+            Op::Tiles(order) => self.tile_loop(op, data, order),
             Op::If => self.branch(op, data),
             Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma if self.role == Role::Multiplier => self.tensor_product(op),

@@ -60,7 +60,7 @@ impl Block<'_> {
     /// Notes what the calling thread is about to do to an address, if that is of another block.
     pub(super) fn note_remote(&mut self, call: &Call<'_>, address: u64) {
         let moment = self.threads[call.thread as usize].clock.moment();
-        self.note_remote_at(call.thread, address, moment, (&call.instruction.name, call.place()));
+        self.note_remote_at(call.thread, address, moment, &call.instruction.name, call.place());
     }
 
     /// Notes what a thread has had done to an address at a moment, if that is of another block.
@@ -69,7 +69,8 @@ impl Block<'_> {
         thread: u32,
         address: u64,
         moment: Moment,
-        (name, place): (&str, Loc),
+        name: &str,
+        place: Loc,
     ) {
         let Some((rank, _)) = self.home(address).filter(|(rank, _)| *rank != self.rank_of(thread)) else {
             return;
@@ -95,7 +96,7 @@ impl Block<'_> {
         self.check_begun(running, rank)?;
         let moment = self.threads[running as usize].clock.moment();
         let (name, place) = &program.accesses[number as usize];
-        self.note_remote_at(running, address, moment, (name, *place));
+        self.note_remote_at(running, address, moment, name, *place);
         Ok(())
     }
 

@@ -189,7 +189,8 @@ impl Problem {
         memory: Memory,
         offset: usize,
         writes: bool,
-        (flights, block): (&Flights, u32),
+        flights: &Flights,
+        block: u32,
     ) -> Problem {
         match conflict {
             Conflict::Race(earlier) => Problem::Race { memory, offset, writes, earlier },

@@ -163,7 +163,7 @@ impl Global {
             let noted = region.cells.at(offset).note(access, clock, Of::All);
             noted.map_err(|conflict| {
                 let memory = Memory::Tensor(region.name.clone());
-                Problem::of_conflict(conflict, memory, offset, access.writes, (flights, clock.block()))
+                Problem::of_conflict(conflict, memory, offset, access.writes, flights, clock.block())
             })?;
         }
         Ok(())

@@ -306,7 +306,7 @@ impl Block<'_> {
         let (to, _) = written().next().expect("verified: it writes something");
         let moment = order.moment;
         let flight = self.issue(order)?;
-        self.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
+        self.note_remote_at(call.thread, to, moment, &call.instruction.name, call.place());
         self.attach(call, barrier, Attached::Copy { flight, bytes })
     }
 

@@ -208,13 +208,7 @@ impl Block<'_> {
         for place in range {
             self.shared.at(place).note(access, clock, Of::Shared).map_err(|conflict| {
                 let offset = place % self.memory.bytes;
-                Problem::of_conflict(
-                    conflict,
-                    Memory::Shared,
-                    offset,
-                    access.writes,
-                    (flights, clock.block()),
-                )
+                Problem::of_conflict(conflict, Memory::Shared, offset, access.writes, flights, clock.block())
             })?;
         }
         Ok(())
@@ -273,7 +267,7 @@ impl Block<'_> {
             None => (Memory::Arguments, 0),
         };
         let place = start as usize + offset;
-        Err(Problem::of_conflict(conflict, memory, place, false, (&self.flights, clock.block())))
+        Err(Problem::of_conflict(conflict, memory, place, false, &self.flights, clock.block()))
     }
 
     /// A plain access of a thread that an instruction makes, and its right to make it.

@@ -287,7 +287,7 @@ impl Block<'_> {
                 let number = self.tensor_memory(call.thread).cell(column, lane).flight();
                 let follows = number != 0 && self.flights.of(number).accumulator() == Some(sums);
                 if !follows {
-                    self.touch_part(call.thread, [column, lane], access, (&views, verb))?;
+                    self.touch_part(call.thread, [column, lane], access, &views, verb)?;
                 }
             }
         }
@@ -311,7 +311,8 @@ impl Block<'_> {
         thread: u32,
         [column, lane]: [u32; 2],
         access: Access,
-        (views, verb): (&[Clock; 3], &str),
+        views: &[Clock; 3],
+        verb: &str,
     ) -> Result<(), Problem> {
         let cell = self.tensor_memory(thread).cell(column, lane);
         let [now, fenced, all] = views;
@@ -422,7 +423,7 @@ impl Block<'_> {
             let access = self.access(call, [true, false]);
             let views = self.views(call.thread, None);
             for column in range.clone().filter(|column| loads(number, column - from.column)) {
-                self.touch_part(call.thread, [column, from.lane], access, (&views, "reads")).map_err(fail)?;
+                self.touch_part(call.thread, [column, from.lane], access, &views, "reads").map_err(fail)?;
             }
         }
         Ok(())

@@ -28,7 +28,8 @@ pub(super) fn read(
     conditions: &Conditions,
     package: &Path,
     root: &Path,
-    (of, is_own): (Crate, bool),
+    of: Crate,
+    is_own: bool,
 ) -> Result<CrateId, String> {
     let id = CrateId(tree.crates.len());
     let name = of.name.clone();

@@ -47,8 +47,8 @@ impl<'a, 'c> Staged<'a, 'c> {
         };
         let row = WIDEST / buffer.dtype.bytes() as u64;
         let places = match &swizzled.read {
-            &Read::Slots(width) => emitter.swizzled_places((to, width), swizzled, buffer.dtype),
-            Read::Matrices(load) => emitter.swizzled_places((load.rows(), row), swizzled, buffer.dtype),
+            &Read::Slots(width) => emitter.swizzled_places(to, width, swizzled, buffer.dtype),
+            Read::Matrices(load) => emitter.swizzled_places(load.rows(), row, swizzled, buffer.dtype),
         };
         let places = places.into_iter().map(|(_, place)| place).collect();
         Staged { base, dtype: buffer.dtype, in_tf32, swizzled, places, groups: HashMap::new() }
@@ -85,9 +85,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let buffer = self.share_all(op, &[operand])[0];
                 self.take(buffer, result)
             }
-            Way::InRounds { .. } => self.exchanged_in_rounds(op, (operand, result)),
+            Way::InRounds { .. } => self.exchanged_in_rounds(op, operand, result),
             Way::Swizzled(swizzled) => {
-                let buffer = self.share_swizzled(op, (operand, &source), swizzled);
+                let buffer = self.share_swizzled(op, operand, &source, swizzled);
                 if scheduled.staged_for(op).is_some() {
                     // The product waits, once for both of its factors.
                     self.staged.insert(result, InShared { buffer, swizzled, stage: None, in_tf32: false });
@@ -130,7 +130,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The bytes of a swizzled buffer at which groups of so many slots begin.
     pub(in crate::gpu) fn swizzled_places(
         &self,
-        (distribution, width): (&Distribution, u64),
+        distribution: &Distribution,
+        width: u64,
         swizzled: &Swizzled,
         dtype: DType,
     ) -> Vec<(u64, Coordinate<'c>)> {
@@ -145,20 +146,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Writes a tile to its buffer, which nobody may read before the next barrier.
-    fn share_swizzled(
-        &self,
-        op: OpId,
-        (tile, source): (ValueId, &Fragment<'c>),
-        swizzled: &Swizzled,
-    ) -> Buffer {
+    fn share_swizzled(&self, op: OpId, tile: ValueId, source: &Fragment<'c>, swizzled: &Swizzled) -> Buffer {
         let (buffer, mapping) = (self.scheduled.buffers(op)[0], self.mapping(tile));
         self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, swizzled));
         buffer
     }
 
     fn write_swizzled(&self, buffer: Buffer, source: &Fragment<'c>, swizzled: &Swizzled) {
-        for (slot, place) in
-            self.swizzled_places((swizzled.written(), swizzled.write), swizzled, buffer.dtype)
+        for (slot, place) in self.swizzled_places(swizzled.written(), swizzled.write, swizzled, buffer.dtype)
         {
             let slots = (slot..slot + swizzled.write).map(|slot| swizzled.source_slot(slot));
             let values: Vec<Value<'c>> = slots.map(|slot| source.get(slot)).collect();

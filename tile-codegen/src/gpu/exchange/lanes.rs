@@ -45,7 +45,8 @@ impl Shuffle {
     pub(in crate::gpu) fn word<'c>(
         self,
         ir: &Ir<'c>,
-        (threads, thread): (u64, IntValue<'c>),
+        threads: u64,
+        thread: IntValue<'c>,
         word: IntValue<'c>,
         bits: IntValue<'c>,
     ) -> IntValue<'c> {

@@ -64,7 +64,7 @@ impl<'c> Emitter<'_, 'c> {
             let first = movement.parts.iter().rposition(covers).unwrap_or(0);
             let parts = movement.parts[first..].iter().filter(|p| p.coverage(slot) != Coverage::Nothing);
             let value = parts.fold(None, |before, part| {
-                let (value, inside) = self.part_element(part, places, (&mapping, slot), &movement.shape);
+                let (value, inside) = self.part_element(part, places, &mapping, slot, &movement.shape);
                 Some(match (before, inside) {
                     (Some(before), Some(inside)) => self.ir.select(inside, value, before),
                     _ => value,
@@ -81,7 +81,8 @@ impl<'c> Emitter<'_, 'c> {
         &self,
         part: &Part,
         places: &[Place<'c>],
-        (mapping, slot): (&Mapping<'c>, u64),
+        mapping: &Mapping<'c>,
+        slot: u64,
         shape: &[usize],
     ) -> (Value<'c>, Option<IntValue<'c>>) {
         let ir = self.ir;

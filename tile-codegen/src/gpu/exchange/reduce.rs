@@ -52,7 +52,7 @@ impl<'c> Emitter<'_, 'c> {
             [Group::Warps, Group::Blocks].into_iter().filter(|group| !group.bits(&reduction).is_empty())
         {
             let buffer = *buffers.next().expect("scheduled: a buffer for what is exchanged");
-            partial = self.across(group, &reduction, buffer, (op, result), &partial);
+            partial = self.across(group, &reduction, buffer, op, result, &partial);
         }
         let dtype = self.dtype(result);
         if dtype != reduction.dtype {
@@ -97,7 +97,8 @@ impl<'c> Emitter<'_, 'c> {
         group: Group,
         reduction: &Reduction<'_>,
         buffer: Buffer,
-        (op, result): (OpId, ValueId),
+        op: OpId,
+        result: ValueId,
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, mapping) = (self.ir, self.mapping(result));
@@ -110,7 +111,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         let own = Linear::of(ir, self.running_thread(), &places).at(ir, 0, 0);
         let speakers = self.speakers(group, &mapping);
-        let answers = self.answers(group, (reduction, speakers), &mapping);
+        let answers = self.answers(group, reduction, speakers, &mapping);
         let arrival = self.arrival_of(op);
         for (slot, &value) in partial.iter().enumerate() {
             let place = mapping.element(ir, slot as u64).then(ir, count, own);
@@ -118,7 +119,7 @@ impl<'c> Emitter<'_, 'c> {
                 Group::Warps => self.write_shared(buffer, place.value(ir), value),
                 Group::Blocks => {
                     let pointer = self.shared_pointer(buffer, place.value(ir));
-                    self.write_in_cluster((pointer, arrival), value, buffer.dtype, speakers);
+                    self.write_in_cluster(pointer, arrival, value, buffer.dtype, speakers);
                 }
             };
             let inside = mapping.is_element(ir, slot as u64);
@@ -154,7 +155,8 @@ impl<'c> Emitter<'_, 'c> {
     fn answers(
         &self,
         group: Group,
-        (reduction, speakers): (&Reduction<'_>, u64),
+        reduction: &Reduction<'_>,
+        speakers: u64,
         mapping: &Mapping<'c>,
     ) -> Option<IntValue<'c>> {
         let groups = group.bits(reduction).iter().fold(0, |all, bit| all | 1 << bit);

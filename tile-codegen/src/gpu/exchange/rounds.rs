@@ -46,11 +46,7 @@ struct Bits<'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Puts a tile's elements where another distribution wants them, of each round as many as the op's buffer has room
     /// for.
-    pub(in crate::gpu) fn exchanged_in_rounds(
-        &self,
-        op: OpId,
-        (from, to): (ValueId, ValueId),
-    ) -> Fragment<'c> {
+    pub(in crate::gpu) fn exchanged_in_rounds(&self, op: OpId, from: ValueId, to: ValueId) -> Fragment<'c> {
         let buffer = self.scheduled.buffers(op)[0];
         let (giving, taking) = (self.mapping(from), self.mapping(to));
         let [giving, taking] = [&giving, &taking].map(|mapping| self.rounds(buffer, mapping));
@@ -134,7 +130,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let slots = (0..rounds.mapping.slots()).step_by(rounds.width as usize);
         let place = |slot| {
             let (place, inside) = match &rounds.bits {
-                Some(bits) => self.by_bits(rounds, bits, (slot, first), &mut asked),
+                Some(bits) => self.by_bits(rounds, bits, slot, first, &mut asked),
                 None => self.by_sums(rounds, slot, first),
             };
             (slot, self.place_from(base, rounds.buffer.dtype, place), inside)
@@ -147,7 +143,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         rounds: &Rounds<'_, 'c>,
         bits: &Bits<'c>,
-        (slot, first): (u64, u64),
+        slot: u64,
+        first: u64,
         asked: &mut HashMap<u64, Inside<'c>>,
     ) -> (Coordinate<'c>, Inside<'c>) {
         let (start, within) = rounds.mapping.distribution().slot(slot);

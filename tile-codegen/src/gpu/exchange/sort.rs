@@ -44,7 +44,7 @@ impl<'c> Emitter<'_, 'c> {
         let has_turns = sorting.lines > sorting.at_once;
         let turn = |first: IntValue<'c>| {
             let part = self.part_of_line(&sorting, first);
-            let keys = self.keys(*source, &sorting, (lines, &part), descending);
+            let keys = self.keys(*source, &sorting, lines, &part, descending);
             let network = Network {
                 emitter: self,
                 sorting: &sorting,
@@ -53,7 +53,7 @@ impl<'c> Emitter<'_, 'c> {
                 own: part.own,
             };
             let reach = if sorting.keeps_few() { Reach::Least } else { Reach::Whole };
-            self.write_places(*places, &sorting, (kept, &part), &network.sorted(keys, reach));
+            self.write_places(*places, &sorting, kept, &part, &network.sorted(keys, reach));
         };
         let turn = |first: IntValue<'c>| self.where_it_holds(self.has_lines(&sorting, first), || turn(first));
         let bounds = [0, sorting.lines, sorting.at_once].map(|number| self.i32(number));
@@ -68,7 +68,7 @@ impl<'c> Emitter<'_, 'c> {
         self.sync();
         let positions = self.take(*places, data.results[1]);
         self.set_tile(data.results[1], positions);
-        let values = self.elements_at(*source, (tile, axis), (*places, data.results[0]));
+        let values = self.elements_at(*source, tile, axis, *places, data.results[0]);
         self.set_tile(data.results[0], values);
     }
 
@@ -101,7 +101,8 @@ impl<'c> Emitter<'_, 'c> {
         &self,
         source: Buffer,
         sorting: &Sorting,
-        (lines, part): (Lines, &Part<'c>),
+        lines: Lines,
+        part: &Part<'c>,
         descending: bool,
     ) -> Vec<IntValue<'c>> {
         let (ir, start) = (self.ir, self.line_start(lines, part.line));
@@ -140,7 +141,8 @@ impl<'c> Emitter<'_, 'c> {
         &self,
         places: Buffer,
         sorting: &Sorting,
-        (kept, part): (Lines, &Part<'c>),
+        kept: Lines,
+        part: &Part<'c>,
         keys: &[IntValue<'c>],
     ) {
         let (ir, start) = (self.ir, self.line_start(kept, part.line));
@@ -175,8 +177,10 @@ impl<'c> Emitter<'_, 'c> {
     fn elements_at(
         &self,
         source: Buffer,
-        (tile, axis): (ValueId, usize),
-        (places, result): (Buffer, ValueId),
+        tile: ValueId,
+        axis: usize,
+        places: Buffer,
+        result: ValueId,
     ) -> Fragment<'c> {
         let (ir, mapping) = (self.ir, self.mapping(result));
         let (places, shape) = (self.take(places, result), self.extents_of(tile));

@@ -131,7 +131,8 @@ impl<'w, 'c> Bounded<'w, 'c> {
         ir: &Ir<'c>,
         mapping: &Mapping<'c>,
         offsets: &mut Offsets<'c>,
-        (slot, width): (u64, u64),
+        slot: u64,
+        width: u64,
         pad: Value<'c>,
     ) -> Vec<Value<'c>> {
         let (dtype, places) = (self.window.dtype, mapping.coordinates(ir, slot));

@@ -55,7 +55,7 @@ impl<'c> Emitter<'_, 'c> {
                 let group = |slot: u64| {
                     let indices: Vec<_> =
                         tiles.iter().map(|&(tile, dtype)| (tile.get(slot), dtype)).collect();
-                    self.read_gathered(&gathered, &indices, (width, mapping.is_element(self.ir, slot)))
+                    self.read_gathered(&gathered, &indices, width, mapping.is_element(self.ir, slot))
                 };
                 let groups = || (0..mapping.slots()).step_by(width as usize);
                 let read = || Fragment::Slots(groups().flat_map(group).collect());
@@ -132,13 +132,14 @@ impl<'c> Emitter<'_, 'c> {
         &self,
         gathered: &Gathered<'c>,
         indices: &[(Value<'c>, DType)],
-        (width, also): (u64, Option<IntValue<'c>>),
+        width: u64,
+        also: Option<IntValue<'c>>,
     ) -> Vec<Value<'c>> {
         let (ir, dtype) = (self.ir, gathered.dtype);
         let (pointer, exists) = self.gathered_place(gathered, indices);
         let exists = also.map_or(exists, |also| ir.and(exists, also));
         let pads = vec![gathered.pad; width as usize];
-        let load = |pointer| ir.load_group_at(pointer, dtype, (width, width));
+        let load = |pointer| ir.load_group_at(pointer, dtype, width, width);
         match gathered.missing {
             Missing::First(first, _) => {
                 let pointer = ir.select(exists, pointer.into(), first.into()).into_pointer_value();

@@ -38,15 +38,15 @@ impl<'c> Emitter<'_, 'c> {
         let read = |masked: Option<(&Mask<'c>, Value<'c>)>| {
             let (mut cursor, group) = (Cursor::default(), self.group(op, tile, masked.is_none()));
             let groups = (0..mapping.slots()).step_by(group.width as usize);
-            let values = groups
-                .flat_map(|slot| self.load_slots(&window, &mapping, &mut cursor, (slot, group), masked));
+            let values =
+                groups.flat_map(|slot| self.load_slots(&window, &mapping, &mut cursor, slot, group, masked));
             Fragment::Slots(values.collect())
         };
         let bounded = Bounded::of(self, op, &window);
         let fragment = match (&window.mask, load.pad, &bounded) {
             (Some(mask), Some(pad), Some(bounded)) => {
                 let pad = self.scalar(pad);
-                let checked = || self.load_bounded(op, bounded, &mapping, (tile, pad));
+                let checked = || self.load_bounded(op, bounded, &mapping, tile, pad);
                 if self.moves_less(op, tile) {
                     self.choose(tile, mask.whole, || read(None), checked)
                 } else {
@@ -69,11 +69,12 @@ impl<'c> Emitter<'_, 'c> {
         op: OpId,
         bounded: &Bounded<'_, 'c>,
         mapping: &Mapping<'c>,
-        (tile, pad): (ValueId, Value<'c>),
+        tile: ValueId,
+        pad: Value<'c>,
     ) -> Fragment<'c> {
         let (mut offsets, width) = (Offsets::default(), self.group(op, tile, false).width);
         let groups = (0..mapping.slots()).step_by(width as usize);
-        let load = |slot| bounded.load(self.ir, mapping, &mut offsets, (slot, width), pad);
+        let load = |slot| bounded.load(self.ir, mapping, &mut offsets, slot, width, pad);
         Fragment::Slots(groups.flat_map(load).collect())
     }
 
@@ -98,22 +99,23 @@ impl<'c> Emitter<'_, 'c> {
         window: &Window<'c>,
         mapping: &Mapping<'c>,
         cursor: &mut Cursor<'c>,
-        (slot, group): (u64, Group),
+        slot: u64,
+        group: Group,
         masked: Option<(&Mask<'c>, Value<'c>)>,
     ) -> Vec<Value<'c>> {
         let (ir, dtype) = (self.ir, window.dtype);
         let (pointer, inside) = self.locate(window, mapping, cursor, slot, masked.map(|(mask, _)| mask));
         let pad = masked.map_or_else(|| ir.compute_type(dtype).const_zero(), |(_, pad)| pad);
         let Group { width, aligned } = group;
-        let Some(inside) = inside else { return ir.load_group_at(pointer, dtype, (width, aligned)) };
+        let Some(inside) = inside else { return ir.load_group_at(pointer, dtype, width, aligned) };
         let pads = vec![pad; width as usize];
         if window.mutable {
-            let load = || ir.load_group_at(pointer, dtype, (width, aligned));
+            let load = || ir.load_group_at(pointer, dtype, width, aligned);
             return ir.group_if(inside, load, &pads, dtype);
         }
         let safe = masked.map_or(window.first, |(mask, _)| mask.safe);
         let safe = ir.select(inside, pointer.into(), safe.into()).into_pointer_value();
-        ir.select_group(inside, &ir.load_group_at(safe, dtype, (width, aligned)), &pads, dtype)
+        ir.select_group(inside, &ir.load_group_at(safe, dtype, width, aligned), &pads, dtype)
     }
 
     pub(in crate::gpu) fn store(&mut self, op: OpId, data: &OpData) {

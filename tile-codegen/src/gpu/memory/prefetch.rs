@@ -26,12 +26,12 @@ impl<'c> Emitter<'_, 'c> {
         let bounds = (self.running_thread(), self.i32(count), self.i32(self.thread_count()));
         ir.for_loop(bounds, &[], |piece, _| {
             let row = self.row_index(quotient(ir, piece, pieces), &space);
-            let range = rows.range(ir, &row);
+            let (start, bytes) = rows.range(ir, &row);
             if whole_rows {
-                self.prefetch_row(range, (line_bytes, lines));
+                self.prefetch_row(start, bytes, line_bytes, lines);
             } else {
                 let line = ir.resize(remainder(ir, piece, pieces), 64, false);
-                self.prefetch_line(range, line_bytes, line);
+                self.prefetch_line(start, bytes, line_bytes, line);
             }
             Vec::new()
         });
@@ -56,7 +56,8 @@ impl<'c> Emitter<'_, 'c> {
     /// Asks for one of the lines that a range of bytes lies in, if it lies in so many.
     fn prefetch_line(
         &self,
-        (start, bytes): (PointerValue<'c>, IntValue<'c>),
+        start: PointerValue<'c>,
+        bytes: IntValue<'c>,
         line_bytes: u64,
         line: IntValue<'c>,
     ) {
@@ -71,11 +72,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Asks for a range of bytes at once if it is aligned, line by line otherwise.
-    fn prefetch_row(
-        &self,
-        (start, bytes): (PointerValue<'c>, IntValue<'c>),
-        (line_bytes, lines): (u64, u64),
-    ) {
+    fn prefetch_row(&self, start: PointerValue<'c>, bytes: IntValue<'c>, line_bytes: u64, lines: u64) {
         let ir = self.ir;
         let (zero, last) = (ir.i64(0), ir.i64(ROW_ALIGNMENT as i64 - 1));
         let begin = ir.icmp(IntPredicate::EQ, ir.line_offset(start, ROW_ALIGNMENT), zero);
@@ -87,7 +84,7 @@ impl<'c> Emitter<'_, 'c> {
         };
         let by_line = || {
             ir.for_loop((zero, ir.i64(lines as i64), ir.i64(1)), &[], |line, _| {
-                self.prefetch_line((start, bytes), line_bytes, line);
+                self.prefetch_line(start, bytes, line_bytes, line);
                 Vec::new()
             })
         };

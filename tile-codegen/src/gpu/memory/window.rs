@@ -191,7 +191,7 @@ impl<'c> Emitter<'_, 'c> {
         for axis in 0..window.tile.len() {
             let size = ir.i64(window.tile[axis] as i64);
             let step = ir.i64(sheet.steps[axis]);
-            let inside = self.inside(sheet.extents[axis], (index[axis], start[axis]), size, step);
+            let inside = self.inside(sheet.extents[axis], index[axis], start[axis], size, step);
             let windows = place.map_or(&[][..], |place| &place.windows[axis]);
             let (from, to) = if windows.is_empty() {
                 any = ir.and(any, ir.icmp(IntPredicate::NE, inside, ir.i64(0)));
@@ -235,7 +235,8 @@ impl<'c> Emitter<'_, 'c> {
     fn inside(
         &self,
         extent: IntValue<'c>,
-        (index, start): (IntValue<'c>, IntValue<'c>),
+        index: IntValue<'c>,
+        start: IntValue<'c>,
         size: IntValue<'c>,
         step: IntValue<'c>,
     ) -> IntValue<'c> {

@@ -125,7 +125,8 @@ impl<'c> Emitter<'_, 'c> {
     /// writes to all.
     pub(in crate::gpu) fn write_in_cluster(
         &self,
-        (place, arrival): (PointerValue<'c>, Option<PointerValue<'c>>),
+        place: PointerValue<'c>,
+        arrival: Option<PointerValue<'c>>,
         value: Value<'c>,
         dtype: DType,
         speakers: u64,

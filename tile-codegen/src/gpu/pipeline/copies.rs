@@ -82,7 +82,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         op: OpId,
         counter: ValueId,
-        (start, end): (IntValue<'c>, IntValue<'c>),
+        start: IntValue<'c>,
+        end: IntValue<'c>,
     ) {
         let Some(copied) = self.scheduled.copies().of_loop(op) else { return };
         let ring = self.scheduled.buffers(op)[0];
@@ -143,7 +144,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let operand = instance.op(copy.convert).operands[0];
         let distribution = scheduled.distribution(operand);
-        let places = self.swizzled_places((distribution, copy.group), swizzled, dtype);
+        let places = self.swizzled_places(distribution, copy.group, swizzled, dtype);
         Tile { copy, swizzled, dtype, origin, mapping, places }
     }
 
@@ -182,7 +183,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let to = self.shared_base_at(buffer_of(copying, tile), stage);
             self.where_it_holds(tile.mapping.is_owner(), || match &tile.origin {
                 Origin::View(moving) => self.copy_groups(tile, moving, turn, to),
-                Origin::Rows(gathered, indices) => self.copy_rows(tile, (gathered, indices), to),
+                Origin::Rows(gathered, indices) => self.copy_rows(tile, gathered, indices, to),
             });
         }
     }
@@ -206,7 +207,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Some(inside) => ir.and(inside, mask.any),
                 None => mask.any,
             });
-            copy_group(ir, (self.byte_from(to, place), from), tile.group_bytes(), exists);
+            copy_group(ir, self.byte_from(to, place), from, tile.group_bytes(), exists);
         }
     }
 
@@ -214,13 +215,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn copy_rows(
         &self,
         tile: &Tile<'a, 'c>,
-        (gathered, indices): (&Gathered<'c>, &[ValueId]),
+        gathered: &Gathered<'c>,
+        indices: &[ValueId],
         to: PointerValue<'c>,
     ) {
         for &(slot, place) in &tile.places {
             let (from, exists) = self.gathered_slot(gathered, indices, slot);
             let exists = both(self.ir, Some(exists), tile.mapping.is_element(self.ir, slot));
-            copy_group(self.ir, (self.byte_from(to, place), from), tile.group_bytes(), exists);
+            copy_group(self.ir, self.byte_from(to, place), from, tile.group_bytes(), exists);
         }
     }
 }
@@ -235,7 +237,8 @@ fn buffer_of(copying: &Copying<'_, '_>, tile: &Tile<'_, '_>) -> Buffer {
 /// Begins to copy a group of so many bytes; one that doesn't exist becomes zeros.
 fn copy_group<'c>(
     ir: &Ir<'c>,
-    (to, from): (PointerValue<'c>, PointerValue<'c>),
+    to: PointerValue<'c>,
+    from: PointerValue<'c>,
     bytes: u64,
     exists: Option<IntValue<'c>>,
 ) {

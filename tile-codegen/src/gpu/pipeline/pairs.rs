@@ -48,7 +48,8 @@ impl<'c> Emitter<'_, 'c> {
     pub(in crate::gpu) fn own_tiles(
         &self,
         tiles: IntValue<'c>,
-        (first, blocks): (IntValue<'c>, IntValue<'c>),
+        first: IntValue<'c>,
+        blocks: IntValue<'c>,
     ) -> (IntValue<'c>, IntValue<'c>, IntValue<'c>) {
         match self.pair {
             None => (first, tiles, blocks),

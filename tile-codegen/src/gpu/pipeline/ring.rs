@@ -290,7 +290,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, load) = (self.ir, data.load().expect("a load"));
         let index = self.tile_at(data);
         let window = self.window(load.view, &index, load.pad.is_some());
-        let read = || ir.load_group_at(window.first, window.dtype, (1, 1));
+        let read = || ir.load_group_at(window.first, window.dtype, 1, 1);
         let element = match (&window.mask, load.pad) {
             (Some(mask), Some(pad)) => ir.if_else(mask.any, read, || vec![self.scalar(pad)]),
             _ => read(),

@@ -59,7 +59,7 @@ impl<'c> Emitter<'_, 'c> {
         let bits: Vec<u64> = written.thread_bits().enumerate().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
         let storing = Storing { store, tile, own, width, first: self.first_element_stored(data) };
-        let panels = panels((written, run, width), store, bytes);
+        let panels = panels(written, run, width, store, bytes);
         for (number, panel) in (0..).zip(&panels) {
             let buffer = number % store.panels() * store.panel_bytes();
             if number == 0 {
@@ -207,7 +207,7 @@ fn place_in_panel(row: u64, bytes: u64) -> u64 {
 
 /// The panels of a tile whose elements lie as sums do, written in groups of `width` slots: each where the next run of
 /// elements of `written` is, which are more where some lanes say nothing that is heard.
-fn panels((written, run, width): (&Distribution, u64, u64), store: &TensorStore, bytes: u64) -> Vec<Panel> {
+fn panels(written: &Distribution, run: u64, width: u64, store: &TensorStore, bytes: u64) -> Vec<Panel> {
     let columns = PANEL_ROW_BYTES / bytes;
     let mut panels: Vec<Panel> = Vec::new();
     for (number, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {

@@ -43,9 +43,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, region, (start, end, step)) = (self.ir, counted.region(), counted.bounds);
         let states = self.bind(&counted.params, initial);
         self.set_rings(&counted.rings, states);
-        self.do_ahead(counted, (late, start), None);
+        self.do_ahead(counted, late, start, None);
         self.begin_alternating(region);
-        let initial = self.late_values(counted, (late, start));
+        let initial = self.late_values(counted, late, start);
         let mut last = None;
         ir.loop_left_inside(LoopHint::Rolled, &initial, |values, leave_if| {
             let (number, values) = values.split_first().expect("the loop carries its number");
@@ -61,7 +61,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let next = ir.add(number, step);
             leave_if(ir.icmp(IntPredicate::UGE, next, end));
             let rings = self.rings.clone();
-            let values = self.apart(|emitter| emitter.end_turn(counted, (late, next), (&ready, &yielded)));
+            let values = self.apart(|emitter| emitter.end_turn(counted, late, next, &ready, &yielded));
             self.rings = rings;
             self.depth -= 1;
             last = Some((ready, yielded));
@@ -77,23 +77,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn end_turn(
         &mut self,
         counted: &Counted<'_, 'a, 'c>,
-        (late, next): (&'a Late, IntValue<'c>),
-        (ready, yielded): (&Ready<'a, 'c>, &[ValueId]),
+        late: &'a Late,
+        next: IntValue<'c>,
+        ready: &Ready<'a, 'c>,
+        yielded: &[ValueId],
     ) -> Vec<Value<'c>> {
         self.next_stage(counted.region());
         // Nothing that is done ahead reads the sums, which are there when their product is issued.
         self.set_product(late, ready.sums.clone());
         let values = self.flat_all(yielded);
         self.bind(&counted.params, &values);
-        self.do_ahead(counted, (late, next), Some(ready));
-        self.late_values(counted, (late, next))
+        self.do_ahead(counted, late, next, Some(ready));
+        self.late_values(counted, late, next)
     }
 
     /// What the loop carries to the turn of this number.
     fn late_values(
         &self,
         counted: &Counted<'_, 'a, 'c>,
-        (late, number): (&Late, IntValue<'c>),
+        late: &Late,
+        number: IntValue<'c>,
     ) -> Vec<Value<'c>> {
         let mut values = vec![number.into()];
         values.extend(self.flat_all(&counted.params));
@@ -106,7 +109,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn do_ahead(
         &mut self,
         counted: &Counted<'_, 'a, 'c>,
-        (late, number): (&'a Late, IntValue<'c>),
+        late: &'a Late,
+        number: IntValue<'c>,
         ready: Option<&Ready<'a, 'c>>,
     ) {
         (counted.begin)(self, number);
@@ -138,7 +142,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Issues a late product: the sums of the turn that has begun.
-    pub(in crate::gpu) fn issue_late(&mut self, pipeline: RegionId, (late, ready): (&Late, &Ready<'a, 'c>)) {
+    pub(in crate::gpu) fn issue_late(&mut self, pipeline: RegionId, late: &Late, ready: &Ready<'a, 'c>) {
         let multiplied = self.issue_product(ready);
         self.pass_turn(pipeline);
         self.set_tile(late.sums, Fragment::Slots(multiplied));

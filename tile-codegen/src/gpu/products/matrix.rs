@@ -75,13 +75,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             for (start, row) in rows.starts.iter().filter(|(start, _)| start.last() == Some(&k)) {
                 let matrix_and_row = &start[..start.len() - 1];
                 let own = self.part(&mut left, *row, rows.held);
-                let own = self.passed(instruction, (Operand::A, own));
+                let own = self.passed(instruction, Operand::A, own);
                 for (at, first) in results.starts.iter().filter(|(at, _)| at.starts_with(matrix_and_row)) {
                     let [batch @ .., _, n] = at.as_slice() else {
                         unreachable!("verified: `mma` has matrices")
                     };
                     let other = self.part(&mut right, columns.at(&[batch, &[k, *n]].concat()), columns.held);
-                    let other = self.passed(instruction, (Operand::B, other));
+                    let other = self.passed(instruction, Operand::B, other);
                     let sum = *first as usize..(first + results.held) as usize;
                     let next = self.multiply(instruction, &own, &other, &sums[sum.clone()]);
                     sums[sum].copy_from_slice(&next);
@@ -125,7 +125,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::gpu) fn passed(
         &self,
         instruction: &MatrixInstruction,
-        (operand, values): (Operand, Vec<Value<'c>>),
+        operand: Operand,
+        values: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
         let (ir, dtype) = (self.ir, instruction.factor(operand));
         let half = ir.context.f16_type();

@@ -355,7 +355,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             (None, Some(brought)) => {
                 let brought = &memory.brought()[brought];
                 let place = self.i32(self.scheduled.pipelines().panels() + brought.place);
-                self.described_at((brought.tile, Major::Depth), place, layout_of)
+                self.described_at(brought.tile, Major::Depth, place, layout_of)
             }
             (None, None) => unreachable!("scheduled: its left factor lies in a ring, or is brought"),
         };
@@ -369,7 +369,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             for k in (0..self.depth_of(data)).step_by(instruction.shape.k as usize) {
                 let adds = if k == 0 { adds } else { ir.bool(true) };
                 let factors = [self.descriptor(&left, block * TENSOR_ROWS, k), self.descriptor(&right, 0, k)];
-                self.multiply_in_tensor_memory(sums, factors, (word, kind_of(instruction)), adds);
+                self.multiply_in_tensor_memory(sums, factors, word, kind_of(instruction), adds);
             }
         }
         self.leave_stage(op);
@@ -413,7 +413,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         sums: PointerValue<'c>,
         [a, b]: [IntValue<'c>; 2],
-        (word, kind): (u64, u64),
+        word: u64,
+        kind: u64,
         adds: IntValue<'c>,
     ) {
         let collector = self.i32(0);

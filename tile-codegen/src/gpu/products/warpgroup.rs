@@ -119,8 +119,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.goes_on(turn, true);
             return;
         }
-        if let (Some(late), Some(turn)) = (late, ready.turn) {
-            self.issue_late(turn, late);
+        if let (Some((late, of_turn_before)), Some(turn)) = (late, ready.turn) {
+            self.issue_late(turn, late, of_turn_before);
         }
         if let Some((product, ready)) = &overtaken {
             let sums = self.issue_product(ready);
@@ -169,8 +169,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let blocks = self.blocks(result, instruction);
         let steps = (0..self.depth_of(data)).step_by(instruction.shape.k as usize);
         let steps = steps.flat_map(|k| blocks.iter().enumerate().map(move |(i, block)| (k, i, block.row)));
-        let steps =
-            steps.map(|(k, i, row)| (k, i, self.left_operands(&left, instruction, (row, k)))).collect();
+        let steps = steps.map(|(k, i, row)| (k, i, self.left_operands(&left, instruction, row, k))).collect();
         Ready {
             instruction,
             turn: self.scheduled.pipelines().read_by(op),
@@ -188,7 +187,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::gpu) fn issue_product(&self, ready: &Ready<'a, 'c>) -> Vec<Value<'c>> {
         let mut sums = ready.sums.clone();
         for (k, number, a) in &ready.steps {
-            self.issue_instruction(ready, (*k, a), &ready.blocks[*number], &mut sums);
+            self.issue_instruction(ready, *k, a, &ready.blocks[*number], &mut sums);
         }
         self.commit_products();
         sums
@@ -197,14 +196,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Issues the instructions of a part of a product as a group.
     pub(in crate::gpu) fn issue_part(&self, ready: &Ready<'a, 'c>, part: &Block, sums: &mut [Value<'c>]) {
         let own = ready.steps.iter().filter(|(_, number, _)| ready.blocks[*number].row == part.row);
-        own.for_each(|(k, _, a)| self.issue_instruction(ready, (*k, a), part, sums));
+        own.for_each(|(k, _, a)| self.issue_instruction(ready, *k, a, part, sums));
         self.commit_products();
     }
 
     fn issue_instruction(
         &self,
         ready: &Ready<'a, 'c>,
-        (k, a): (u64, &[Value<'c>]),
+        k: u64,
+        a: &[Value<'c>],
         block: &Block,
         sums: &mut [Value<'c>],
     ) {
@@ -300,14 +300,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         left: &Left<'c>,
         instruction: &MatrixInstruction,
-        (row, k): (u64, u64),
+        row: u64,
+        k: u64,
     ) -> Vec<Value<'c>> {
         match left {
             Left::Shared(factor) => vec![self.descriptor(factor, row, k).into()],
             Left::Registers(fragment, parts) => {
                 let first = parts.at(&[row, k]);
                 let values = (first..first + parts.held).map(|slot| fragment.get(slot)).collect();
-                self.passed(instruction, (Operand::A, values))
+                self.passed(instruction, Operand::A, values)
             }
         }
     }
@@ -327,13 +328,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ring = self.ring(factor.pipeline);
         let place = self.tile_in_ring(self.pipeline(factor.pipeline), self.copy_of(factor), ring.stage);
         let place = self.ir.add(place, skipped);
-        self.described_at((self.copy_of(factor).tile, factor.major), place, layout)
+        self.described_at(self.copy_of(factor).tile, factor.major, place, layout)
     }
 
     /// A factor that begins so many bytes into shared memory.
     pub(in crate::gpu) fn described_at(
         &self,
-        (tile, major): (SharedTile, Major),
+        tile: SharedTile,
+        major: Major,
         place: IntValue<'c>,
         layout: fn(&SharedTile, Major) -> u64,
     ) -> Described<'c> {

@@ -206,8 +206,8 @@ pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
         }
         if !wgmma::is_product(&name) {
             let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
-            for call in calls(&defined, function) {
-                replace(ir, function.get_type(), call, &assembly);
+            for (instruction, call) in calls(&defined, function) {
+                replace(ir, function.get_type(), instruction, call, &assembly);
             }
         }
         // SAFETY: nothing calls it any more.
@@ -254,7 +254,8 @@ pub(in crate::gpu) fn calls<'c>(
 fn replace<'c>(
     ir: &Ir<'c>,
     ty: FunctionType<'c>,
-    (instruction, call): (InstructionValue<'c>, CallSiteValue<'c>),
+    instruction: InstructionValue<'c>,
+    call: CallSiteValue<'c>,
     assembly: &Assembly,
 ) {
     ir.builder.position_before(&instruction);

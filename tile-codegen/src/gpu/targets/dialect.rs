@@ -8,6 +8,7 @@ pub(in crate::gpu) use vendors::{CDNA, NVPTX, RDNA};
 use super::declared::{self, INACCESSIBLE_MEMORY};
 use crate::emit::{Ir, Shared, Value};
 use crate::gpu::exchange::lanes::Shuffle;
+use crate::gpu::pipeline::pairs::Pair;
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::LLVMAtomicOrdering;
@@ -58,6 +59,8 @@ pub(in crate::gpu) struct Entry<'c> {
     pub(in crate::gpu) blocks: Option<IntValue<'c>>,
     /// The first byte of shared memory.
     pub(in crate::gpu) shared: PointerValue<'c>,
+    /// The pair of which the block is one, in a kernel whose blocks are pairs.
+    pub(in crate::gpu) pair: Option<Pair<'c>>,
 }
 
 /// A scope in LLVM's words.
@@ -310,6 +313,7 @@ impl Device {
             block: ir.resize(self.number(ir, self.block), 64, false),
             blocks: self.blocks.map(|blocks| ir.resize(self.number(ir, blocks), 64, false)),
             shared: self.shared_memory(ir, symbol, resources),
+            pair: None,
         }
     }
 
@@ -417,7 +421,7 @@ impl Device {
         value: Value<'c>,
         bits: IntValue<'c>,
     ) -> Value<'c> {
-        let word = |word| self.shuffle.word(ir, (threads, thread), word, bits);
+        let word = |word| self.shuffle.word(ir, threads, thread, word, bits);
         ir.by_words(value, word)
     }
 

@@ -62,7 +62,8 @@ pub(super) struct Held {
 
 /// The pieces of so many rows or columns and so much depth.
 pub(super) fn pieces(
-    (block, leader): (&Block<'_>, u32),
+    block: &Block<'_>,
+    leader: u32,
     descriptor: Descriptor,
     major: Major,
     [others, depth]: [usize; 2],

@@ -250,7 +250,7 @@ fn issue(block: &mut Block<'_>, call: &Call<'_>) -> Result<(), Problem> {
         let (major, format) =
             if operand == 1 { (product.majors[0], product.a) } else { (product.majors[1], product.b) };
         let descriptor = decode(call.word(operand))?;
-        Ok(pieces((block, call.thread), descriptor, major, [others, depth], format))
+        Ok(pieces(block, call.thread, descriptor, major, [others, depth], format))
     };
     let [a, b] = [held(1, ROWS)?, held(2, columns)?];
     let (thread, adds) = (call.thread, call.flag(4));
@@ -303,7 +303,7 @@ fn commit(block: &mut Block<'_>, call: &Call<'_>, mask: Option<u32>) -> Result<T
         block.check_begun(thread, rank)?;
         let address = block.counterpart(thread, barrier, rank);
         let moment = last.unwrap_or_else(|| block.threads[thread as usize].clock.moment());
-        block.note_remote_at(thread, address, moment, (&call.instruction.name, call.place()));
+        block.note_remote_at(thread, address, moment, &call.instruction.name, call.place());
         block.attach(call, address, Attached::Arrival { flights: flights.clone() })?;
     }
     Ok(Then::GoOn)

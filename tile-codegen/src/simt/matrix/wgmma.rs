@@ -141,10 +141,11 @@ impl Product {
             return Err((call.thread, Problem::Misuse(what)));
         }
         let a_pieces = self.a_major.map(|major| {
-            pieces((block, leader.thread), decode(leader.word(0)), major, [ROWS, self.depth], self.a)
+            pieces(block, leader.thread, decode(leader.word(0)), major, [ROWS, self.depth], self.a)
         });
         let b_pieces = pieces(
-            (block, leader.thread),
+            block,
+            leader.thread,
             decode(leader.word(first)),
             self.b_major,
             [self.columns, self.depth],
