@@ -196,6 +196,11 @@ fn schedule_from(
     (target, threads): (&TargetDesc, Option<Threads>),
     mut room: Room,
 ) -> Scheduled {
+    let scaled = rewrites::scaled::found(&instance, target);
+    let instance = match scaled.is_empty() {
+        true => instance,
+        false => instance.rewrite("scaled", |kernel| rewrites::scaled::run(kernel, &scaled)),
+    };
     let narrower = rewrites::narrow::needed(&instance, target);
     let instance = match narrower.is_empty() {
         true => instance,

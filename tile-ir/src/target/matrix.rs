@@ -3,8 +3,8 @@
 
 use crate::dtype::DType;
 use tile_layout::linear::{
-    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync,
-    tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wmma,
+    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mfma_scale, mma_sync,
+    mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wmma,
 };
 
 /// How the operands of an instruction lie in the lanes.
@@ -53,8 +53,18 @@ pub enum Trailing {
     Modifiers,
     /// A flag that says that sums don't saturate.
     NoClamp,
-    /// The formats of both factors as numbers, and four that scale them by 1.
+    /// The formats of both factors as numbers, and of each the byte of a word that is its scale, and that word; zeros where
+    /// nothing is scaled.
     Formats,
+    /// Of each factor the word that has its scale, the byte of it, and which lanes of a quad give it.
+    Scales,
+}
+
+/// What an instruction multiplies its factors by besides: powers of two, `f8e8m0fnu`, each of a block along the depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scales {
+    /// Elements along the depth that share one.
+    pub block: u32,
 }
 
 /// An instruction that multiplies matrices in a warp, or in a warpgroup: `a·b + c`.
@@ -82,6 +92,8 @@ pub struct MatrixInstruction {
     pub exchanged: bool,
     /// Whether the depth of its factors is in the order of the rows of its accumulator, rather than the manual's.
     pub by_sums: bool,
+    /// The scales of its factors, where it takes such.
+    pub scales: Option<Scales>,
 }
 
 impl MatrixInstruction {
@@ -120,7 +132,9 @@ impl MatrixInstruction {
 
     /// The same instruction with the depth of its factors in the order in which it has sums, where it knows that.
     pub(crate) fn with_depth_by_sums(self) -> MatrixInstruction {
-        let holds = self.bits() < 32 && matches!(self.fragments, Fragments::Mfma);
+        // Scales are of blocks in the manual's order.
+        let is_free = self.bits() < 32 && self.scales.is_none();
+        let holds = is_free && matches!(self.fragments, Fragments::Mfma);
         MatrixInstruction {
             by_sums: holds && mfma_by_sums(self.shape, self.bits(), Operand::A).is_ok(),
             ..self
@@ -144,12 +158,23 @@ impl MatrixInstruction {
         if !self.exchanged {
             return self.manual_fragment(operand);
         }
-        let given_as = match operand {
-            Operand::A => Operand::B,
-            Operand::B => Operand::A,
-            Operand::Accumulator => Operand::Accumulator,
+        transposed(&self.manual_fragment(exchanged(operand)))
+    }
+
+    /// How the scales of a factor lie in the lanes of a warp: rows and blocks of the left one, blocks and columns of the right
+    /// one.
+    ///
+    /// # Panics
+    /// If the operand is no factor, or the instruction takes no scales.
+    pub fn scale_fragment(&self, operand: Operand) -> LinearLayout {
+        let of_manual = |operand| {
+            let fragment = match self.fragments {
+                Fragments::Mfma => mfma_scale(self.shape, operand),
+                _ => mma_sync_scale(self.shape, operand),
+            };
+            fragment.unwrap_or_else(|error| panic!("{}: {error}", self.intrinsic))
         };
-        transposed(&self.manual_fragment(given_as))
+        if self.exchanged { transposed(&of_manual(exchanged(operand))) } else { of_manual(operand) }
     }
 
     /// The fragment of an operand as the manual numbers them.
@@ -171,6 +196,15 @@ impl MatrixInstruction {
             Fragments::Wmma(generation) => wmma(generation, bits, operand),
         };
         fragment.unwrap_or_else(|error| panic!("{}: {error}", self.intrinsic))
+    }
+}
+
+/// As what an operand of a product is given, where the factors are exchanged.
+fn exchanged(operand: Operand) -> Operand {
+    match operand {
+        Operand::A => Operand::B,
+        Operand::B => Operand::A,
+        Operand::Accumulator => Operand::Accumulator,
     }
 }
 
@@ -214,6 +248,7 @@ const fn of_manual(
         feature: "",
         exchanged: false,
         by_sums: false,
+        scales: None,
     }
 }
 
@@ -230,6 +265,11 @@ const fn warp_mma(
 /// An instruction of factors in two formats.
 const fn of_two(instruction: MatrixInstruction, factors: [DType; 2]) -> MatrixInstruction {
     MatrixInstruction { factors, ..instruction }
+}
+
+/// An instruction that scales blocks of 32 elements along the depth, as the microscaling formats have them.
+const fn scaling(instruction: MatrixInstruction) -> MatrixInstruction {
+    MatrixInstruction { scales: Some(Scales { block: 32 }), ..instruction }
 }
 
 const fn with_feature(instruction: MatrixInstruction, feature: &'static str) -> MatrixInstruction {
@@ -405,6 +445,18 @@ const CDNA4_FLOATS_OF_8_BITS: &[MatrixInstruction] = &[
     short("llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", shape(16, 16, 32), [F8E5M2; 2]),
     short("llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", shape(16, 16, 32), [F8E4M3FN, F8E5M2]),
     short("llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", shape(16, 16, 32), [F8E5M2, F8E4M3FN]),
+];
+
+/// `V_MFMA_SCALE` of gfx950: CDNA4 ISA, "Matrix Arithmetic Instructions".
+pub(super) const CDNA4_SCALING: &[MatrixInstruction] = &[
+    scaling(CDNA4_FLOATS_OF_8_BITS[0]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[1]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[2]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[3]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[4]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[5]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[6]),
+    scaling(CDNA4_FLOATS_OF_8_BITS[7]),
 ];
 
 /// One of CDNA3's depths, whose name says the formats.

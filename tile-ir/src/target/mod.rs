@@ -6,7 +6,7 @@ mod processor;
 mod rates;
 mod tiles;
 
-pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
+pub use matrix::{Fragments, MatrixInstruction, Passing, Scales, Trailing};
 pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
 pub use tiles::{TILE_FEATURES, grants_tiles};
@@ -72,6 +72,8 @@ pub struct TargetDesc {
     pub float8_conversions: Option<&'static str>,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
+    /// Those of a warp that also scale blocks of their factors.
+    pub scaling_matrix: &'static [MatrixInstruction],
     /// Those of four warps together, or whose sums four warps load together, whose factors lie in shared memory, where tiles are
     /// copied by tensor maps.
     pub warpgroup_matrix: &'static [MatrixInstruction],
@@ -154,6 +156,7 @@ const AMPERE: TargetDesc = TargetDesc {
     rounds_pairs: true,
     float8_conversions: None,
     matrix: matrix::AMPERE,
+    scaling_matrix: &[],
     warpgroup_matrix: &[],
 };
 
@@ -183,6 +186,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: false,
         float8_conversions: None,
         matrix: &[],
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     AMPERE,
@@ -214,6 +218,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: true,
         float8_conversions: Some(PTX_8_1),
         matrix: matrix::HOPPER_WARPS,
+        scaling_matrix: &[],
         warpgroup_matrix: matrix::HOPPER,
     },
     TargetDesc {
@@ -236,6 +241,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: true,
         float8_conversions: Some(""),
         matrix: matrix::BLACKWELL,
+        scaling_matrix: &[],
         warpgroup_matrix: matrix::TENSOR_MEMORY,
     },
     TargetDesc {
@@ -268,6 +274,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: false,
         float8_conversions: None,
         matrix: matrix::CDNA2,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -290,6 +297,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: false,
         float8_conversions: None,
         matrix: matrix::CDNA3,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -312,6 +320,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: true,
         float8_conversions: Some(""),
         matrix: matrix::CDNA4,
+        scaling_matrix: matrix::CDNA4_SCALING,
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -334,6 +343,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: false,
         float8_conversions: None,
         matrix: matrix::RDNA3,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -356,6 +366,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: false,
         float8_conversions: Some(""),
         matrix: matrix::RDNA4,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
 ];

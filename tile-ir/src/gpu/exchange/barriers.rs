@@ -93,7 +93,7 @@ impl Placing<'_> {
                 }
                 self.exchange(op, &mut state);
             }
-            Op::Mma => self.product(op, &mut state),
+            Op::Mma | Op::MmaScaled => self.product(op, &mut state),
             Op::ConvertLayout if self.parts.laid_out.staged.contains_key(&op) => {
                 let buffers = self.reserved(op, &mut state);
                 state.writes.extend(buffers);

@@ -109,7 +109,8 @@ fn takes_long(op: &Op) -> bool {
     let is_loop = matches!(op, Op::For | Op::While);
     let is_ordered =
         matches!(op, Op::ReduceWith { .. } | Op::ScanWith { .. } | Op::Scan { .. } | Op::Sort { .. });
-    is_loop || is_ordered || matches!(op, Op::Mma | Op::Histogram(_) | Op::Binary(BinaryOp::Philox))
+    let is_long = op.is_product() || matches!(op, Op::Histogram(_) | Op::Binary(BinaryOp::Philox));
+    is_loop || is_ordered || is_long
 }
 
 /// Bytes of global memory that an op reads or writes.
