@@ -138,13 +138,15 @@ impl Product {
             return self.of_tensor_memory(tile);
         }
         let fragment = self.instruction.fragment(operand);
-        Distribution::of_fragment(tile, &fragment, &self.warps_of(operand)).expect("a fragment covers its tile")
+        Distribution::of_fragment(tile, &fragment, &self.warps_of(operand))
+            .expect("a fragment covers its tile")
     }
 
     /// How the scales of a factor lie in the block: with the warps that multiply what they scale.
     pub(super) fn distribution_of_scales(&self, tile: &[u64], operand: Operand) -> Distribution {
         let fragment = self.instruction.scale_fragment(operand);
-        Distribution::of_fragment(tile, &fragment, &self.warps_of(operand)).expect("a fragment covers its tile")
+        Distribution::of_fragment(tile, &fragment, &self.warps_of(operand))
+            .expect("a fragment covers its tile")
     }
 
     /// What each bit of a warp's number counts along in an operand.

@@ -155,7 +155,7 @@ const AMPERE: TargetDesc = TargetDesc {
     parts: 1,
     rounds_pairs: true,
     float8_conversions: None,
-    matrix: matrix::AMPERE,
+    matrix: matrix::nvidia::AMPERE,
     scaling_matrix: &[],
     warpgroup_matrix: &[],
 };
@@ -195,7 +195,7 @@ pub const TARGETS: &[TargetDesc] = &[
         name: "sm_89",
         shared_bytes: 99 * KIB,
         float8_conversions: Some(PTX_8_1),
-        matrix: matrix::HOPPER_WARPS,
+        matrix: matrix::nvidia::HOPPER_WARPS,
         ..AMPERE
     },
     TargetDesc {
@@ -217,9 +217,9 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         float8_conversions: Some(PTX_8_1),
-        matrix: matrix::HOPPER_WARPS,
+        matrix: matrix::nvidia::HOPPER_WARPS,
         scaling_matrix: &[],
-        warpgroup_matrix: matrix::HOPPER,
+        warpgroup_matrix: matrix::nvidia::HOPPER,
     },
     TargetDesc {
         name: "sm_100a",
@@ -240,18 +240,19 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         float8_conversions: Some(""),
-        matrix: matrix::BLACKWELL,
+        matrix: matrix::nvidia::BLACKWELL,
         scaling_matrix: &[],
-        warpgroup_matrix: matrix::TENSOR_MEMORY,
+        warpgroup_matrix: matrix::nvidia::TENSOR_MEMORY,
     },
     TargetDesc {
-        name: "sm_120",
+        name: "sm_120f",
         shared_bytes: 99 * KIB,
         bulk_prefetch: true,
         matrix_stores: true,
         vector_adds: BLACKWELL_ADDS,
         float8_conversions: Some(""),
-        matrix: matrix::BLACKWELL,
+        matrix: matrix::nvidia::BLACKWELL,
+        scaling_matrix: matrix::nvidia::BLACKWELL_SCALING,
         ..AMPERE
     },
     TargetDesc {
@@ -273,7 +274,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
-        matrix: matrix::CDNA2,
+        matrix: matrix::amd::CDNA2,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
@@ -296,7 +297,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 8,
         rounds_pairs: false,
         float8_conversions: None,
-        matrix: matrix::CDNA3,
+        matrix: matrix::amd::CDNA3,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
@@ -319,8 +320,8 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 8,
         rounds_pairs: true,
         float8_conversions: Some(""),
-        matrix: matrix::CDNA4,
-        scaling_matrix: matrix::CDNA4_SCALING,
+        matrix: matrix::amd::CDNA4,
+        scaling_matrix: matrix::amd::CDNA4_SCALING,
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -342,7 +343,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
-        matrix: matrix::RDNA3,
+        matrix: matrix::amd::RDNA3,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
@@ -365,7 +366,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: Some(""),
-        matrix: matrix::RDNA4,
+        matrix: matrix::amd::RDNA4,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
@@ -421,7 +422,7 @@ mod tests {
         let error = TargetDesc::named("sm_70").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown target `sm_70`; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, gfx90a, gfx942, \
+            "unknown target `sm_70`; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120f, gfx90a, gfx942, \
              gfx950, gfx1100, gfx1201"
         );
         assert_eq!(TargetDesc::cpu().family, Family::Cpu);

@@ -204,7 +204,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// read from memory is changed by a number that is 0 in every launch, whose grids have one axis, but for all that the
     /// assembler can tell.
     fn hidden_from_assembler(&self, instruction: &MatrixInstruction, words: &[Value<'c>]) -> Vec<Value<'c>> {
-        let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.")
+        let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.m16n8")
             && instruction.factors.iter().all(|factor| factor.is_float8());
         if !is_unpacked || words.iter().all(|&word| is_read(word)) {
             return words.to_vec();

@@ -37,7 +37,8 @@ fn encoded(value: i32, mantissa: u32) -> u8 {
     match size.checked_ilog2() {
         None => sign,
         Some(exponent) => {
-            sign | (((exponent + bias) << mantissa) + ((size << mantissa >> exponent) - (1 << mantissa))) as u8
+            sign | (((exponent + bias) << mantissa) + ((size << mantissa >> exponent) - (1 << mantissa)))
+                as u8
         }
     }
 }
@@ -74,7 +75,8 @@ impl Scaled {
         };
         let lane = |lane: usize| {
             let held = |count: usize| count / self.lanes;
-            let of_a = (0..held(m * k)).map(move |i| a(lane, i)).map(|[row, p]| encoded(matrices.a[row * k + p], 3));
+            let of_a =
+                (0..held(m * k)).map(move |i| a(lane, i)).map(|[row, p]| encoded(matrices.a[row * k + p], 3));
             let of_b = (0..held(k * n)).map(move |i| b(lane, i));
             let of_b = of_b.map(|[p, column]| encoded(matrices.b[p * n + column], 2));
             let bytes: Vec<u8> = of_a.chain(of_b).collect();
@@ -227,7 +229,59 @@ fn scales_that_are_known_to_be_zero_are_none() {
     assert_eq!(unscaled.product(&matrices, |_| ()), scaled.expected(&matrices));
     // What an empty statement gives isn't known.
     let hidden = "  %s.hidden = call i32 asm \"\", \"=v,0\"(i32 0)\n";
-    let hidden = Scaled { call: hidden.to_owned() + &scaled.call.replace("%s", "%s.hidden").replace("%t", "0"), ..unscaled };
+    let hidden = Scaled {
+        call: hidden.to_owned() + &scaled.call.replace("%s", "%s.hidden").replace("%t", "0"),
+        ..unscaled
+    };
     matrices.scales = [0, 0].map(|least| vec![least; 64]);
     assert_eq!(hidden.product(&matrices, |_| ()), scaled.expected(&matrices));
+}
+
+/// `mma.sync` with `.block_scale.scale_vec::1X` (PTX ISA, "Matrix Fragments for mma.m16n8k32" and "Block Scaling for
+/// mma.sync"), whose scales these lanes of a quad give.
+fn mma_sync(bytes: [u32; 2], lanes: [u32; 2]) -> Scaled {
+    let parts = |vector: &str, ty: &str, count: usize| -> (String, Vec<String>) {
+        let part = |i| format!("  %{vector}{i} = extractelement <{count} x {ty}> %{vector}, i32 {i}\n");
+        let names = (0..count).map(|i| format!("{ty} %{vector}{i}")).collect();
+        ((0..count).map(part).collect(), names)
+    };
+    let all = [parts("x", "i32", 4), parts("y", "i32", 2), parts("z", "float", 4)];
+    let operands: Vec<String> = all.iter().flat_map(|(_, names)| names.clone()).collect();
+    let mut call: String = all.iter().map(|(text, _)| text.as_str()).collect();
+    call += &format!(
+        "  %all = call {{ float, float, float, float }} \
+         @llvm.nvvm.mma.block.scale.m16n8k32.row.col.mxf8f6f4.scale.1x.f32.e4m3.e5m2.f32.ue8m0({}, i32 %s, i16 {}, i16 {}, \
+         i32 %t, i16 {}, i16 {})\n",
+        operands.join(", "),
+        bytes[0],
+        lanes[0],
+        bytes[1],
+        lanes[1]
+    );
+    let mut sums = "zeroinitializer".to_owned();
+    for i in 0..4 {
+        let next = if i == 3 { "%d".to_owned() } else { format!("%sums{i}") };
+        call += &format!("  %sum{i} = extractvalue {{ float, float, float, float }} %all, {i}\n");
+        call += &format!("  {next} = insertelement <4 x float> {sums}, float %sum{i}, i32 {i}\n");
+        sums = next;
+    }
+    let givers: [fn(usize, usize) -> usize; 2] = match lanes {
+        [0, 0] => [|row, _| row % 8 * 4 + row / 8, |column, _| column * 4],
+        [1, 2] => [|row, _| row % 8 * 4 + 2 + row / 8, |column, _| column * 4 + 2],
+        other => panic!("no test has lanes {other:?}"),
+    };
+    let places: [fn(usize, usize) -> [usize; 2]; 3] = [
+        |lane, i| [lane / 4 + i / 4 % 2 * 8, lane % 4 * 4 + i % 4 + i / 8 * 16],
+        |lane, i| [lane % 4 * 4 + i % 4 + i / 4 * 16, lane / 4],
+        |lane, i| [lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2],
+    ];
+    let types = ["<4 x i32>", "<2 x i32>", "<4 x float>"];
+    Scaled { gpu: "sm_120f", lanes: 32, size: [16, 8, 32], types, call, places, givers, bytes }
+}
+
+#[test]
+fn mma_scales_rows_and_columns_by_what_lanes_of_quads_give() {
+    mma_sync([0, 0], [0, 0]).check();
+    mma_sync([1, 3], [0, 0]).check();
+    mma_sync([2, 1], [1, 2]).check();
 }

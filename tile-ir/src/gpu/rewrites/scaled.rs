@@ -142,7 +142,9 @@ impl Finder<'_> {
         let shape = shape_of(self.kernel, value)?;
         let shape: Vec<usize> = shape.into_iter().map(|extent| extent as usize).collect();
         match self.definition(value) {
-            Some(OpData { op: Op::Cast(_), operands, .. }) if is_powers(operands[0]) => self.sources(operands[0]),
+            Some(OpData { op: Op::Cast(_), operands, .. }) if is_powers(operands[0]) => {
+                self.sources(operands[0])
+            }
             Some(OpData { op: Op::Reshape(_), operands, .. }) => {
                 let (tile, at) = self.sources(operands[0])?;
                 Some((tile, at.reshape(&shape)))
@@ -204,7 +206,12 @@ pub(in crate::gpu) fn run(kernel: &mut Kernel, products: &[ScaledProduct]) {
 
 /// The tile of scales of a factor of this depth, one for each of the blocks that an instruction scales: those of a row in a
 /// row, or, of a right factor, in a column.
-fn scales(place: &mut Inserter<'_>, factor: &ScaledFactor, [depth, block]: [u64; 2], is_left: bool) -> ValueId {
+fn scales(
+    place: &mut Inserter<'_>,
+    factor: &ScaledFactor,
+    [depth, block]: [u64; 2],
+    is_left: bool,
+) -> ValueId {
     let (rows, count) = (factor.rows, depth / block);
     let Some(Powers { tile, by_rows, blocks }) = factor.powers else {
         let elem = Elem::from(DType::F8E8M0FNU);

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use super::at;
 use crate::linear::{
     Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mfma_scale,
-    mma_sync, mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wgmma_slabs, wmma,
+    mma_sync, mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand,
+    wgmma_slabs, wmma,
 };
 
 /// Compares a fragment with `formula(register, lane, warp)`, and its number of registers and of copies.
