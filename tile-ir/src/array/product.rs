@@ -78,4 +78,23 @@ mod tests {
         let zero = Array::full(DType::I32, &[1, 1], Literal::Int(0));
         assert_eq!(Array::mma(&s, &u, &zero).get_int(0), -2032);
     }
+
+    #[test]
+    fn blocks_have_powers_of_two() {
+        let powers = |shape: &[usize], values: &[f64]| {
+            Array::new(DType::F8E8M0FNU, shape.to_vec(), Elements::Float(values.to_vec()))
+        };
+        let float8 = |shape: &[usize], values: &[f64]| {
+            Array::new(DType::F8E4M3FN, shape.to_vec(), Elements::Float(values.to_vec()))
+        };
+        let a = float8(&[2, 4], &[1., 2., 3., 4., 5., 6., 7., 8.]);
+        let b = float8(&[4, 1], &[1., 1., 1., 1.]);
+        let (s, t) = (powers(&[2, 2], &[1., 2., 0.5, 4.]), powers(&[2, 1], &[8., 0.25]));
+        let c = floats(&[2, 1], &[100., 200.]);
+        // (1 + 2)·1·8 + (3 + 4)·2/4 and (5 + 6)/2·8 + (7 + 8)·4/4.
+        let expected = Elements::Float(vec![100. + 24. + 3.5, 200. + 44. + 15.]);
+        assert_eq!(Array::mma_scaled([&a, &b], &c, [&s, &t]).elements(), &expected);
+        let none = powers(&[2, 1], &[f64::NAN, 1.]);
+        assert!(Array::mma_scaled([&a, &b], &c, [&s, &none]).get_f64(0).is_nan());
+    }
 }

@@ -17,7 +17,7 @@ use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op};
 use crate::passes::remove_unused;
-use crate::target::TargetDesc;
+use crate::target::{MatrixInstruction, TargetDesc};
 use crate::types::{Elem, TileType, Type};
 use std::collections::HashMap;
 
@@ -81,7 +81,7 @@ impl Finder<'_> {
             let is_whole = |powers: &Powers| (extents[2] / powers.blocks).is_multiple_of(block);
             !powers.is_empty() && powers.iter().all(is_whole)
         };
-        let block = |it: &crate::target::MatrixInstruction| it.scales.map(|scales| u64::from(scales.block));
+        let block = |it: &MatrixInstruction| it.scales.map(|scales| u64::from(scales.block));
         let suited =
             target.scaling_matrix.iter().filter(|it| it.factors == formats && block(it).is_some_and(scales));
         let block = suited.clone().find_map(block)?;
@@ -217,7 +217,7 @@ fn scales(
         let elem = Elem::from(DType::F8E8M0FNU);
         let one = Op::Constant { value: Literal::Float(1.0), elem: elem.clone() };
         let one = place.emit(one, Vec::new(), Type::scalar(elem));
-        let ty = powers(&if is_left { [rows, count] } else { [count, rows] });
+        let ty = powers_type(&if is_left { [rows, count] } else { [count, rows] });
         return place.emit(Op::Splat(ty.shape.clone()), vec![one], Type::Tile(ty));
     };
     let own = if by_rows { [rows, blocks] } else { [blocks, rows] };
@@ -235,12 +235,12 @@ fn scales(
         false => (vec![blocks, 1, rows], vec![blocks, repeated, rows], [count, rows]),
     };
     let apart = reshaped(place, scales, &apart);
-    let together = powers(&together);
+    let together = powers_type(&together);
     let together = place.emit(Op::Broadcast(together.shape.clone()), vec![apart], Type::Tile(together));
     reshaped(place, together, &all)
 }
 
-fn powers(shape: &[u64]) -> TileType {
+fn powers_type(shape: &[u64]) -> TileType {
     let shape = shape.iter().map(|&extent| (extent as i64).into()).collect();
     TileType { shape, elem: Elem::from(DType::F8E8M0FNU) }
 }
@@ -249,7 +249,7 @@ fn reshaped(place: &mut Inserter<'_>, tile: ValueId, shape: &[u64]) -> ValueId {
     if shape_of(place.kernel, tile).as_deref() == Some(shape) {
         return tile;
     }
-    let ty = powers(shape);
+    let ty = powers_type(shape);
     place.emit(Op::Reshape(ty.shape.clone()), vec![tile], Type::Tile(ty))
 }
 

@@ -1,9 +1,10 @@
 //! Which products are recognised, by the lines that scale the left factor, and what becomes of one.
 
 use super::*;
-use crate::gpu::{print, schedule};
+use crate::gpu::{Threads, print, schedule, verify};
 use crate::specialize::Instance;
 use crate::text;
+use tile_layout::linear::Distribution;
 use tile_test_edit::Edit;
 
 /// A product of a left factor of 32×256 elements, `%y`, which is made of `%x`, floats, and `%s`, powers of two for 32 rows and 4
@@ -105,4 +106,17 @@ fn powers_of_others_are_declined() {
     let twice =
         SCALED.edit("%y = mul %f, %w", "%g = mul %f, %w") + "  %y = mul %g, %w : tile<32 x 256 x f32>\n";
     assert!(!is_found(&twice, "gfx950"));
+}
+
+#[test]
+fn scales_that_lie_elsewhere_are_a_broken_schedule() {
+    let mut scheduled = schedule(instance(&product(SCALED)), TargetDesc::named("gfx950").unwrap(), None);
+    assert_eq!(verify(&scheduled), Ok(()));
+    let op = scheduled.walk().into_iter().find(|&op| scheduled.op(op).op == Op::MmaScaled).unwrap();
+    let scales = scheduled.op(op).operands[3];
+    let Threads { lanes, warps, .. } = scheduled.threads();
+    let other = Distribution::blocked(&[32, 8], &[1, 0], 1, lanes, warps).unwrap();
+    scheduled.laid_out.distributions.insert(scales, other);
+    let problem = verify(&scheduled).unwrap_err().problem;
+    assert_eq!(problem, "its scales lie elsewhere than its instruction takes them");
 }
