@@ -106,7 +106,8 @@ pub fn mma_tf32<const R: usize>(a: Tile<f32, R>, b: Tile<f32, R>, acc: Tile<f32,
 
 /// `(a · scale_a) · (b · scale_b) + acc` for `a: [M, K]` and `b: [K, N]` of small floats whose scales belong to
 /// blocks of K: `scale_a: [M, K / BLOCK]`, `scale_b: [K / BLOCK, N]`, as in the microscaling formats (BLOCK = 32).
-/// Factors are scaled in f32, each rounded once, then multiplied and summed as by [`mma()`].
+/// Factors are scaled in f32, each rounded once, then multiplied and summed as by [`mma()`]. GPUs that scale blocks in their matrix
+/// instructions round nothing, which is the same but for scaled factors beyond f32: elsewhere they are infinite.
 ///
 /// ```
 /// use tile::prelude::*;

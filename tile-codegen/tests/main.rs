@@ -96,6 +96,8 @@ mod remarks;
 mod rows;
 #[path = "targets/rows_left.rs"]
 mod rows_left;
+#[path = "targets/scaled.rs"]
+mod scaled;
 #[path = "targets/scatters.rs"]
 mod scatters;
 #[path = "targets/schedules.rs"]

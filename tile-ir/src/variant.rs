@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(taken(1024, 4096, 512), Variant::Aligned, "128 tiles are no wave");
         assert_eq!(taken(2048, 4096, 516), Variant::General);
         let bound = abi.bind(&[&[2048, 512], &[512, 4096], &[2048, 4096]]).unwrap();
-        let of_other = Variants::of(&instance, &abi, target("sm_120"));
+        let of_other = Variants::of(&instance, &abi, target("sm_120f"));
         assert_eq!(of_other.fitting(&abi, &bound).next(), Some(Variant::Aligned));
         let paired = text::print(&Variant::Paired.of(&instance).unwrap());
         assert!(paired.contains("\"n % 8 == 0\": rem(n, 8) eq 0 pairs 0 {"), "{paired}");

@@ -338,6 +338,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 (Some(product), None) => self.matrix_product(data, product),
                 (None, _) => self.mma(op, data),
             },
+            Op::MmaScaled => {
+                let product = self.scheduled.product(op).expect("instructions alone scale");
+                self.matrix_product(data, product);
+            }
             Op::ReduceWith { axis } => self.fold(op, data, *axis, None),
             Op::ScanWith { axis, mode } => self.fold(op, data, *axis, Some(*mode)),
             Op::Scan { .. } => self.scan(op, data),

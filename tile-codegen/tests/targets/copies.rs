@@ -291,7 +291,7 @@ fn targets_that_have_other_ways() {
     let few_rows = matmul(PLAIN, [32, 64, 32], None);
     check_on("sm_90a", &few_rows, &arguments(PLAIN, [40, 72, 200]), BOTH, 0.0);
     let many_rows = matmul(PLAIN, [128, 64, 64], None);
-    check_on("sm_120", &many_rows, &arguments(PLAIN, [136, 72, 328]), BOTH, 0.0);
+    check_on("sm_120f", &many_rows, &arguments(PLAIN, [136, 72, 328]), BOTH, 0.0);
 }
 
 /// A turn of the outer loop waits for its own copies, whatever the inner one's did; a loop after another fills what

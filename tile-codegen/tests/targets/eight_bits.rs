@@ -38,7 +38,7 @@ const INSTRUCTIONS: &[(&str, [usize; 3], &str)] = &[
     ("sm_89", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
     ("sm_90a", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
     ("sm_100a", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
-    ("sm_120", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
+    ("sm_120f", [64, 32, 64], "llvm.nvvm.mma.m16n8k32.row.col.f32.A.B.f32"),
     ("gfx90a", [64, 32, 64], "llvm.amdgcn.mfma.f32.32x32x8bf16.1k"),
     ("gfx942", [64, 32, 64], "llvm.amdgcn.mfma.f32.32x32x8bf16.1k"),
     ("gfx950", [64, 64, 64], "llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4"),

@@ -83,7 +83,7 @@ fn ptx(target: &str, from: DType, to: DType) -> String {
 #[test]
 fn two_go_with_one_instruction() {
     let instructions = |ptx: &str, name: &str| ptx.lines().filter(|line| line.contains(name)).count();
-    for target in ["sm_89", "sm_90a", "sm_100a", "sm_120"] {
+    for target in ["sm_89", "sm_90a", "sm_100a", "sm_120f"] {
         let widened = ptx(target, DType::F8E4M3FN, DType::F32);
         let per_thread = instructions(&widened, "cvt.f32.f16");
         assert_eq!(2 * instructions(&widened, "cvt.rn.f16x2.e4m3x2"), per_thread, "{widened}");

@@ -1,6 +1,7 @@
 //! The meaning of products of matrices.
 
 use super::{Array, Elements, round_float, wrap_int};
+use crate::dtype::DType;
 
 impl Array {
     /// Op [`crate::Op::Mma`]: `a·b + c`, matrix by matrix; float sums rounded once, at the end.
@@ -36,12 +37,28 @@ impl Array {
         };
         Array { dtype, shape: c.shape.clone(), elements }
     }
+
+    /// Op [`crate::Op::MmaScaled`]: `(a·s)·(b·t) + c`, where each scale is that of a block along the depth.
+    pub fn mma_scaled([a, b]: [&Array; 2], c: &Array, [s, t]: [&Array; 2]) -> Array {
+        Array::mma(&a.times_of_blocks(s), &b.times_of_blocks(t), c)
+    }
+
+    /// The elements of a matrix times the scale of their block each: in f64, which rounds none of 8 bits.
+    fn times_of_blocks(&self, scales: &Array) -> Array {
+        let (&[rows, columns], &[row_blocks, column_blocks]) = (&self.shape[..], &scales.shape[..]) else {
+            unreachable!("verified: matrices")
+        };
+        let block = [rows / row_blocks, columns / column_blocks];
+        let scale = |at: usize| at / columns / block[0] * column_blocks + at % columns / block[1];
+        let scaled = |at: usize| self.get_f64(at) * scales.get_f64(scale(at));
+        let elements = Elements::Float((0..self.len()).map(scaled).collect());
+        Array { dtype: DType::F64, shape: self.shape.clone(), elements }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
     use crate::ops::Literal;
 
     fn floats(shape: &[usize], values: &[f64]) -> Array {
@@ -60,5 +77,24 @@ mod tests {
         );
         let zero = Array::full(DType::I32, &[1, 1], Literal::Int(0));
         assert_eq!(Array::mma(&s, &u, &zero).get_int(0), -2032);
+    }
+
+    #[test]
+    fn blocks_have_powers_of_two() {
+        let powers = |shape: &[usize], values: &[f64]| {
+            Array::new(DType::F8E8M0FNU, shape.to_vec(), Elements::Float(values.to_vec()))
+        };
+        let float8 = |shape: &[usize], values: &[f64]| {
+            Array::new(DType::F8E4M3FN, shape.to_vec(), Elements::Float(values.to_vec()))
+        };
+        let a = float8(&[2, 4], &[1., 2., 3., 4., 5., 6., 7., 8.]);
+        let b = float8(&[4, 1], &[1., 1., 1., 1.]);
+        let (s, t) = (powers(&[2, 2], &[1., 2., 0.5, 4.]), powers(&[2, 1], &[8., 0.25]));
+        let c = floats(&[2, 1], &[100., 200.]);
+        // (1 + 2)·1·8 + (3 + 4)·2/4 and (5 + 6)/2·8 + (7 + 8)·4/4.
+        let expected = Elements::Float(vec![100. + 24. + 3.5, 200. + 44. + 15.]);
+        assert_eq!(Array::mma_scaled([&a, &b], &c, [&s, &t]).elements(), &expected);
+        let none = powers(&[2, 1], &[f64::NAN, 1.]);
+        assert!(Array::mma_scaled([&a, &b], &c, [&s, &none]).get_f64(0).is_nan());
     }
 }

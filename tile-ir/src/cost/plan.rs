@@ -61,7 +61,7 @@ impl Plan {
     pub fn of(instance: &Instance, target: &TargetDesc) -> Plan {
         let scheduled = schedule(optimize(instance.clone()), target, None);
         let kernel: &Kernel = &scheduled;
-        let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+        let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_product());
         let products = products.map(|op| product(&scheduled, op)).collect();
         // A ring of one stage is of tiles that whole loops read.
         let rings =

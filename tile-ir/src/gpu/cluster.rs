@@ -42,7 +42,7 @@ pub(super) fn threads(kernel: &Kernel, target: &TargetDesc, asked: Option<Thread
 
 /// Whether it doesn't show that several blocks have each tile, and nothing needs a block of its own.
 fn may_share(kernel: &Kernel) -> bool {
-    let is_of_a_block = |op: &Op| matches!(op, Op::Mma | Op::Sort { .. });
+    let is_of_a_block = |op: &Op| op.is_product() || matches!(op, Op::Sort { .. });
     let has_such = kernel.walk().into_iter().any(|op| is_of_a_block(&kernel.op(op).op));
     !has_such && !persistent::is_seen(kernel)
 }

@@ -232,7 +232,9 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
         let memory = scheduled.pipelines.tensor_memory();
         let is_added_late = memory.of_product(op).is_some_and(|number| memory.sums()[number].late.is_some());
         let added = if is_added_late { ", added up a turn later" } else { "" };
-        return Some(format!("{shape}{late}{added}"));
+        let scales = product.instruction.scales;
+        let scaled = scales.map_or(String::new(), |scales| format!(" scaling blocks of {}", scales.block));
+        return Some(format!("{shape}{scaled}{late}{added}"));
     }
     let way = match scheduled.laid_out.ways.get(&op)? {
         Way::Renamed(_) => "renamed".to_owned(),

@@ -26,7 +26,7 @@ pub(super) fn products(
     threads: Threads,
     pipelines: &Pipelines,
 ) -> HashMap<OpId, Product> {
-    let ops: Vec<OpId> = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma).collect();
+    let ops: Vec<OpId> = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_product()).collect();
     let by_rows = ops.iter().any(|&op| goes_on_by_rows(kernel, op));
     let product = |op| {
         let data = kernel.op(op);
@@ -51,7 +51,7 @@ fn goes_on_by_rows(kernel: &Kernel, product: OpId) -> bool {
         let uses = |operand: &ValueId| reached.contains(operand);
         match &data.op {
             Op::Reduce { axis, .. } => uses(&data.operands[0]) && *axis + 1 == rank(kernel, data.operands[0]),
-            Op::Mma => uses(&data.operands[0]),
+            Op::Mma | Op::MmaScaled => uses(&data.operands[0]),
             leaf if leaf.is_leaf() && data.operands.iter().any(uses) => {
                 reached.extend(&data.results);
                 false
@@ -67,7 +67,7 @@ fn are_sums(kernel: &Kernel, tile: ValueId) -> bool {
     while let Some(tile) = left.pop() {
         let Some(data) = kernel.definition(tile).filter(|_| seen.insert(tile)) else { continue };
         match &data.op {
-            Op::Mma => return true,
+            Op::Mma | Op::MmaScaled => return true,
             Op::If => {
                 let result = data.results.iter().position(|&result| result == tile);
                 let result = result.expect("a result of its op");
@@ -97,9 +97,9 @@ impl Product {
         if threads.lanes != u64::from(target.warp) {
             return None;
         }
-        let shape = extents(kernel, data);
-        let instruction = taken(kernel, data, target.matrix)?;
-        let instruction = with_rows_in_lanes(instruction, target, by_rows);
+        let (shape, table) = (extents(kernel, data), table(data, target));
+        let instruction = taken(kernel, data, table)?;
+        let instruction = with_rows_in_lanes(instruction, table, by_rows);
         let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.extents(), by_rows);
         Some(Product { instruction, warps })
     }
@@ -139,16 +139,25 @@ impl Product {
             return self.of_tensor_memory(tile);
         }
         let fragment = self.instruction.fragment(operand);
-        let warps: Vec<Option<usize>> = self
-            .warps
-            .iter()
-            .map(|&axis| match operand {
-                Operand::A => axis.filter(|&axis| axis == 0),
-                Operand::B => axis.filter(|&axis| axis == 1),
-                Operand::Accumulator => axis,
-            })
-            .collect();
-        Distribution::of_fragment(tile, &fragment, &warps).expect("a fragment covers its tile")
+        Distribution::of_fragment(tile, &fragment, &self.warps_of(operand))
+            .expect("a fragment covers its tile")
+    }
+
+    /// How the scales of a factor lie in the block: with the warps that multiply what they scale.
+    pub(super) fn distribution_of_scales(&self, tile: &[u64], operand: Operand) -> Distribution {
+        let fragment = self.instruction.scale_fragment(operand);
+        Distribution::of_fragment(tile, &fragment, &self.warps_of(operand))
+            .expect("a fragment covers its tile")
+    }
+
+    /// What each bit of a warp's number counts along in an operand.
+    fn warps_of(&self, operand: Operand) -> Vec<Option<usize>> {
+        let of_operand = |&axis: &Option<usize>| match operand {
+            Operand::A => axis.filter(|&axis| axis == 0),
+            Operand::B => axis.filter(|&axis| axis == 1),
+            Operand::Accumulator => axis,
+        };
+        self.warps.iter().map(of_operand).collect()
     }
 }
 
@@ -167,16 +176,21 @@ impl Product {
 /// stores together and mostly reduces alone; or, if what follows goes `by_rows`, more of a row at least.
 fn with_rows_in_lanes(
     instruction: MatrixInstruction,
-    target: &TargetDesc,
+    table: &[MatrixInstruction],
     by_rows: bool,
 ) -> MatrixInstruction {
     if instruction.exchanged {
         return instruction;
     }
-    let Some(exchanged) = instruction.with_factors_exchanged(target.matrix) else { return instruction };
+    let Some(exchanged) = instruction.with_factors_exchanged(table) else { return instruction };
     let sums = exchanged.fragment(Operand::Accumulator);
     let next = sums.columns(Dim::Register).first().map(|&flat| sums.output_coordinate(flat, Dim::Axis(1)));
     if by_rows || next == Some(1) { exchanged } else { instruction }
+}
+
+/// The instructions of a target's warps that are for such an op.
+fn table(data: &OpData, target: &TargetDesc) -> &'static [MatrixInstruction] {
+    if data.op == Op::MmaScaled { target.scaling_matrix } else { target.matrix }
 }
 
 /// Those of a target's instructions that are for the formats of an `mma`, and of f32 for the numbers.
@@ -306,11 +320,11 @@ fn largest_words(kernel: &Kernel) -> u64 {
 }
 
 fn warps_with_rows(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
-    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_product());
     let by_rows = products.filter(|&op| goes_on_by_rows(kernel, op));
     let warps = by_rows.filter_map(|op| {
         let shape = extents(kernel, kernel.op(op));
-        let instruction = taken(kernel, kernel.op(op), target.matrix)?;
+        let instruction = taken(kernel, kernel.op(op), table(kernel.op(op), target))?;
         Some(1 << (shape[0] / u64::from(instruction.extents().m)).max(1).ilog2())
     });
     warps.min()

@@ -74,7 +74,7 @@ pub(super) fn remarks(
     obstacles: &HashMap<FactorId, Obstacle>,
 ) -> Vec<Remark> {
     let kernel: &Kernel = &laid_out.instance;
-    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_product());
     let remark = |op: OpId| {
         let data = kernel.op(op);
         let Some(product) = laid_out.products.get(&op) else {
@@ -134,7 +134,7 @@ pub(super) fn obstacles(
         Cow::Owned(stacked) => Cow::Owned(found(&stacked)),
         Cow::Borrowed(_) => Cow::Borrowed(pipelines),
     };
-    let products = instance.walk().into_iter().filter(|&op| instance.op(op).op == Op::Mma);
+    let products = instance.walk().into_iter().filter(|&op| instance.op(op).op.is_product());
     let factors = products.flat_map(FactorId::both);
     let mut obstacles: HashMap<FactorId, Obstacle> =
         factors.filter_map(|factor| Some((factor, pipelines.obstacle(factor)?.clone()))).collect();

@@ -64,6 +64,11 @@ impl Scheduler<'_> {
 
     /// The instance with the factors of its products in formats that the target multiplies.
     fn in_formats_of_target(&self, instance: Instance) -> Instance {
+        let scaled = rewrites::scaled::found(&instance, self.target);
+        let instance = match scaled.is_empty() {
+            true => instance,
+            false => instance.rewrite("scaled", |kernel| rewrites::scaled::run(kernel, &scaled)),
+        };
         let narrower = rewrites::narrow::needed(&instance, self.target);
         let instance = match narrower.is_empty() {
             true => instance,

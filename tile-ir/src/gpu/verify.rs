@@ -12,7 +12,7 @@ use crate::ops::Op;
 use crate::types::Type;
 use std::collections::HashSet;
 use std::fmt;
-use tile_layout::linear::Distribution;
+use tile_layout::linear::{Distribution, Operand};
 
 /// A schedule that breaks an invariant: a bug of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         let broken = |problem| Broken { op, problem };
         check(scheduled, scheduled.op(op)).map_err(broken)?;
         scatter(scheduled, op).map_err(broken)?;
+        scales(scheduled, op).map_err(broken)?;
     }
     rings(scheduled)?;
     factors(scheduled)?;
@@ -104,6 +105,24 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
             tiles.try_for_each(|tile| same(lies(tile), result))
         }
         _ => Ok(()),
+    }
+}
+
+/// Instructions alone scale blocks, and take scales from where their fragments say.
+fn scales(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
+    let data = scheduled.op(op);
+    if data.op != Op::MmaScaled {
+        return Ok(());
+    }
+    let product = scheduled.product(op).ok_or("no instruction scales its blocks")?;
+    let scales = [(Operand::A, data.operands[3]), (Operand::B, data.operands[4])];
+    let lie = |&(operand, tile): &(Operand, ValueId)| {
+        let found = scheduled.distribution(tile);
+        *found == product.distribution_of_scales(found.shape(), operand)
+    };
+    match scales.iter().all(lie) {
+        true => Ok(()),
+        false => Err("its scales lie elsewhere than its instruction takes them".to_owned()),
     }
 }
 

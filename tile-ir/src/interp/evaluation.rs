@@ -277,6 +277,9 @@ impl Evaluation<'_> {
             Op::Mma => Array::mma(operand(0), operand(1), operand(2)),
             Op::Item => operand(0).reshape(&[]),
             Op::ConvertLayout => operand(0).clone(),
+            Op::MmaScaled => {
+                Array::mma_scaled([operand(0), operand(1)], operand(2), [operand(3), operand(4)])
+            }
             Op::ReduceWith { .. }
             | Op::ScanWith { .. }
             | Op::Sort { .. }

@@ -289,6 +289,10 @@ pub enum Op {
     Tiles(TileOrder<Dim>) = "tiles",
     /// `tile → tile` with the same elements, in other threads of a block. Schedules for GPUs add it; kernels have none.
     ConvertLayout = "convert_layout",
+    /// `tile [M, K], tile [K, N], tile [M, N], scales [M, G], scales [G, N] → tile [M, N]`: `mma` of factors of 8-bit floats
+    /// whose elements are each times the power of two, an `f8e8m0fnu`, of their block of `K / G` along K: `(a·s)·(b·t) + c`,
+    /// where nothing is rounded but the sum. Schedules for GPUs add it; kernels have none.
+    MmaScaled = "mma_scaled",
 }
 }
 
@@ -348,6 +352,11 @@ impl Op {
                 | Op::Bitcast(_)
                 | Op::MulAdd
         )
+    }
+
+    /// Whether the op multiplies matrices: its first operands are the factors and what is added.
+    pub fn is_product(&self) -> bool {
+        matches!(self, Op::Mma | Op::MmaScaled)
     }
 
     /// Whether the op does something besides giving results, so that it must stay where it is.

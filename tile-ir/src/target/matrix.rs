@@ -1,10 +1,13 @@
 //! The matrix instructions of targets as data: which formats and extents each multiplies, what it is called, and how
-//! its operands lie in the lanes of a warp.
+//! its operands lie in the lanes of a warp. The tables are those of the vendors' manuals ([`nvidia`], [`amd`]).
+
+pub(super) mod amd;
+pub(super) mod nvidia;
 
 use crate::dtype::DType;
 use tile_layout::linear::{
-    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync,
-    tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wmma,
+    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mfma_scale, mma_sync,
+    mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wmma,
 };
 
 /// How the operands of an instruction lie in the lanes.
@@ -53,8 +56,18 @@ pub enum Trailing {
     Modifiers,
     /// A flag that says that sums don't saturate.
     NoClamp,
-    /// The formats of both factors as numbers, and four that scale them by 1.
+    /// The formats of both factors as numbers, and of each the byte of a word that is its scale, and that word; zeros where
+    /// nothing is scaled.
     Formats,
+    /// Of each factor the word that has its scale, the byte of it, and which lanes of a quad give it.
+    Scales,
+}
+
+/// What an instruction multiplies its factors by besides: powers of two, `f8e8m0fnu`, each of a block along the depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scales {
+    /// Elements along the depth that share one.
+    pub block: u32,
 }
 
 /// An instruction that multiplies matrices in a warp, or in a warpgroup: `a·b + c`.
@@ -82,6 +95,8 @@ pub struct MatrixInstruction {
     pub exchanged: bool,
     /// Whether the depth of its factors is in the order of the rows of its accumulator, rather than the manual's.
     pub by_sums: bool,
+    /// The scales of its factors, where it takes such.
+    pub scales: Option<Scales>,
 }
 
 impl MatrixInstruction {
@@ -120,7 +135,9 @@ impl MatrixInstruction {
 
     /// The same instruction with the depth of its factors in the order in which it has sums, where it knows that.
     pub(crate) fn with_depth_by_sums(self) -> MatrixInstruction {
-        let holds = self.bits() < 32 && matches!(self.fragments, Fragments::Mfma);
+        // Scales are of blocks in the manual's order.
+        let is_free = self.bits() < 32 && self.scales.is_none();
+        let holds = is_free && matches!(self.fragments, Fragments::Mfma);
         MatrixInstruction {
             by_sums: holds && mfma_by_sums(self.shape, self.bits(), Operand::A).is_ok(),
             ..self
@@ -144,12 +161,23 @@ impl MatrixInstruction {
         if !self.exchanged {
             return self.manual_fragment(operand);
         }
-        let given_as = match operand {
-            Operand::A => Operand::B,
-            Operand::B => Operand::A,
-            Operand::Accumulator => Operand::Accumulator,
+        transposed(&self.manual_fragment(exchanged(operand)))
+    }
+
+    /// How the scales of a factor lie in the lanes of a warp: rows and blocks of the left one, blocks and columns of the right
+    /// one.
+    ///
+    /// # Panics
+    /// If the operand is no factor, or the instruction takes no scales.
+    pub fn scale_fragment(&self, operand: Operand) -> LinearLayout {
+        let of_manual = |operand| {
+            let fragment = match self.fragments {
+                Fragments::Mfma => mfma_scale(self.shape, operand),
+                _ => mma_sync_scale(self.shape, operand),
+            };
+            fragment.unwrap_or_else(|error| panic!("{}: {error}", self.intrinsic))
         };
-        transposed(&self.manual_fragment(given_as))
+        if self.exchanged { transposed(&of_manual(exchanged(operand))) } else { of_manual(operand) }
     }
 
     /// The fragment of an operand as the manual numbers them.
@@ -171,6 +199,15 @@ impl MatrixInstruction {
             Fragments::Wmma(generation) => wmma(generation, bits, operand),
         };
         fragment.unwrap_or_else(|error| panic!("{}: {error}", self.intrinsic))
+    }
+}
+
+/// As what an operand of a product is given, where the factors are exchanged.
+fn exchanged(operand: Operand) -> Operand {
+    match operand {
+        Operand::A => Operand::B,
+        Operand::B => Operand::A,
+        Operand::Accumulator => Operand::Accumulator,
     }
 }
 
@@ -214,22 +251,18 @@ const fn of_manual(
         feature: "",
         exchanged: false,
         by_sums: false,
+        scales: None,
     }
-}
-
-const fn warp_mma(
-    intrinsic: &'static str,
-    factor: DType,
-    sum: DType,
-    k: u32,
-    passing: Passing,
-) -> MatrixInstruction {
-    of_manual(intrinsic, (factor, sum), shape(16, 8, k), Fragments::MmaSync, passing)
 }
 
 /// An instruction of factors in two formats.
 const fn of_two(instruction: MatrixInstruction, factors: [DType; 2]) -> MatrixInstruction {
     MatrixInstruction { factors, ..instruction }
+}
+
+/// An instruction that scales blocks of 32 elements along the depth, as the microscaling formats have them.
+const fn scaling(instruction: MatrixInstruction) -> MatrixInstruction {
+    MatrixInstruction { scales: Some(Scales { block: 32 }), ..instruction }
 }
 
 const fn with_feature(instruction: MatrixInstruction, feature: &'static str) -> MatrixInstruction {
@@ -249,222 +282,6 @@ const fn followed_by<const N: usize>(
         i += 1;
     }
     all
-}
-
-const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
-    of_manual(formats, (factor, sum), shape(64, 8, k), Fragments::Wgmma, Passing::Words)
-}
-
-const fn matrix_fma(
-    intrinsic: &'static str,
-    formats: (DType, DType),
-    shape: MatrixShape,
-    passing: Passing,
-) -> MatrixInstruction {
-    of_manual(intrinsic, formats, shape, Fragments::Mfma, passing)
-}
-
-const fn wave_mma(
-    generation: WmmaGeneration,
-    intrinsic: &'static str,
-    formats: (DType, DType),
-    passing: Passing,
-) -> MatrixInstruction {
-    of_manual(intrinsic, formats, shape(16, 16, 16), Fragments::Wmma(generation), passing)
-}
-
-use DType::{BF16, F8E4M3FN, F8E5M2, F16, F32, I8, I32, U8};
-
-/// `mma.sync` of compute capability 8.0 on: PTX ISA, "Matrix Multiply-Accumulate Operation Using mma Instruction".
-pub(super) const AMPERE: &[MatrixInstruction] = &[
-    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", F16, F32, 16, Passing::Pairs),
-    warp_mma("llvm.nvvm.mma.m16n8k8.row.col.f32.f32", F16, F32, 8, Passing::Pairs),
-    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.bf16", BF16, F32, 16, Passing::Words),
-    warp_mma("llvm.nvvm.mma.m16n8k8.row.col.bf16", BF16, F32, 8, Passing::Words),
-    warp_mma("llvm.nvvm.mma.m16n8k8.row.col.tf32", F32, F32, 8, Passing::Tf32Words),
-    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.s8", I8, I32, 32, Passing::Words),
-    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.s8", I8, I32, 16, Passing::Words),
-    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.u8", U8, I32, 32, Passing::Words),
-    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.u8", U8, I32, 16, Passing::Words),
-];
-
-/// `mma.sync` of 8-bit floats, of compute capability 8.9 on. `ptxas` 13.5 makes two conversions to f16 and two products of
-/// these of it, on 9.0 and on 10.0: sums are as precise as those of f16.
-const FLOATS_OF_8_BITS: [MatrixInstruction; 4] = [
-    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", F8E4M3FN, F32, 32, Passing::Words),
-    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", F8E5M2, F32, 32, Passing::Words),
-    of_two(
-        warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32", F8E4M3FN, F32, 32, Passing::Words),
-        [F8E4M3FN, F8E5M2],
-    ),
-    of_two(
-        warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e4m3.f32", F8E5M2, F32, 32, Passing::Words),
-        [F8E5M2, F8E4M3FN],
-    ),
-];
-
-/// Version 8.4 of PTX, the first with `mma` of 8-bit floats; for 9.0 LLVM takes version 8.0.
-const PTX_8_4: &str = "+ptx84";
-
-/// Those of one warp of compute capability 9.0.
-pub(super) const HOPPER_WARPS: &[MatrixInstruction] = &followed_by::<13>(
-    AMPERE,
-    &[
-        with_feature(FLOATS_OF_8_BITS[0], PTX_8_4),
-        with_feature(FLOATS_OF_8_BITS[1], PTX_8_4),
-        with_feature(FLOATS_OF_8_BITS[2], PTX_8_4),
-        with_feature(FLOATS_OF_8_BITS[3], PTX_8_4),
-    ],
-);
-
-/// Those of one warp of compute capability 10.0.
-pub(super) const BLACKWELL: &[MatrixInstruction] = &followed_by::<13>(AMPERE, &FLOATS_OF_8_BITS);
-
-/// `wgmma.mma_async` of compute capability 9.0: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
-pub(super) const HOPPER: &[MatrixInstruction] = &[
-    warpgroup_mma("f32.f16.f16", F16, F32, 16),
-    warpgroup_mma("f32.bf16.bf16", BF16, F32, 16),
-    warpgroup_mma("s32.s8.s8", I8, I32, 32),
-    warpgroup_mma("s32.u8.u8", U8, I32, 32),
-    warpgroup_mma("f32.e4m3.e4m3", F8E4M3FN, F32, 32),
-    warpgroup_mma("f32.e5m2.e5m2", F8E5M2, F32, 32),
-    of_two(warpgroup_mma("f32.e4m3.e5m2", F8E4M3FN, F32, 32), [F8E4M3FN, F8E5M2]),
-    of_two(warpgroup_mma("f32.e5m2.e4m3", F8E5M2, F32, 32), [F8E5M2, F8E4M3FN]),
-];
-
-const fn tensor_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
-    of_manual(formats, (factor, sum), shape(128, 16, k), Fragments::TensorMemory, Passing::Words)
-}
-
-/// `tcgen05.mma` of compute capability 10.0, by one block: PTX ISA, "TensorCore 5th Generation Family Instructions".
-pub(super) const TENSOR_MEMORY: &[MatrixInstruction] = &[
-    tensor_mma("f32.f16.f16", F16, F32, 16),
-    tensor_mma("f32.bf16.bf16", BF16, F32, 16),
-    tensor_mma("s32.s8.s8", I8, I32, 32),
-    tensor_mma("s32.u8.u8", U8, I32, 32),
-    tensor_mma("f32.e4m3.e4m3", F8E4M3FN, F32, 32),
-    tensor_mma("f32.e5m2.e5m2", F8E5M2, F32, 32),
-    of_two(tensor_mma("f32.e4m3.e5m2", F8E4M3FN, F32, 32), [F8E4M3FN, F8E5M2]),
-    of_two(tensor_mma("f32.e5m2.e4m3", F8E5M2, F32, 32), [F8E5M2, F8E4M3FN]),
-];
-
-/// `V_MFMA` of gfx90a: CDNA2 ISA, "Matrix Arithmetic Instructions".
-pub(super) const CDNA2: &[MatrixInstruction] = &[
-    matrix_fma("llvm.amdgcn.mfma.f32.32x32x8f16", (F16, F32), shape(32, 32, 8), Passing::Vector),
-    matrix_fma("llvm.amdgcn.mfma.f32.16x16x16f16", (F16, F32), shape(16, 16, 16), Passing::Vector),
-    matrix_fma("llvm.amdgcn.mfma.f32.32x32x8bf16.1k", (BF16, F32), shape(32, 32, 8), Passing::IntegerVector),
-    matrix_fma(
-        "llvm.amdgcn.mfma.f32.16x16x16bf16.1k",
-        (BF16, F32),
-        shape(16, 16, 16),
-        Passing::IntegerVector,
-    ),
-    matrix_fma("llvm.amdgcn.mfma.f32.32x32x2f32", (F32, F32), shape(32, 32, 2), Passing::Vector),
-    matrix_fma("llvm.amdgcn.mfma.f32.16x16x4f32", (F32, F32), shape(16, 16, 4), Passing::Vector),
-    matrix_fma("llvm.amdgcn.mfma.i32.32x32x8i8", (I8, I32), shape(32, 32, 8), Passing::Packed),
-    matrix_fma("llvm.amdgcn.mfma.i32.16x16x16i8", (I8, I32), shape(16, 16, 16), Passing::Packed),
-];
-
-/// `V_MFMA` of gfx942: CDNA3 ISA, "Matrix Arithmetic Instructions". Those of 8-bit floats are for others than OCP's: with
-/// exponents one less, no infinity, and a NaN for −0.
-pub(super) const CDNA3: &[MatrixInstruction] = &[
-    CDNA2[0],
-    CDNA2[1],
-    CDNA2[2],
-    CDNA2[3],
-    CDNA2[4],
-    CDNA2[5],
-    matrix_fma("llvm.amdgcn.mfma.i32.32x32x16.i8", (I8, I32), shape(32, 32, 16), Passing::Packed),
-    matrix_fma("llvm.amdgcn.mfma.i32.16x16x32.i8", (I8, I32), shape(16, 16, 32), Passing::Packed),
-];
-
-/// `V_MFMA_F32_*_F8F6F4` of gfx950: CDNA4 ISA, "Matrix Arithmetic Instructions". Its operands name the formats of factors.
-const fn of_any_formats(shape: MatrixShape, factors: [DType; 2]) -> MatrixInstruction {
-    let intrinsic = match shape.m {
-        32 => "llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4",
-        _ => "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4",
-    };
-    of_two(matrix_fma(intrinsic, (factors[0], F32), shape, Passing::WordVector), factors)
-}
-
-/// `V_MFMA` of gfx950 for 8-bit floats: of the depth that has twice the rate first.
-const CDNA4_FLOATS_OF_8_BITS: &[MatrixInstruction] = &[
-    of_any_formats(shape(32, 32, 64), [F8E4M3FN; 2]),
-    of_any_formats(shape(32, 32, 64), [F8E5M2; 2]),
-    of_any_formats(shape(32, 32, 64), [F8E4M3FN, F8E5M2]),
-    of_any_formats(shape(32, 32, 64), [F8E5M2, F8E4M3FN]),
-    of_any_formats(shape(16, 16, 128), [F8E4M3FN; 2]),
-    of_any_formats(shape(16, 16, 128), [F8E5M2; 2]),
-    of_any_formats(shape(16, 16, 128), [F8E4M3FN, F8E5M2]),
-    of_any_formats(shape(16, 16, 128), [F8E5M2, F8E4M3FN]),
-    short("llvm.amdgcn.mfma.f32.32x32x16.fp8.fp8", shape(32, 32, 16), [F8E4M3FN; 2]),
-    short("llvm.amdgcn.mfma.f32.32x32x16.bf8.bf8", shape(32, 32, 16), [F8E5M2; 2]),
-    short("llvm.amdgcn.mfma.f32.32x32x16.fp8.bf8", shape(32, 32, 16), [F8E4M3FN, F8E5M2]),
-    short("llvm.amdgcn.mfma.f32.32x32x16.bf8.fp8", shape(32, 32, 16), [F8E5M2, F8E4M3FN]),
-    short("llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", shape(16, 16, 32), [F8E4M3FN; 2]),
-    short("llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", shape(16, 16, 32), [F8E5M2; 2]),
-    short("llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", shape(16, 16, 32), [F8E4M3FN, F8E5M2]),
-    short("llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", shape(16, 16, 32), [F8E5M2, F8E4M3FN]),
-];
-
-/// One of CDNA3's depths, whose name says the formats.
-const fn short(intrinsic: &'static str, shape: MatrixShape, factors: [DType; 2]) -> MatrixInstruction {
-    of_two(matrix_fma(intrinsic, (factors[0], F32), shape, Passing::Packed), factors)
-}
-
-/// `V_MFMA` of gfx950: CDNA4 ISA, "Matrix Arithmetic Instructions".
-pub(super) const CDNA4: &[MatrixInstruction] = &followed_by::<30>(CDNA4_OF_OTHERS, CDNA4_FLOATS_OF_8_BITS);
-
-const CDNA4_OF_OTHERS: &[MatrixInstruction] = &[
-    matrix_fma("llvm.amdgcn.mfma.f32.32x32x16.f16", (F16, F32), shape(32, 32, 16), Passing::Vector),
-    matrix_fma("llvm.amdgcn.mfma.f32.16x16x32.f16", (F16, F32), shape(16, 16, 32), Passing::Vector),
-    CDNA2[0],
-    CDNA2[1],
-    matrix_fma("llvm.amdgcn.mfma.f32.32x32x16.bf16", (BF16, F32), shape(32, 32, 16), Passing::Vector),
-    matrix_fma("llvm.amdgcn.mfma.f32.16x16x32.bf16", (BF16, F32), shape(16, 16, 32), Passing::Vector),
-    CDNA2[2],
-    CDNA2[3],
-    CDNA2[4],
-    CDNA2[5],
-    matrix_fma("llvm.amdgcn.mfma.i32.32x32x32.i8", (I8, I32), shape(32, 32, 32), Passing::WordVector),
-    matrix_fma("llvm.amdgcn.mfma.i32.16x16x64.i8", (I8, I32), shape(16, 16, 64), Passing::WordVector),
-    CDNA3[6],
-    CDNA3[7],
-];
-
-/// `V_WMMA` of gfx11: RDNA3 ISA, "Wave Matrix Multiply Accumulate".
-pub(super) const RDNA3: &[MatrixInstruction] = &[
-    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
-    wave_mma(
-        WmmaGeneration::Gfx11,
-        "llvm.amdgcn.wmma.f32.16x16x16.bf16",
-        (BF16, F32),
-        Passing::IntegerVector,
-    ),
-    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
-    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
-];
-
-/// `V_WMMA` of gfx12: RDNA4 ISA, "Wave Matrix Multiply Accumulate".
-pub(super) const RDNA4: &[MatrixInstruction] = &[
-    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
-    wave_mma(
-        WmmaGeneration::Gfx12,
-        "llvm.amdgcn.wmma.f32.16x16x16.bf16",
-        (BF16, F32),
-        Passing::IntegerVector,
-    ),
-    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
-    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
-    of_floats("llvm.amdgcn.wmma.f32.16x16x16.fp8.fp8", [F8E4M3FN; 2]),
-    of_floats("llvm.amdgcn.wmma.f32.16x16x16.bf8.bf8", [F8E5M2; 2]),
-    of_floats("llvm.amdgcn.wmma.f32.16x16x16.fp8.bf8", [F8E4M3FN, F8E5M2]),
-    of_floats("llvm.amdgcn.wmma.f32.16x16x16.bf8.fp8", [F8E5M2, F8E4M3FN]),
-];
-
-/// Of 8-bit floats, OCP's.
-const fn of_floats(intrinsic: &'static str, factors: [DType; 2]) -> MatrixInstruction {
-    of_two(wave_mma(WmmaGeneration::Gfx12, intrinsic, (factors[0], F32), Passing::WordVector), factors)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod processor;
 mod rates;
 mod tiles;
 
-pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
+pub use matrix::{Fragments, MatrixInstruction, Passing, Scales, Trailing};
 pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
 pub use tiles::{TILE_FEATURES, grants_tiles};
@@ -72,6 +72,8 @@ pub struct TargetDesc {
     pub float8_conversions: Option<&'static str>,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
+    /// Those of a warp that also scale blocks of their factors.
+    pub scaling_matrix: &'static [MatrixInstruction],
     /// Those of four warps together, or whose sums four warps load together, whose factors lie in shared memory, where tiles are
     /// copied by tensor maps.
     pub warpgroup_matrix: &'static [MatrixInstruction],
@@ -153,7 +155,8 @@ const AMPERE: TargetDesc = TargetDesc {
     parts: 1,
     rounds_pairs: true,
     float8_conversions: None,
-    matrix: matrix::AMPERE,
+    matrix: matrix::nvidia::AMPERE,
+    scaling_matrix: &[],
     warpgroup_matrix: &[],
 };
 
@@ -183,6 +186,7 @@ pub const TARGETS: &[TargetDesc] = &[
         rounds_pairs: false,
         float8_conversions: None,
         matrix: &[],
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     AMPERE,
@@ -191,7 +195,7 @@ pub const TARGETS: &[TargetDesc] = &[
         name: "sm_89",
         shared_bytes: 99 * KIB,
         float8_conversions: Some(PTX_8_1),
-        matrix: matrix::HOPPER_WARPS,
+        matrix: matrix::nvidia::HOPPER_WARPS,
         ..AMPERE
     },
     TargetDesc {
@@ -213,8 +217,9 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         float8_conversions: Some(PTX_8_1),
-        matrix: matrix::HOPPER_WARPS,
-        warpgroup_matrix: matrix::HOPPER,
+        matrix: matrix::nvidia::HOPPER_WARPS,
+        scaling_matrix: &[],
+        warpgroup_matrix: matrix::nvidia::HOPPER,
     },
     TargetDesc {
         name: "sm_100a",
@@ -235,17 +240,19 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         float8_conversions: Some(""),
-        matrix: matrix::BLACKWELL,
-        warpgroup_matrix: matrix::TENSOR_MEMORY,
+        matrix: matrix::nvidia::BLACKWELL,
+        scaling_matrix: &[],
+        warpgroup_matrix: matrix::nvidia::TENSOR_MEMORY,
     },
     TargetDesc {
-        name: "sm_120",
+        name: "sm_120f",
         shared_bytes: 99 * KIB,
         bulk_prefetch: true,
         matrix_stores: true,
         vector_adds: BLACKWELL_ADDS,
         float8_conversions: Some(""),
-        matrix: matrix::BLACKWELL,
+        matrix: matrix::nvidia::BLACKWELL,
+        scaling_matrix: matrix::nvidia::BLACKWELL_SCALING,
         ..AMPERE
     },
     TargetDesc {
@@ -267,7 +274,8 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
-        matrix: matrix::CDNA2,
+        matrix: matrix::amd::CDNA2,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -289,7 +297,8 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 8,
         rounds_pairs: false,
         float8_conversions: None,
-        matrix: matrix::CDNA3,
+        matrix: matrix::amd::CDNA3,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -311,7 +320,8 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 8,
         rounds_pairs: true,
         float8_conversions: Some(""),
-        matrix: matrix::CDNA4,
+        matrix: matrix::amd::CDNA4,
+        scaling_matrix: matrix::amd::CDNA4_SCALING,
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -333,7 +343,8 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
-        matrix: matrix::RDNA3,
+        matrix: matrix::amd::RDNA3,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
     TargetDesc {
@@ -355,7 +366,8 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: Some(""),
-        matrix: matrix::RDNA4,
+        matrix: matrix::amd::RDNA4,
+        scaling_matrix: &[],
         warpgroup_matrix: &[],
     },
 ];
@@ -410,7 +422,7 @@ mod tests {
         let error = TargetDesc::named("sm_70").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown target `sm_70`; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120, gfx90a, gfx942, \
+            "unknown target `sm_70`; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120f, gfx90a, gfx942, \
              gfx950, gfx1100, gfx1201"
         );
         assert_eq!(TargetDesc::cpu().family, Family::Cpu);

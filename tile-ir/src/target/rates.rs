@@ -69,11 +69,13 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// What an instruction multiplies. Two kinds of factors have one width. Warps of NVIDIA's convert 8-bit floats to f16.
+    /// What an instruction multiplies. Two kinds of factors have one width. Warps of NVIDIA's convert 8-bit floats to f16, unless
+    /// the instruction scales them.
     pub fn of(instruction: &MatrixInstruction) -> Factor {
+        let is_converted = instruction.fragments == Fragments::MmaSync && instruction.scales.is_none();
         match (instruction.passing, instruction.factor(Operand::A)) {
             (Passing::Tf32Words, _) => Factor::Tf32,
-            (_, dtype) if dtype.is_float8() && instruction.fragments == Fragments::MmaSync => Factor::Half,
+            (_, dtype) if dtype.is_float8() && is_converted => Factor::Half,
             (_, DType::F32) => Factor::Single,
             (_, DType::F64) => Factor::Double,
             (_, dtype) if dtype.bits() == 8 => Factor::Byte,
@@ -189,7 +191,7 @@ const RATES: &[Rates] = &[
         shared_memory: 228 * KIB,
         shared_reserve: KIB,
     },
-    geforce(["sm_120", "RTX 5090"], 170, [2.407e9, 1.792e12, 20.0, 700.0]),
+    geforce(["sm_120f", "RTX 5090"], 170, [2.407e9, 1.792e12, 20.0, 700.0]),
     Rates {
         target: "gfx90a",
         processor: "MI250X, one die",
@@ -334,7 +336,9 @@ mod tests {
                 assert_eq!(target.family, Family::Cpu, "{target} has no rates");
                 continue;
             };
-            for instruction in target.matrix.iter().chain(target.warpgroup_matrix) {
+            for instruction in
+                target.matrix.iter().chain(target.scaling_matrix).chain(target.warpgroup_matrix)
+            {
                 let rate = rates.matrix_rate(Factor::of(instruction));
                 assert!(rate.is_some_and(|rate| rate >= rates.lanes), "{target}: {}", instruction.intrinsic);
             }
@@ -349,7 +353,7 @@ mod tests {
             ("sm_80", 312.0, 624.0),
             ("sm_86", 71.0, 284.0),
             ("sm_89", 165.2, 660.6),
-            ("sm_120", 209.5, 838.0),
+            ("sm_120f", 209.5, 838.0),
             ("sm_90a", 989.5, 1979.0),
             ("gfx90a", 191.5, 191.5),
             ("gfx942", 1307.4, 2614.9),

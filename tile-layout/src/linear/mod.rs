@@ -55,8 +55,8 @@ pub use distribution::{Deal, Distribution};
 pub use error::LinearError;
 pub use fragments::{
     Major, MatrixMove, MatrixShape, Operand, SharedOperand, SwizzleWidth, WgmmaSlabs, WmmaGeneration, mfma,
-    mfma_by_sums, mma_sync, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand,
-    wgmma_shared_operand, wgmma_slabs, wmma,
+    mfma_by_sums, mfma_scale, mma_sync, mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator,
+    wgmma_register_operand, wgmma_shared_operand, wgmma_slabs, wmma,
 };
 pub use layout::{Dim, Group, LinearLayout, MAX_LAYOUT_BITS};
 pub use matrix::{BitMatrix, MAX_BITS};

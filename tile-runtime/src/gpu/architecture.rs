@@ -17,7 +17,7 @@ pub(crate) enum Architecture {
 }
 
 /// Of two targets that run on a GPU, the greater makes more of it: compute capability, and whether the code is for
-/// exactly that one.
+/// that one or its family alone.
 pub(crate) type Rank = (i32, i32, bool);
 
 impl Architecture {
@@ -45,17 +45,21 @@ impl Architecture {
 
     /// How much a target's code makes of the GPU; `None` where it doesn't run.
     ///
-    /// `sm_80` runs on compute capability 8.0 and every later one, `sm_90a` on 9.0 alone, `gfx942` on that processor alone.
+    /// `sm_80` runs on compute capability 8.0 and every later one, `sm_120f` on 12.0 and later ones of its family, which is 12,
+    /// `sm_90a` on 9.0 alone (PTX ISA, ".target"), `gfx942` on that processor alone.
     pub(crate) fn rank(&self, target: &str) -> Option<Rank> {
         match self {
             Architecture::Nvidia { major, minor } => {
                 let name = target.strip_prefix("sm_")?;
-                let (number, exact) = name.strip_suffix('a').map_or((name, false), |number| (number, true));
-                let number: i32 = number.parse().ok()?;
+                let number: i32 = name.trim_end_matches(['a', 'f']).parse().ok()?;
                 let capability = (number / 10, number % 10);
                 let own = (*major, *minor);
-                let runs = if exact { capability == own } else { capability <= own };
-                runs.then_some((capability.0, capability.1, exact))
+                let (runs, is_special) = match &name[name.len() - 1..] {
+                    "a" => (capability == own, true),
+                    "f" => (capability <= own && capability.0 == own.0, true),
+                    _ => (capability <= own, false),
+                };
+                runs.then_some((capability.0, capability.1, is_special))
             }
             Architecture::Amd(processor) => (processor == target).then_some((0, 0, true)),
         }
@@ -100,7 +104,9 @@ mod tests {
         let all: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
         let best = |major, minor| best(&all, &Architecture::Nvidia { major, minor });
         assert_eq!([best(8, 0), best(8, 6), best(8, 9)], [Some("sm_80"), Some("sm_86"), Some("sm_89")]);
-        assert_eq!([best(12, 0), best(12, 1)], [Some("sm_120"); 2]);
+        assert_eq!([best(12, 0), best(12, 1)], [Some("sm_120f"); 2]);
+        // Code for a family doesn't run on a later one.
+        assert_eq!(best(13, 0), Some("sm_89"));
         assert_eq!([best(9, 0), best(10, 0)], [Some("sm_90a"), Some("sm_100a")]);
     }
 

@@ -7,6 +7,7 @@
 use crate::emit::Value;
 use crate::gpu::exchange::convert::Staged;
 use crate::gpu::fragment::Fragment;
+use crate::gpu::products::scales::{Scale, given};
 use crate::gpu::region::Emitter;
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValue, CallSiteValue, InstructionOpcode};
@@ -66,6 +67,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let columns = self.parts(b, instruction, Operand::B);
         let results = self.parts(result, instruction, Operand::Accumulator);
         let (mut left, mut right) = (self.factor(a), self.factor(b));
+        let scales = self.scales(data, product);
         let depths: BTreeSet<u64> =
             rows.starts.iter().filter_map(|(start, _)| start.last().copied()).collect();
         // One slice along K after the other, so that few parts of the factors are at hand at a time.
@@ -80,10 +82,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let [batch @ .., _, n] = at.as_slice() else {
                         unreachable!("verified: `mma` has matrices")
                     };
-                    let other = self.part(&mut right, columns.at(&[batch, &[k, *n]].concat()), columns.held);
+                    let column = [batch, &[k, *n]].concat();
+                    let other = self.part(&mut right, columns.at(&column), columns.held);
                     let other = self.passed(instruction, Operand::B, other);
+                    let scaled_by = scales.as_ref().map(|[a, b]| [a.of_part(start), b.of_part(&column)]);
                     let sum = *first as usize..(first + results.held) as usize;
-                    let next = self.multiply(instruction, &own, &other, &sums[sum.clone()]);
+                    let next = self.multiply(instruction, [&own, &other], &sums[sum.clone()], scaled_by);
                     sums[sum].copy_from_slice(&next);
                     products += 1;
                 }
@@ -158,9 +162,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn multiply(
         &self,
         instruction: &MatrixInstruction,
-        a: &[Value<'c>],
-        b: &[Value<'c>],
+        [a, b]: [&[Value<'c>]; 2],
         sums: &[Value<'c>],
+        scaled_by: Option<[Scale<'c>; 2]>,
     ) -> Vec<Value<'c>> {
         let ir = self.ir;
         let in_vectors = !matches!(instruction.passing, Passing::Words | Passing::Pairs | Passing::Tf32Words);
@@ -180,7 +184,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Trailing::Formats => {
                 let formats = instruction.factors.map(format_number);
                 operands.extend(formats.map(|format| Value::from(self.i32(format))));
-                operands.extend([Value::from(self.i32(0)); 4]);
+                let scales = scaled_by.map(|scales| self.mfma_scales(given(instruction, scales)));
+                operands.extend(scales.unwrap_or([self.i32(0).into(); 4]));
+            }
+            Trailing::Scales => {
+                let scales = scaled_by.expect("an instruction that scales does a product that is scaled");
+                operands.extend(self.mma_sync_scales(given(instruction, scales)));
             }
         }
         let overloads = self.overloads(instruction, a, operands[2 * a.len()]);
@@ -196,7 +205,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// read from memory is changed by a number that is 0 in every launch, whose grids have one axis, but for all that the
     /// assembler can tell.
     fn hidden_from_assembler(&self, instruction: &MatrixInstruction, words: &[Value<'c>]) -> Vec<Value<'c>> {
-        let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.")
+        let is_unpacked = instruction.intrinsic.starts_with("llvm.nvvm.mma.m16n8")
             && instruction.factors.iter().all(|factor| factor.is_float8());
         if !is_unpacked || words.iter().all(|&word| is_read(word)) {
             return words.to_vec();

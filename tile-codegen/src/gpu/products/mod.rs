@@ -8,6 +8,7 @@ pub(super) mod interleaved;
 pub(super) mod late;
 pub(super) mod matrix;
 pub(super) mod mma;
+mod scales;
 pub(super) mod tensor_memory;
 pub(super) mod warpgroup;
 pub(super) mod wgmma;

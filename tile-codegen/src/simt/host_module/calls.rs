@@ -34,7 +34,7 @@ impl Rewriter<'_, '_> {
             }
             let mut length = 0;
             let name = LLVMGetValueName2(callee, &raw mut length);
-            let name = CStr::from_ptr(name).to_string_lossy().into_owned();
+            let name = selected(CStr::from_ptr(name).to_string_lossy().into_owned(), call);
             if let Some(operation) = operations::find(&name, self.gpu) {
                 return self.bind(call, name, operation);
             }
@@ -112,7 +112,7 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    /// An empty statement gives its operand.
+    /// An empty statement gives its operand, of which LLVM then doesn't know more than it did.
     unsafe fn assembly(&self, call: LLVMValueRef, statement: LLVMValueRef) -> Result<(), String> {
         // SAFETY: as said above.
         unsafe {
@@ -124,7 +124,8 @@ impl Rewriter<'_, '_> {
                 return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
             }
             if LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind {
-                LLVMReplaceAllUsesWith(call, LLVMGetOperand(call, 0));
+                let hidden = LLVMBuildFreeze(self.before(call), LLVMGetOperand(call, 0), c"".as_ptr());
+                LLVMReplaceAllUsesWith(call, hidden);
             }
             LLVMInstructionEraseFromParent(call);
             Ok(())
@@ -232,5 +233,19 @@ unsafe fn touches_nothing(function: LLVMValueRef) -> bool {
         let kind = LLVMGetEnumAttributeKindForName(c"memory".as_ptr(), 6);
         let memory = LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind);
         !memory.is_null() && LLVMGetEnumAttributeValue(memory) == 0
+    }
+}
+
+/// The name of the instruction that LLVM selects for an intrinsic: of AMD's that scale, whose scales are both known to be zero,
+/// those that don't (LLVM, "AMDGPU Intrinsics").
+unsafe fn selected(name: String, call: LLVMValueRef) -> String {
+    // SAFETY: the intrinsic has these operands, the words of scales.
+    let is_zero = |operand| unsafe {
+        let word = LLVMGetOperand(call, operand);
+        LLVMIsConstant(word) != 0 && LLVMIsNull(word) != 0
+    };
+    match name.strip_prefix("llvm.amdgcn.mfma.scale.") {
+        Some(rest) if [6, 8].into_iter().all(is_zero) => format!("llvm.amdgcn.mfma.{rest}"),
+        _ => name,
     }
 }

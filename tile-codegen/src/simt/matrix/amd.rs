@@ -1,7 +1,7 @@
 //! `V_MFMA_*` of CDNA and `V_WMMA_*` of RDNA (the ISA manuals of CDNA 3 and 4, "Matrix Arithmetic Instructions", and of
 //! RDNA 3 and 4, "Wave Matrix Multiply Accumulate").
 
-use super::{Matrix, Sum, multiply};
+use super::{Matrix, Sum, multiply, power_of_two};
 use crate::simt::fault::Problem;
 use crate::simt::format::{E4M3, E5M2, Format, float8};
 use crate::simt::host_module::Gpu;
@@ -9,10 +9,18 @@ use crate::simt::instruction::{Call, LaneProblem, Operation, Party};
 
 pub(in crate::simt) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("mfma.scale.") {
-        let size = scaled(name, gpu)?;
+        let size = of_any_formats(name, gpu)?;
         return Operation::together(Party::Warp, move |_, calls| run_scaled(size, calls));
     }
     if let Some(name) = name.strip_prefix("mfma.") {
+        if let Some(size) = of_any_formats(name, gpu) {
+            let run = move |calls: &[Call<'_>]| {
+                let product = named_formats(size, calls)?;
+                product.add(calls, product.factors(calls));
+                Ok(())
+            };
+            return Operation::together(Party::Warp, move |_, calls| run(calls));
+        }
         let product = mfma(name, gpu)?;
         return Operation::together(Party::Warp, move |_, calls| product.run(calls));
     }
@@ -82,13 +90,13 @@ impl Mfma {
             let what = "a matrix product with broadcasts among lanes isn't modelled".to_owned();
             return Err((call.thread, Problem::Misuse(what)));
         }
-        self.multiply(calls);
+        self.add(calls, self.factors(calls));
         Ok(())
     }
 
-    /// The product of the first three operands.
-    fn multiply(self, calls: &[Call<'_>]) {
-        let Mfma { size, depth, a, b, result, sum } = self;
+    /// The first two operands.
+    fn factors(self, calls: &[Call<'_>]) -> [Matrix; 2] {
+        let Mfma { size, depth, a, b, .. } = self;
         // Lanes that hold the same row follow each other in k.
         let held = (depth * size / 64).min(16 / a.bytes());
         let groups = 64 / size;
@@ -96,21 +104,26 @@ impl Mfma {
         let along = |lane: usize, i: usize| i / held * held * groups + lane / size * held + i % held;
         let of_a = |lane: usize, i: usize| [lane % size, along(lane, i)];
         let of_b = |lane: usize, i: usize| [along(lane, i), lane % size];
+        let a = Matrix::gather([size, depth], a, &operand(calls, 0), &of_a);
+        [a, Matrix::gather([depth, size], b, &operand(calls, 1), &of_b)]
+    }
+
+    /// Gives lanes the product of these factors with the third operand added.
+    fn add(self, calls: &[Call<'_>], [a, b]: [Matrix; 2]) {
+        let Mfma { size, result, sum, .. } = self;
         let of_c = move |lane: usize, i: usize| {
             let group = lane / size;
             let row =
                 if result == Format::F64 { 4 * i + group } else { i / 4 * (256 / size) + 4 * group + i % 4 };
             [row, lane % size]
         };
-        let a = Matrix::gather([size, depth], a, &operand(calls, 0), &of_a);
-        let b = Matrix::gather([depth, size], b, &operand(calls, 1), &of_b);
         let c = Matrix::gather([size, size], result, &operand(calls, 2), &of_c);
         multiply(&a, &b, &c, sum).scatter(result, calls, &of_c);
     }
 }
 
 /// Rows and depth of a name such as `f32.16x16x128.f8f6f4.v8i32.v8i32`, of factors of eight bits.
-fn scaled(name: &str, gpu: Gpu<'_>) -> Option<[usize; 2]> {
+fn of_any_formats(name: &str, gpu: Gpu<'_>) -> Option<[usize; 2]> {
     match name {
         _ if gpu.name != "gfx950" => None,
         "f32.16x16x128.f8f6f4.v8i32.v8i32" => Some([16, 128]),
@@ -119,21 +132,39 @@ fn scaled(name: &str, gpu: Gpu<'_>) -> Option<[usize; 2]> {
     }
 }
 
-/// A product whose factors' formats are operands (CDNA4 ISA, `V_MFMA_F32_16X16X128_F8F6F4`). Scales of zero are those of
-/// the instruction without scales (LLVM, "AMDGPU Intrinsics").
-fn run_scaled([size, depth]: [usize; 2], calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+/// A product whose factors' formats are operands (CDNA4 ISA, `V_MFMA_F32_16X16X128_F8F6F4`).
+fn named_formats([size, depth]: [usize; 2], calls: &[Call<'_>]) -> Result<Mfma, LaneProblem> {
     check_wave(calls, 64)?;
-    let refused = |call: &Call<'_>, what: &str| (call.thread, Problem::Misuse(what.to_owned()));
-    if let Some(call) = calls.iter().find(|call| (5..9).any(|operand| call.word(operand) != 0)) {
-        return Err(refused(call, "a matrix product with scales isn't modelled"));
-    }
     let format = |operand| match calls[0].word(operand) {
         0 => Ok(E4M3),
         1 => Ok(E5M2),
-        _ => Err(refused(&calls[0], "a matrix product of formats of fewer than eight bits isn't modelled")),
+        _ => {
+            let what = "a matrix product of formats of fewer than eight bits isn't modelled";
+            Err((calls[0].thread, Problem::Misuse(what.to_owned())))
+        }
     };
-    let (a, b) = (format(3)?, format(4)?);
-    Mfma { size, depth, a, b, result: Format::F32, sum: Sum::F32 }.multiply(calls);
+    Ok(Mfma { size, depth, a: format(3)?, b: format(4)?, result: Format::F32, sum: Sum::F32 })
+}
+
+/// Elements along k that share a scale.
+const BLOCK: usize = 32;
+
+/// A product each of whose factors has a power of two for every 32 elements along k (CDNA4 ISA,
+/// `V_MFMA_SCALE_F32_16X16X128_F8F6F4`). Lane `l` has that of row or column `l % size` and block `l / size`, in the byte of a
+/// word that an operand selects.
+fn run_scaled(size: [usize; 2], calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+    let product = Mfma { sum: Sum::F32OfAny, ..named_formats(size, calls)? };
+    let [size, depth] = size;
+    let scale = |row: usize, k: usize, first: usize| {
+        let call = &calls[k / BLOCK * size + row];
+        power_of_two((call.word(first + 1) >> (8 * call.word(first))) as u8)
+    };
+    let [mut a, mut b] = product.factors(calls);
+    for (row, k) in (0..size).flat_map(|row| (0..depth).map(move |k| (row, k))) {
+        *a.at([row, k]) *= scale(row, k, 5);
+        *b.at([k, row]) *= scale(row, k, 7);
+    }
+    product.add(calls, [a, b]);
     Ok(())
 }
 

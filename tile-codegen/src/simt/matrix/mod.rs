@@ -61,11 +61,18 @@ impl Matrix {
     }
 }
 
+/// The number of a byte with eight bits of exponent (OCP Microscaling Formats, "E8M0").
+pub(super) fn power_of_two(byte: u8) -> f64 {
+    if byte == 0xff { f64::NAN } else { 2f64.powi(i32::from(byte) - 127) }
+}
+
 /// How products are added up, in the order of k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     /// In f32, each product rounded once with its addition.
     F32,
+    /// In f32, of products that are beyond its exponents before they are added, as those of scaled factors are.
+    F32OfAny,
     F64,
     /// In i32; `saturates`: at its limits rather than around them.
     I32 {
@@ -85,6 +92,7 @@ pub(super) fn multiply(a: &Matrix, b: &Matrix, c: &Matrix, sum: Sum) -> Matrix {
                 let add = |sum: f32, (a, b): (f64, f64)| (a as f32).mul_add(b as f32, sum);
                 f64::from(products.fold(*element as f32, add))
             }
+            Sum::F32OfAny => products.fold(*element, |sum, (a, b)| f64::from((a * b + sum) as f32)),
             Sum::F64 => products.fold(*element, |sum, (a, b)| a.mul_add(b, sum)),
             Sum::I32 { saturates } => {
                 let exact = products.fold(*element as i64, |sum, (a, b)| sum + a as i64 * b as i64);

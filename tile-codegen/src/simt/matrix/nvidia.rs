@@ -1,8 +1,9 @@
-//! `mma.sync`, `ldmatrix` and `stmatrix` (PTX ISA, "Matrix Fragments for mma.m16n8k8" and the sections after it;
-//! "ldmatrix"; "stmatrix").
+//! `mma.sync`, `ldmatrix` and `stmatrix` (PTX ISA, "Matrix Fragments for mma.m16n8k8" and the sections after it; "Block
+//! Scaling for mma.sync"; "ldmatrix"; "stmatrix").
 
-use super::{Matrix, Sum, multiply};
+use super::{Matrix, Sum, multiply, power_of_two};
 use crate::simt::block::Block;
+use crate::simt::fault::Problem;
 use crate::simt::format::{E4M3, E5M2, Format};
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party};
 
@@ -21,6 +22,12 @@ const ROWS: usize = 16;
 const COLUMNS: usize = 8;
 
 pub(in crate::simt) fn find(name: &str) -> Option<Operation> {
+    if let Some(rest) = name.strip_prefix("mma.block.scale.m16n8k32.row.col.mxf8f6f4.scale.1x.") {
+        let formats = rest.strip_prefix("f32.")?.strip_suffix(".f32.ue8m0")?;
+        let (a, b) = formats.split_once('.')?;
+        let factors = [float8(a)?, float8(b)?];
+        return Operation::together(Party::Warp, move |_, calls| multiply_scaled(factors, calls));
+    }
     if let Some(rest) = name.strip_prefix("mma.m16n8k") {
         let product = product(rest)?;
         return Operation::together(Party::Warp, move |_, calls| {
@@ -44,6 +51,14 @@ pub(in crate::simt) fn find(name: &str) -> Option<Operation> {
     })
 }
 
+fn float8(name: &str) -> Option<Format> {
+    match name {
+        "e4m3" => Some(E4M3),
+        "e5m2" => Some(E5M2),
+        _ => None,
+    }
+}
+
 /// The product of a name after `mma.m16n8k`.
 fn product(name: &str) -> Option<Product> {
     let (depth, name) = name.split_once(".row.col.")?;
@@ -53,11 +68,6 @@ fn product(name: &str) -> Option<Product> {
     let integer = |name| match name {
         "s8" => Some(Format::S8),
         "u8" => Some(Format::U8),
-        _ => None,
-    };
-    let float8 = |name| match name {
-        "e4m3" => Some(E4M3),
-        "e5m2" => Some(E5M2),
         _ => None,
     };
     let of = |a, b, result| Some(Product { depth, a, b, result, sum: Sum::F32 });
@@ -97,19 +107,69 @@ fn of_c(lane: usize, i: usize) -> [usize; 2] {
     [lane / 4 + 8 * (i / 2), lane % 4 * 2 + i % 2]
 }
 
+/// Registers of a lane's part of a factor of so many elements of so many bytes.
+fn registers(elements: usize, bytes: usize) -> usize {
+    elements * bytes / 32 / 4
+}
+
+fn lanes(calls: &[Call<'_>], operands: std::ops::Range<usize>) -> Vec<Vec<u8>> {
+    calls.iter().map(|call| call.all_bytes(operands.clone())).collect()
+}
+
+/// A and B, which are the first operands.
+fn factors(depth: usize, [a, b]: [Format; 2], calls: &[Call<'_>]) -> [Matrix; 2] {
+    let bytes = a.bytes();
+    let first_b = registers(ROWS * depth, bytes);
+    let of_a = lanes(calls, 0..first_b);
+    let of_b = lanes(calls, first_b..first_b + registers(COLUMNS * depth, bytes));
+    [
+        Matrix::gather([ROWS, depth], a, &of_a, &|lane, i| self::of_a(bytes, lane, i)),
+        Matrix::gather([depth, COLUMNS], b, &of_b, &|lane, i| self::of_b(bytes, lane, i)),
+    ]
+}
+
 fn multiply_accumulate(product: Product, calls: &[Call<'_>]) {
     let Product { depth, a, b, result, sum } = product;
-    let bytes = a.bytes();
-    let registers = |elements: usize| elements * bytes / 32 / 4;
-    let first_b = registers(ROWS * depth);
-    let first_c = first_b + registers(COLUMNS * depth);
-    let lanes = |operands: std::ops::Range<usize>| -> Vec<Vec<u8>> {
-        calls.iter().map(|call| call.all_bytes(operands.clone())).collect()
-    };
-    let a = Matrix::gather([ROWS, depth], a, &lanes(0..first_b), &|lane, i| of_a(bytes, lane, i));
-    let b = Matrix::gather([depth, COLUMNS], b, &lanes(first_b..first_c), &|lane, i| of_b(bytes, lane, i));
-    let c = Matrix::gather([ROWS, COLUMNS], result, &lanes(first_c..calls[0].operands()), &of_c);
+    let first_c = registers((ROWS + COLUMNS) * depth, a.bytes());
+    let [a, b] = factors(depth, [a, b], calls);
+    let c = lanes(calls, first_c..calls[0].operands());
+    let c = Matrix::gather([ROWS, COLUMNS], result, &c, &of_c);
     multiply(&a, &b, &c, sum).scatter(result, calls, &of_c);
+}
+
+/// The depth of a product with `.scale_vec::1X`, all of which shares a scale.
+const SCALED_DEPTH: usize = 32;
+
+/// A product of 8-bit floats, `(A * scale_A) * (B * scale_B) + C` (PTX ISA, "Block Scaling for mma.sync"): each row of A and
+/// each column of B has a power of two. The operands behind C are, for A and then for B, a word, which of its bytes is the
+/// scale, and which lanes of a quad give it: one of two pairs for the rows that the quad has of A, and one of four for its column of B.
+fn multiply_scaled(formats: [Format; 2], calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+    let first_c = registers((ROWS + COLUMNS) * SCALED_DEPTH, 1);
+    let first_scale = first_c + 4;
+    let [a, b] = [first_scale, first_scale + 3];
+    if calls[0].word(a + 2) > 1 || calls[0].word(b + 2) > 3 {
+        let what =
+            "a quad has two pairs of lanes for the scales of A, and four lanes for those of B".to_owned();
+        return Err((calls[0].thread, Problem::Misuse(what)));
+    }
+    let scale = |lane: usize, word: usize| {
+        let call = &calls[lane];
+        power_of_two((call.word(word) >> (8 * call.word(word + 1))) as u8)
+    };
+    let [mut of_a, mut of_b] = factors(SCALED_DEPTH, formats, calls);
+    for k in 0..SCALED_DEPTH {
+        for row in 0..ROWS {
+            let pair = calls[0].word(a + 2) as usize;
+            *of_a.at([row, k]) *= scale(row % 8 * 4 + pair * 2 + row / 8, a);
+        }
+        for column in 0..COLUMNS {
+            let one = calls[0].word(b + 2) as usize;
+            *of_b.at([k, column]) *= scale(column * 4 + one, b);
+        }
+    }
+    let c = Matrix::gather([ROWS, COLUMNS], Format::F32, &lanes(calls, first_c..first_scale), &of_c);
+    multiply(&of_a, &of_b, &c, Sum::F32OfAny).scatter(Format::F32, calls, &of_c);
+    Ok(())
 }
 
 /// Bytes of a row of an 8 by 8 matrix of 16-bit elements, and its alignment.

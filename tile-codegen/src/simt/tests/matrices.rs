@@ -501,8 +501,8 @@ fn halves_of_a_wave_that_differ_are_told() {
     let cbsz = "  %d = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x4f32(float 0.0, float 0.0, \
                 <4 x float> zeroinitializer, i32 1, i32 0, i32 0)\n";
     assert!(matches!(problem("gfx942", 64, cbsz), Problem::Misuse(_)));
-    let scaled = "  %d = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32(<8 x i32> \
-                  zeroinitializer, <8 x i32> zeroinitializer, <4 x float> zeroinitializer, i32 0, i32 0, i32 0, i32 127, \
-                  i32 0, i32 127)\n";
-    assert!(matches!(problem("gfx950", 64, scaled), Problem::Misuse(_)));
+    let four_bits = "  %d = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32(<8 x i32> \
+                     zeroinitializer, <8 x i32> zeroinitializer, <4 x float> zeroinitializer, i32 4, i32 0, i32 0, i32 127, \
+                     i32 0, i32 127)\n";
+    assert!(matches!(problem("gfx950", 64, four_bits), Problem::Misuse(_)));
 }

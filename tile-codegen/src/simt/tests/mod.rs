@@ -18,6 +18,7 @@ mod pipelines;
 mod refusals;
 mod removed;
 mod rows;
+mod scaled_matrices;
 mod scatters;
 mod shuffles;
 mod tcgen05;

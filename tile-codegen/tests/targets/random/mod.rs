@@ -225,6 +225,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("extent", "loops have ends of their own"),
     ("load_unchecked", "nobody vouches for random indices"),
     ("convert_layout", "schedules add it"),
+    ("mma_scaled", "schedules add it"),
 ];
 
 #[test]

@@ -94,7 +94,7 @@ impl Placing<'_> {
                 }
                 self.exchange(op, &mut state);
             }
-            Op::Mma => self.product(op, &mut state),
+            Op::Mma | Op::MmaScaled => self.product(op, &mut state),
             Op::ConvertLayout if self.exchanges.laid_out.staged.contains_key(&op) => {
                 let buffers = self.reserved(op, &mut state);
                 state.writes.extend(buffers);

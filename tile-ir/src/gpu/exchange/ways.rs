@@ -67,7 +67,7 @@ pub(in crate::gpu) fn staged(
             factor = kernel.op(user).results[0];
             user = uses.only(factor)?;
         }
-        let [a, b, _] = kernel.op(user).operands[..] else { return None };
+        let [a, b, _, ..] = kernel.op(user).operands[..] else { return None };
         let reads = products.contains_key(&user) && pipelines.factors(user).is_none();
         let is_one_factor = reads && (a == factor) != (b == factor);
         (is_one_factor && kernel.region_of(op) == kernel.region_of(user)).then_some((op, user))

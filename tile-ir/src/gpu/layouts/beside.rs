@@ -35,7 +35,7 @@ fn sums_in(
         data.regions.iter().for_each(|&inner| sums_in(kernel, inner, products, sums));
         let sum = |value: &ValueId| sums.get(value).copied();
         let found: Vec<Option<OpId>> = match &data.op {
-            Op::Mma => vec![products.contains_key(&op).then_some(op)],
+            Op::Mma | Op::MmaScaled => vec![products.contains_key(&op).then_some(op)],
             leaf if leaf.is_leaf() => vec![data.operands.iter().find_map(sum)],
             Op::For => {
                 let end =

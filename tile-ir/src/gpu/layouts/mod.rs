@@ -156,7 +156,7 @@ impl<'k> Layouts<'k> {
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
             Op::Scan { axis, .. } => self.scan(op, &data, *axis),
-            Op::Mma => self.mma(op, &data),
+            Op::Mma | Op::MmaScaled => self.mma(op, &data),
             Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
             Op::If => self.branches(&data),
             Op::Permute(permutation) => self.permute(&data, permutation),
@@ -279,6 +279,12 @@ impl<'k> Layouts<'k> {
                     }
                     let factor = product.distribution(&self.shape(data.operands[i]), operand);
                     self.want(op, i, &factor);
+                }
+                // Scales follow the sums.
+                let scales = [Operand::A, Operand::B].into_iter().zip(3..data.operands.len());
+                for (operand, i) in scales {
+                    let place = product.distribution_of_scales(&self.shape(data.operands[i]), operand);
+                    self.want(op, i, &place);
                 }
                 product.distribution(&shape, Operand::Accumulator)
             }

@@ -44,7 +44,7 @@ fn load_ahead(
 ) {
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();
-    let Some(product) = ops.iter().position(|&op| kernel.op(op).op == Op::Mma) else { return };
+    let Some(product) = ops.iter().position(|&op| kernel.op(op).op.is_product()) else { return };
     let is_carried = |follower: &Follower| {
         let is_own = !has_producer || kernel.op(follower.load).op == Op::GatherLoad;
         is_own && ops[..product].contains(&follower.load) && !staying.contains(&follower.load)
@@ -155,7 +155,7 @@ fn turn(
 pub(in crate::gpu) fn may_load(kernel: &Kernel) -> bool {
     kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).any(|op| {
         let region = kernel.op(op).regions[0];
-        let multiplies = kernel.region(region).ops.iter().any(|&op| kernel.op(op).op == Op::Mma);
+        let multiplies = kernel.region(region).ops.iter().any(|&op| kernel.op(op).op.is_product());
         multiplies && followers(kernel, region).next().is_some()
     })
 }

@@ -108,7 +108,7 @@ fn is_small(kernel: &Kernel, target: &TargetDesc) -> bool {
 fn takes_long(op: &Op) -> bool {
     let is_loop = matches!(op, Op::For | Op::While);
     let is_ordered = matches!(op, Op::ReduceWith { .. } | Op::ScanWith { .. } | Op::Sort { .. });
-    is_loop || is_ordered || matches!(op, Op::Mma | Op::Binary(BinaryOp::Philox))
+    is_loop || is_ordered || op.is_product() || *op == Op::Binary(BinaryOp::Philox)
 }
 
 /// Bytes of global memory that an op reads or writes.

@@ -1,6 +1,7 @@
 //! Type rules of `mma`.
 
 use super::{Inferred, TypeError, count, display_shape, tile_operand};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::ops::Op;
 use crate::types::{Elem, TileType, Type};
@@ -20,8 +21,42 @@ pub fn mma_accumulators(left: DType, right: DType) -> &'static [DType] {
     }
 }
 
-pub(super) fn mma<'t>(op: &Op, operands: &'t [Type]) -> Inferred<Type> {
+/// The factors and the sums are those of an `mma`; scales are powers of two, as many along K for both factors.
+pub(super) fn mma_scaled(op: &Op, operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 5)?;
+    let result = product(op, &operands[..3])?;
+    let tile = |operand| tile_operand(op, operands, operand);
+    let scaled = [(0, tile(0)?, tile(3)?, 1), (1, tile(1)?, tile(4)?, 0)];
+    for (operand, factor, scales, depth) in scaled {
+        let ([_, _], [_, _]) = (factor.shape.as_slice(), scales.shape.as_slice()) else {
+            return Err(TypeError::new("`mma_scaled` needs tiles of rank 2").at(operand));
+        };
+        let blocks = [&factor.shape[depth], &scales.shape[depth]].map(Dim::as_const);
+        let are_whole = matches!(blocks, [Some(k), Some(blocks)] if blocks > 0 && k % blocks == 0);
+        if !are_whole || factor.shape[1 - depth] != scales.shape[1 - depth] {
+            let (scales, factor) = (display_shape(&scales.shape), display_shape(&factor.shape));
+            let message = format!("scales of shape {scales} don't fit a factor of shape {factor}");
+            return Err(TypeError::new(message).at(operand + 3));
+        }
+        if !factor.elem.known().is_some_and(DType::is_float8) {
+            return Err(TypeError::new("`mma_scaled` multiplies 8-bit floats").at(operand));
+        }
+        if scales.elem.known() != Some(DType::F8E8M0FNU) {
+            return Err(TypeError::new("scales of `mma_scaled` are of f8e8m0fnu").at(operand + 3));
+        }
+    }
+    if scaled[0].2.shape[1] != scaled[1].2.shape[0] {
+        return Err(TypeError::new("both factors of `mma_scaled` have as many blocks").at(4));
+    }
+    Ok(result)
+}
+
+pub(super) fn mma(op: &Op, operands: &[Type]) -> Inferred<Type> {
     count(op, operands, 3)?;
+    product(op, operands)
+}
+
+fn product<'t>(op: &Op, operands: &'t [Type]) -> Inferred<Type> {
     let tiles =
         [tile_operand(op, operands, 0)?, tile_operand(op, operands, 1)?, tile_operand(op, operands, 2)?];
     let [a, b, c] = tiles;

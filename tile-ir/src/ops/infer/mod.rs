@@ -133,6 +133,7 @@ pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred
             count(op, operands, 1)?;
             tile_operand(op, operands, 0).map(|tile| vec![Type::Tile(tile.clone())])
         }
+        Op::MmaScaled => contract::mma_scaled(op, operands).map(|ty| vec![ty]),
     }
 }
 

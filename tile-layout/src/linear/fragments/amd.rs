@@ -7,6 +7,9 @@ use alloc::format;
 use super::{Fragment, MatrixShape, Operand, unsupported};
 use crate::linear::{Dim, LinearError, LinearLayout};
 
+/// Elements along the depth that share a scale.
+const SCALED_BLOCK: u32 = 32;
+
 /// One operand of a `V_MFMA` of one block, for a wave of 64 lanes: `(Register, Lane)` to `(Axis(0), Axis(1))`.
 ///
 /// Supported, with the element's bits:
@@ -72,6 +75,38 @@ pub fn mfma(shape: MatrixShape, element_bits: u32, operand: Operand) -> Result<L
             .columns(Dim::Lane, 1, row_bits)
             .rows(Dim::Lane, 4, group_bits)
             .build(),
+    }
+}
+
+/// The scales of a factor of a `V_MFMA_SCALE_*_F8F6F4`, each of a block of 32 along the depth of [`mfma`]: `(Lane)` to row and
+/// block of `A`, or to block and column of `B`.
+///
+/// Lane `l` gives that of row or column `l % m` and block `l / m`, whichever lanes hold the elements of the block.
+/// Source: CDNA4 ISA, section 7.2.1; measured on a gfx950 by Composable Kernel, `test/mx_mfma_op/scale_mapping_*.txt`.
+///
+/// # Errors
+/// [`LinearError::UnsupportedFragment`] for other shapes than 16 x 16 x 128 and 32 x 32 x 64, and for the accumulator.
+///
+/// ```
+/// use tile_layout::linear::{Dim, MatrixShape, Operand, mfma_scale};
+/// let a = mfma_scale(MatrixShape { m: 16, n: 16, k: 128 }, Operand::A)?;
+/// assert_eq!(a.apply(&[(Dim::Lane, 37)])?, [(Dim::Axis(0), 5), (Dim::Axis(1), 2)]);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
+pub fn mfma_scale(shape: MatrixShape, operand: Operand) -> Result<LinearLayout, LinearError> {
+    let MatrixShape { m, n, k } = shape;
+    if m != n || !matches!((m, k), (16, 128) | (32, 64)) {
+        return unsupported("mfma_scale", format!("no {shape}; use 16 x 16 x 128 or 32 x 32 x 64"));
+    }
+    let row_bits = m.ilog2();
+    let scales = Fragment::new(m, k / SCALED_BLOCK)
+        .columns(Dim::Register, 1, 0)
+        .rows(Dim::Lane, 1, row_bits)
+        .columns(Dim::Lane, 1, 6 - row_bits);
+    match operand {
+        Operand::A => scales.build(),
+        Operand::B => scales.transposed().build(),
+        Operand::Accumulator => unsupported("mfma_scale", "the accumulator has no scales".into()),
     }
 }
 

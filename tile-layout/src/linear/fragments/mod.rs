@@ -14,10 +14,11 @@ use core::fmt;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use amd::{WmmaGeneration, mfma, mfma_by_sums, wmma};
+pub use amd::{WmmaGeneration, mfma, mfma_by_sums, mfma_scale, wmma};
 pub use matrix_move::MatrixMove;
 pub use nvidia::{
-    WgmmaSlabs, mma_sync, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wgmma_slabs,
+    WgmmaSlabs, mma_sync, mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator,
+    wgmma_register_operand, wgmma_slabs,
 };
 pub use shared_operand::{Major, SharedOperand, SwizzleWidth, wgmma_shared_operand};
 

@@ -57,6 +57,42 @@ pub fn mma_sync(
     }
 }
 
+/// The scales of a factor of `mma.sync` with `.block_scale.scale_vec::1X`, one for the whole depth of a row of `A` or a column
+/// of `B`, where the first lanes of a quad give them (`thread-id` 0): `(Lane)` to row of `A`, or to column of `B`.
+///
+/// Of a quad of lanes the first two give the scales of the two rows of `A` that they hold, and the first that of their column
+/// of `B`; the others hold copies, which nobody reads.
+/// Source: PTX ISA, "Block Scaling for mma.sync"; measured on `sm_120` by others, as CUTLASS has it in `mma_traits_sm120.hpp`.
+///
+/// # Errors
+/// [`LinearError::UnsupportedFragment`] for another shape than m16n8k32, and for the accumulator.
+///
+/// ```
+/// use tile_layout::linear::{Dim, MatrixShape, Operand, mma_sync_scale};
+/// let a = mma_sync_scale(MatrixShape { m: 16, n: 8, k: 32 }, Operand::A)?;
+/// assert_eq!(a.apply(&[(Dim::Lane, 13)])?, [(Dim::Axis(0), 11), (Dim::Axis(1), 0)]);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
+pub fn mma_sync_scale(shape: MatrixShape, operand: Operand) -> Result<LinearLayout, LinearError> {
+    if shape != (MatrixShape { m: 16, n: 8, k: 32 }) {
+        return unsupported("mma.sync.block_scale", format!("no {shape}; use m16n8k32"));
+    }
+    match operand {
+        Operand::A => Fragment::new(16, 1)
+            .rows(Dim::Register, 1, 0)
+            .rows(Dim::Lane, 8, 1)
+            .copies(Dim::Lane, 1)
+            .rows(Dim::Lane, 1, 3)
+            .build(),
+        Operand::B => Fragment::new(1, 8)
+            .columns(Dim::Register, 1, 0)
+            .copies(Dim::Lane, 2)
+            .columns(Dim::Lane, 1, 3)
+            .build(),
+        Operand::Accumulator => unsupported("mma.sync.block_scale", "the accumulator has no scales".into()),
+    }
+}
+
 /// Operand `A` of `wgmma.mma_async` in registers, for the 128 lanes of a warpgroup: `(Register, Lane, Warp)` to
 /// 64 rows and 256 bits of columns (k8 for 32-bit, k16 for 16-bit, k32 for 8-bit elements).
 ///

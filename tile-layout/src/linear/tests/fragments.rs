@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use super::at;
 use crate::linear::{
-    Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync,
-    tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wgmma_slabs, wmma,
+    Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mfma_scale,
+    mma_sync, mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand,
+    wgmma_slabs, wmma,
 };
 
 /// Compares a fragment with `formula(register, lane, warp)`, and its number of registers and of copies.
@@ -276,4 +277,42 @@ fn other_combinations_are_refused() {
     assert!([0, 4, 264].iter().all(|&n| wgmma_slabs(n).is_err()));
     assert!(wmma(WmmaGeneration::Gfx12, 32, Operand::A).is_err());
     assert!([0, 3, 8].iter().all(|&matrices| MatrixMove { matrices, transposed: false }.fragment().is_err()));
+}
+
+/// Composable Kernel, `test/mx_mfma_op/scale_mapping_16x16x128.txt` and `…_32x32x64.txt`, as a gfx950 printed it: which lane
+/// gives the scale of the byte that each lane has, by the group of `m` lanes and the half of its 32 bytes.
+#[test]
+fn scales_of_mfma_are_those_of_the_elements_that_a_gpu_scales_by_them() {
+    let measured: [(u32, u32, &[[u64; 2]]); 2] =
+        [(16, 128, &[[0, 32], [0, 32], [16, 48], [16, 48]]), (32, 64, &[[0, 32], [0, 32]])];
+    for (m, k, given_by) in measured {
+        let shape = MatrixShape { m, n: m, k };
+        let [factor, scale] = [mfma(shape, 8, Operand::A), mfma_scale(shape, Operand::A)].map(Result::unwrap);
+        let [right, right_scale] =
+            [mfma(shape, 8, Operand::B), mfma_scale(shape, Operand::B)].map(Result::unwrap);
+        for (lane, byte) in (0..64).flat_map(|lane| (0..32).map(move |byte| (lane, byte))) {
+            let giver = given_by[(lane / u64::from(m)) as usize][(byte / 16) as usize] + lane % u64::from(m);
+            let (row, depth) = at(&factor, byte, lane, 0);
+            assert_eq!(at(&scale, 0, giver, 0), (row, depth / 32), "{shape}: byte {byte} of lane {lane}");
+            let (depth, column) = at(&right, byte, lane, 0);
+            assert_eq!(at(&right_scale, 0, giver, 0), (depth / 32, column));
+        }
+        assert!(mfma_scale(shape, Operand::Accumulator).is_err());
+    }
+    assert!(mfma_scale(MatrixShape { m: 32, n: 32, k: 16 }, Operand::A).is_err());
+}
+
+/// PTX ISA, "Block Scaling for mma.sync", with `thread-id` 0: row `r` of `A` is scaled by lane `4·(r % 8) + r / 8`, column `c` of
+/// `B` by lane `4·c`.
+#[test]
+fn scales_of_mma_are_given_by_the_first_lanes_of_quads() {
+    let shape = MatrixShape { m: 16, n: 8, k: 32 };
+    let [a, b] = [Operand::A, Operand::B].map(|operand| mma_sync_scale(shape, operand).unwrap());
+    check(&a, 1, 1, |_, lane, _| (group(lane) + 8 * (lane % 2), 0));
+    check(&b, 1, 2, |_, lane, _| (0, group(lane)));
+    for row in 0..16 {
+        assert_eq!(at(&a, 0, 4 * (row % 8) + row / 8, 0), (row, 0));
+    }
+    assert!(mma_sync_scale(MatrixShape { m: 16, n: 8, k: 16 }, Operand::A).is_err());
+    assert!(mma_sync_scale(shape, Operand::Accumulator).is_err());
 }

@@ -33,7 +33,7 @@ impl Exchanges<'_> {
             Op::Reshape(_) if self.moves.reshape(op).is_some() => Vec::new(),
             Op::Reshape(_) | Op::Item => self.varying(data.operands[0]),
             Op::Reduce { .. } => self.joined(op, data),
-            Op::Mma if self.laid_out.products.contains_key(&op) => Vec::new(),
+            Op::Mma | Op::MmaScaled if self.laid_out.products.contains_key(&op) => Vec::new(),
             Op::Mma => self.tiles(&data.operands[..2]),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => {
                 self.tiles(&data.operands[..data.operands.len() / 2])

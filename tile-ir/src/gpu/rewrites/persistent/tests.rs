@@ -66,7 +66,7 @@ fn blocks_of_a_pipeline_share_tiles_in_bands() {
         assert_eq!(order_for(&product("", ""), target).as_deref(), Some("grouped(8)"), "{target}");
     }
     // Where all threads copy, several blocks run on a multiprocessor.
-    for target in ["sm_80", "sm_120", "gfx942"] {
+    for target in ["sm_80", "sm_120f", "gfx942"] {
         assert_eq!(order_for(&product("", ""), target), None, "{target}");
     }
 }
