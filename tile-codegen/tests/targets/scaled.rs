@@ -67,6 +67,9 @@ const INSTRUCTIONS: &[(&str, [usize; 3], &str)] = &[
     ("sm_120f", [32, 32, 32], "m16n8k32 scaling blocks of 32"),
     ("sm_120f", [64, 32, 128], "m16n8k32 scaling blocks of 32"),
     ("sm_120f", [8, 32, 64], "m16n8k32 scaling blocks of 32"),
+    // Numbers of blocks that are no power of two.
+    ("gfx950", [32, 64, 192], "m32n32k64 scaling blocks of 32"),
+    ("sm_120f", [32, 64, 96], "m16n8k32 scaling blocks of 32"),
 ];
 
 fn instance(kernel: &str, [m, n, k]: [usize; 3], block: usize) -> Instance {
