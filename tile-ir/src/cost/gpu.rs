@@ -57,7 +57,7 @@ impl GpuMachine {
         let (mut matrix, mut arithmetic, mut functions, mut shared) = (0.0, 0.0, 0.0, 0.0);
         for (shape, &count) in &totals.products {
             let products = count as f64 * shape.multiply_adds() as f64;
-            let product = plan.products.get(shape);
+            let product = plan.product(shape);
             shared += product.map_or(0.0, |product| product.shared as f64 * count as f64) / shared_bytes;
             let (rate, share) = match product.map(|product| product.unit) {
                 Some(Unit::Warpgroup(factor)) => (self.rates.matrix_rate(factor), 1.0),

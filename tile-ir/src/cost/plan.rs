@@ -79,6 +79,12 @@ impl Plan {
             products,
         }
     }
+
+    /// How products are done that a kernel has; the schedule may multiply their factors in another format.
+    pub fn product(&self, shape: &ProductShape) -> Option<&ProductPlan> {
+        let in_another_format = || self.products.iter().find(|(other, _)| other.is_as_large_as(shape));
+        self.products.get(shape).or_else(|| in_another_format().map(|(_, plan)| plan))
+    }
 }
 
 /// The shape of an `mma`, and how it is done.

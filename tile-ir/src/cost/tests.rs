@@ -7,6 +7,7 @@ use crate::specialize::{Instance, specialize_for};
 use crate::target::{Rates, TargetDesc};
 use crate::view::{ArgumentLayout, GivenTensor};
 use crate::{Binding, Variant, VerifiedKernel};
+use tile_test_edit::Edit;
 
 /// A product of 16-bit floats; the right factor lies with its depth along rows, or, transposed, across them.
 const MATMUL: &str = "\
@@ -106,6 +107,28 @@ fn large_products_take_large_tiles() {
         let rate = 2.0 * (size as f64).powi(3) / ranked[0].1.seconds;
         assert!((0.85..1.0).contains(&(rate / 989.5e12)), "{rate:e}");
     }
+}
+
+/// Factors of f32 that were converted from 16 bits are multiplied as these, and cost what these do, but for the conversions.
+#[test]
+fn products_that_a_schedule_narrows_are_done_by_matrix_instructions() {
+    let target = TargetDesc::named("sm_90a").unwrap();
+    let machine = Machine::Gpu(GpuMachine::new(Rates::of("sm_90a").unwrap(), None, None));
+    let seconds = |text: &str| {
+        let instance = Instance::parse(text, &[("BM", 128), ("BN", 128), ("BK", 64)]).unwrap();
+        let plan = Plan::of(&instance, target);
+        let abi = KernelAbi::of(&instance);
+        let sizes = abi.bind(&[&[4096, 4096], &[4096, 4096], &[4096, 4096]]).unwrap();
+        predict(&Counts::of(&instance).total(&abi, &sizes), Some(&plan), &machine).unwrap().seconds
+    };
+    let wide = MATMUL.edit(
+        "    %next = mma %ta, %tb, %acc",
+        "    %wa = cast %ta : tile<BM x BK x f32>
+    %wb = cast %tb : tile<BK x BN x f32>
+    %next = mma %wa, %wb, %acc",
+    );
+    let (as_they_are, converted) = (seconds(MATMUL), seconds(&wide));
+    assert!(converted < 4.0 * as_they_are, "{converted:e} s and {as_they_are:e} s");
 }
 
 /// 144 tiles of 128×256 are two waves, the second almost empty; 288 of 128×128 are three, of half the work each.

@@ -58,6 +58,11 @@ impl ProductShape {
     pub fn multiply_adds(&self) -> u64 {
         self.batch * self.m * self.n * self.k
     }
+
+    /// Whether it has the extents of another.
+    pub fn is_as_large_as(&self, other: &ProductShape) -> bool {
+        ProductShape { factor: other.factor, ..*self } == *other
+    }
 }
 
 /// Something that only data decides, so that a total is an estimate.
