@@ -71,20 +71,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // A launch that doesn't know of the loop could start a block for each tile: there are fewer than 2³¹.
         let short = move |number| if is_short { ir.short(number) } else { number };
         let space: Vec<_> = space.into_iter().map(short).collect();
-        let Shared { tiles, blocks } = self.shared_tiles.unwrap_or_else(|| {
+        let Shared { tiles, blocks } = self.grid.shared_tiles.unwrap_or_else(|| {
             let tiles = space.iter().fold(ir.i64(1), |tiles, &extent| ir.mul(tiles, extent));
             Shared {
                 tiles,
-                blocks: self.blocks.expect("a persistent kernel's launch says how tiles are shared"),
+                blocks: self.grid.blocks.expect("a persistent kernel's launch says how tiles are shared"),
             }
         });
-        let (first, end, step) = self.own_tiles(tiles, self.block[0], blocks);
+        let (first, end, step) = self.own_tiles(tiles, self.grid.block[0], blocks);
         // So many and a step more are fewer than 2³², and each number that is kept from tile to tile takes one register.
         let kept = |number| if is_short { ir.resize(number, 32, false) } else { number };
         let bounds = (kept(first), kept(end), kept(step));
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
             let number = ir.taken_tile(order, number, [bounds.2, bounds.1]);
-            emitter.tile_index = emitter.own_tile(order, &space, ir.resize(number, 64, false));
+            emitter.grid.tile_index = emitter.own_tile(order, &space, ir.resize(number, 64, false));
         };
         self.counted_loop(op, data, bounds, &data.operands[1..], params, begin);
     }
@@ -108,7 +108,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let fresh = running.as_ref().and_then(|running| running.fresh_sums(self, data, initial));
         let initial = match fresh {
             Some(_) => {
-                self.fresh.insert(data.regions[0]);
+                self.pipelined.fresh.insert(data.regions[0]);
                 self.first_values(op, initial, fresh)
             }
             None => first.clone(),

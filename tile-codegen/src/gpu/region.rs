@@ -25,6 +25,34 @@ use tile_ir::types::TensorType;
 use tile_ir::view::Source;
 use tile_ir::{DType, Dim, Instance, Op, OpId, RegionId, TargetDesc, Type, ValueId};
 
+/// Which of the grid's places the block has, and which tiles.
+pub(super) struct GridPlace<'c> {
+    /// The block's index, per axis of the grid.
+    pub(super) block: Vec<IntValue<'c>>,
+    /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
+    pub(super) tile_index: Vec<IntValue<'c>>,
+    /// How blocks share tiles, in a persistent kernel whose launch says so.
+    pub(super) shared_tiles: Option<Shared<'c>>,
+    /// How many blocks there are, an i64, on targets whose blocks share tiles unasked.
+    pub(super) blocks: Option<IntValue<'c>>,
+    /// The block's place in its pair, where blocks are pairs.
+    pub(super) pair: Option<Pair<'c>>,
+}
+
+/// How far a thread's program has come with what goes on beside it: copies, and products of warpgroups.
+pub(super) struct Pipelined<'c> {
+    /// Pipelines that have begun.
+    pub(super) rings: HashMap<Ring, RingState<'c>>,
+    /// The address of what the block has of tensor memory, an i32, if it has some.
+    pub(super) tensor_memory: IntValue<'c>,
+    /// Loops' bodies whose first product adds to nothing.
+    pub(super) fresh: HashSet<RegionId>,
+    /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
+    pub(super) warpgroup: IntValue<'c>,
+    /// Whether a store was emitted that copies panels.
+    pub(super) has_copied_panels: bool,
+}
+
 /// Emits one thread's program.
 pub(super) struct Emitter<'a, 'c> {
     pub(super) ir: &'a Ir<'c>,
@@ -36,34 +64,16 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) thread: IntValue<'c>,
     /// The first byte of shared memory.
     pub(super) shared: PointerValue<'c>,
-    /// The block's index, per axis of the grid.
-    pub(super) block: Vec<IntValue<'c>>,
-    /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
-    pub(super) tile_index: Vec<IntValue<'c>>,
-    /// How blocks share tiles, in a persistent kernel whose launch says so.
-    pub(super) shared_tiles: Option<Shared<'c>>,
-    /// How many blocks there are, an i64, on targets whose blocks share tiles unasked.
-    pub(super) blocks: Option<IntValue<'c>>,
+    pub(super) grid: GridPlace<'c>,
     /// The op before which all blocks of a cluster must have begun, where these share tiles.
     first_meeting: Option<OpId>,
-    /// The block's place in its pair, where blocks are pairs.
-    pub(super) pair: Option<Pair<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     /// What the threads do that the program is for.
     pub(super) role: Role,
     /// The addresses of the tensor maps.
     pub(super) maps: Vec<PointerValue<'c>>,
-    /// Pipelines that have begun.
-    pub(super) rings: HashMap<Ring, RingState<'c>>,
-    /// The address of what the block has of tensor memory, an i32, if it has some.
-    pub(super) tensor_memory: IntValue<'c>,
-    /// Loops' bodies whose first product adds to nothing.
-    pub(super) fresh: HashSet<RegionId>,
-    /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
-    pub(super) warpgroup: IntValue<'c>,
-    /// Whether a store was emitted that copies panels.
-    pub(super) has_copied_panels: bool,
+    pub(super) pipelined: Pipelined<'c>,
     pub(super) places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     pub(super) depth: u32,
@@ -114,20 +124,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
             target,
             thread: entry.thread,
             shared: entry.shared,
-            tile_index: block.clone(),
-            block,
-            shared_tiles: entry.tiles,
-            blocks: entry.blocks,
+            grid: GridPlace {
+                tile_index: block.clone(),
+                block,
+                shared_tiles: entry.tiles,
+                blocks: entry.blocks,
+                pair: entry.pair,
+            },
             first_meeting: cluster::first_meeting(scheduled),
-            pair: entry.pair,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
             maps: entry.maps,
-            warpgroup: i32_const(ir, 0),
-            has_copied_panels: false,
-            rings: HashMap::new(),
-            tensor_memory: i32_const(ir, 0),
-            fresh: HashSet::new(),
+            pipelined: Pipelined {
+                rings: HashMap::new(),
+                tensor_memory: i32_const(ir, 0),
+                fresh: HashSet::new(),
+                warpgroup: i32_const(ir, 0),
+                has_copied_panels: false,
+            },
             places,
             depth: 0,
             orders: Orders::AllMemory,
@@ -315,7 +329,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
                 let axes =
-                    data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
+                    data.results.iter().copied().zip(self.grid.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
             Op::LoadMasked | Op::Load { .. } if self.role.has_numbers_alone() => self.produce(op, data),
@@ -410,9 +424,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Constant { value, .. } => ir.literal(*value, self.dtype(data.results[0])),
             Op::Extent(dim) => self.dim(dim).into(),
-            Op::BlockId { axis } => self.block[*axis].into(),
+            Op::BlockId { axis } => self.grid.block[*axis].into(),
             Op::BlockCount { axis } => {
-                if let Some(shared) = &self.shared_tiles {
+                if let Some(shared) = &self.grid.shared_tiles {
                     return shared.blocks.into();
                 }
                 let space = self.instance.grid_space().expect("verified: a kernel has a grid");
@@ -463,12 +477,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, condition) = (self.ir, self.index(data.operands[0]));
         let given: Vec<usize> = (0..data.results.len()).filter(|&i| self.has(data.results[i])).collect();
         let of_given = |values: &[ValueId]| given.iter().map(|&i| values[i]).collect::<Vec<ValueId>>();
-        let (rings, before) = (self.rings_of(op), self.rings.clone());
+        let (rings, before) = (self.rings_of(op), self.pipelined.rings.clone());
         // The two closures run one after the other; the cell lends the emitter to each in turn.
         let this = RefCell::new(&mut *self);
         let run = |region: RegionId| {
             let mut emitter = this.borrow_mut();
-            emitter.rings.clone_from(&before);
+            emitter.pipelined.rings.clone_from(&before);
             let yielded = emitter.ops(region);
             emitter.next_stage(region);
             let mut values = emitter.flat_all(&of_given(yielded));

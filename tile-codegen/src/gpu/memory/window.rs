@@ -324,7 +324,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(in crate::gpu) fn tile_at(&self, data: &OpData) -> Vec<IntValue<'c>> {
         let ty = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
-        ty.tile_index(&self.tile_index, &given)
+        ty.tile_index(&self.grid.tile_index, &given)
     }
 
     /// The rows of the tile that an op asks for.

@@ -51,7 +51,7 @@ impl<'c> Emitter<'_, 'c> {
         first: IntValue<'c>,
         blocks: IntValue<'c>,
     ) -> (IntValue<'c>, IntValue<'c>, IntValue<'c>) {
-        match self.pair {
+        match self.grid.pair {
             None => (first, tiles, blocks),
             Some(pair) => (pair.number, self.ir.lshr(tiles, self.ir.i64(1)), pair.count),
         }
@@ -65,7 +65,7 @@ impl<'c> Emitter<'_, 'c> {
         number: IntValue<'c>,
     ) -> Vec<IntValue<'c>> {
         let ir = self.ir;
-        let Some(pair) = self.pair else { return ir.tile_index(order, space, number) };
+        let Some(pair) = self.grid.pair else { return ir.tile_index(order, space, number) };
         let mut index = ir.tile_index(order, &pair.space(ir, space), number);
         let first = ir.mul(index[pair.axis], ir.i64(PAIR as i64));
         index[pair.axis] = ir.add(first, ir.resize(pair.rank, 64, false));

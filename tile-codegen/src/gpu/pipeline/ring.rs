@@ -111,7 +111,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The state of a ring; before the first turn that of an empty one.
     pub(in crate::gpu) fn state(&self, ring: Ring) -> RingState<'c> {
         let first = RingState { stage: self.i32(0), parity: self.i32(0), running: self.ir.bool(false) };
-        self.rings.get(&ring).copied().unwrap_or(first)
+        self.pipelined.rings.get(&ring).copied().unwrap_or(first)
     }
 
     /// The state of the ring of a region's tiles.
@@ -132,7 +132,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> &'f [Value<'c>] {
         let (states, rest) = values.split_at(STATE_VALUES * rings.len());
         for (&ring, state) in rings.iter().zip(states.chunks(STATE_VALUES)) {
-            self.rings.insert(ring, RingState::of_values(state));
+            self.pipelined.rings.insert(ring, RingState::of_values(state));
         }
         rest
     }
@@ -162,7 +162,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::gpu) fn next_stage(&mut self, region: RegionId) {
         for ring in self.rings_of_region(region) {
             let next = self.next_state(ring);
-            self.rings.insert(ring, next);
+            self.pipelined.rings.insert(ring, next);
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Notes whether the product of the turn before goes on.
     pub(in crate::gpu) fn goes_on(&mut self, region: RegionId, running: bool) {
         let running = self.ir.bool(running);
-        self.rings.insert(Ring::Tiles(region), RingState { running, ..self.ring(region) });
+        self.pipelined.rings.insert(Ring::Tiles(region), RingState { running, ..self.ring(region) });
     }
 
     /// What the producer does of a load: it copies the tile, or has the element of one that it needs as a number. The
@@ -326,7 +326,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let data = self.instance.op(copy.load);
         // Of a tile that both blocks of a pair read each copies half of the rows, and the boxes come to both.
         let halves =
-            copy.halves.map(|rows| (copy.axes[rows], self.pair.expect("scheduled: blocks are pairs")));
+            copy.halves.map(|rows| (copy.axes[rows], self.grid.pair.expect("scheduled: blocks are pairs")));
         let skipped = |pair: Pair<'c>, unit: u64| ir.mul(pair.rank, self.i32(tile.rows / PAIR * unit));
         let mut place = self.tile_in_ring(pipeline, copy, stage);
         if let Some((_, pair)) = halves {

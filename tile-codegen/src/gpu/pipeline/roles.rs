@@ -64,8 +64,8 @@ pub(in crate::gpu) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>
     consumer.prepare_barriers();
     consumer.say_registers();
     if has_tensor_memory {
-        consumer.tensor_memory = consumer.find_tensor_memory();
-        multiplier.tensor_memory = consumer.tensor_memory;
+        consumer.pipelined.tensor_memory = consumer.find_tensor_memory();
+        multiplier.pipelined.tensor_memory = consumer.pipelined.tensor_memory;
     }
     let is_producer = ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
     // Of the warp of this number behind the consumers'.
@@ -94,7 +94,7 @@ pub(in crate::gpu) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>
     ir.if_else(is_producer, produce, consume);
     // Where both roles meet: behind consumers alone, `ptxas` takes what is the same in a warp for what isn't.
     consumer.end_stores();
-    if consumer.pair.is_some() {
+    if consumer.grid.pair.is_some() {
         // As long as one block copies to the other, or says that it left a stage, both are there.
         cluster::meet(ir);
     }
@@ -113,7 +113,7 @@ impl<'c> Emitter<'_, 'c> {
         if self.has_tensor_memory() {
             self.allocate_tensor_memory();
         }
-        match self.pair {
+        match self.grid.pair {
             // The address of what was allocated is memory as any other.
             Some(_) if self.has_tensor_memory() => cluster::meet(ir),
             // The fence shows the barriers to whoever waits behind this; nothing else has to be.

@@ -83,7 +83,7 @@ impl<'c> Emitter<'_, 'c> {
         if self.panels_lie_over_factors() {
             self.await_panels(0);
         }
-        self.has_copied_panels = true;
+        self.pipelined.has_copied_panels = true;
     }
 
     /// Waits until panels may be written: for the copies of what lay there, and for whoever brought factors there.
@@ -104,7 +104,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Whether copies of panels may go on where a store begins: it isn't the first, or may be executed again.
     pub(in crate::gpu) fn may_copy_panels(&self) -> bool {
-        self.has_copied_panels || self.depth > 0
+        self.pipelined.has_copied_panels || self.depth > 0
     }
 
     /// Waits until all but so many of the thread's copies have read their panels. Threads that have none go on; a branch
@@ -116,7 +116,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Waits for the copies of the last panels, which are gone when the block is.
     pub(in crate::gpu) fn end_stores(&self) {
-        if self.has_copied_panels && !self.panels_lie_over_factors() {
+        if self.pipelined.has_copied_panels && !self.panels_lie_over_factors() {
             self.await_panels(0);
         }
     }
@@ -182,7 +182,7 @@ impl<'c> Emitter<'_, 'c> {
     /// The position of the stored tile's first element along each axis, an i32; far outside, one that is outside.
     fn first_element_stored(&self, data: &OpData) -> Vec<IntValue<'c>> {
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
-        self.first_position(&self.tile_index, &view.steps)
+        self.first_position(&self.grid.tile_index, &view.steps)
     }
 
     /// The position of the first element of a tile with this index along each axis, an i32; of tiles far outside, one that

@@ -20,7 +20,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(in crate::gpu) fn begin_alternating(&self, pipeline: RegionId) {
         let ir = self.ir;
         if self.alternates(pipeline) {
-            let is_second = ir.icmp(IntPredicate::NE, self.warpgroup, self.i32(0));
+            let is_second = ir.icmp(IntPredicate::NE, self.pipelined.warpgroup, self.i32(0));
             ir.if_then(is_second, || self.let_begin(self.i32(0)));
         }
     }
@@ -43,7 +43,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(in crate::gpu) fn end_alternating(&self, pipeline: RegionId) {
         let ir = self.ir;
         if self.alternates(pipeline) {
-            let is_first = ir.icmp(IntPredicate::EQ, self.warpgroup, self.i32(0));
+            let is_first = ir.icmp(IntPredicate::EQ, self.pipelined.warpgroup, self.i32(0));
             ir.if_then(is_first, || self.meet_at(self.i32(0)));
         }
     }

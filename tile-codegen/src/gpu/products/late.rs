@@ -60,9 +60,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let ready = self.ready_late(region, late);
             let next = ir.add(number, step);
             leave_if(ir.icmp(IntPredicate::UGE, next, end));
-            let rings = self.rings.clone();
+            let rings = self.pipelined.rings.clone();
             let values = self.apart(|emitter| emitter.end_turn(counted, late, next, &ready, &yielded));
-            self.rings = rings;
+            self.pipelined.rings = rings;
             self.depth -= 1;
             last = Some((ready, yielded));
             values

@@ -87,7 +87,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, columns) = (self.ir, self.scheduled.pipelines().tensor_memory().columns());
         self.sync();
         self.where_it_allocates(|| {
-            let operands = [Value::from(self.pointer(self.tensor_memory)), self.i32(columns).into()];
+            let operands =
+                [Value::from(self.pointer(self.pipelined.tensor_memory)), self.i32(columns).into()];
             ir.intrinsic("llvm.nvvm.tcgen05.dealloc.cg1", &[], &operands);
         });
     }
@@ -122,7 +123,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, state, sums) = (self.ir, self.state(Ring::Sums(number)), self.sums(number));
         let own = sums.products.iter().find(|&&(op, _)| op == product).expect("it is one of them").1;
         let stage = ir.mul(state.stage, self.i32(sums.stage_columns));
-        ir.add(ir.add(self.tensor_memory, stage), self.i32(sums.first + own))
+        ir.add(ir.add(self.pipelined.tensor_memory, stage), self.i32(sums.first + own))
     }
 
     /// Waits until a stage for sums was left.
@@ -393,10 +394,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return;
         }
         let next = self.ir.add(number, number.get_type().const_int(1, false));
-        let before = self.rings.clone();
+        let before = self.pipelined.rings.clone();
         self.next_stage(body);
         self.issue_ahead(body, [next, end]);
-        self.rings = before;
+        self.pipelined.rings = before;
     }
 
     /// Issues what a turn of this number finds multiplied, if the loop has that turn.

@@ -157,7 +157,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Some(factor) => {
                 let rows =
                     offset(&self.copy_of(factor).tile, factor.major, u64::from(instruction.shape.m), 0);
-                let own = self.ir.mul(self.warpgroup, self.i32(rows));
+                let own = self.ir.mul(self.pipelined.warpgroup, self.i32(rows));
                 Left::Shared(self.described(factor, own, layout_of))
             }
             None => {
@@ -209,7 +209,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         sums: &mut [Value<'c>],
     ) {
         let (ir, right) = (self.ir, ready.right);
-        let fresh = ready.turn.filter(|turn| self.fresh.contains(turn));
+        let fresh = ready.turn.filter(|turn| self.pipelined.fresh.contains(turn));
         let adds = match (k, ready.starts_at_zero, fresh) {
             (0, true, _) => self.i32(0),
             (0, false, Some(turn)) => ir.resize(self.ring(turn).running, 32, false),
@@ -365,7 +365,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let own = ir.lshr(self.thread, self.i32(WARPGROUP.ilog2().into()));
         let operands = [self.i32(u32::MAX.into()), own, self.i32(0), self.i32(31)].map(Value::from);
         let first = ir.intrinsic("llvm.nvvm.shfl.sync.idx.i32", &[], &operands);
-        self.warpgroup = first.expect("a shuffle has a result").into_int_value();
+        self.pipelined.warpgroup = first.expect("a shuffle has a result").into_int_value();
     }
 
     /// The position in a tile of the first element of the second warpgroup's first thread; `None` where there is one warpgroup.
@@ -377,9 +377,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The running thread's warpgroup; where registers are scarce, one from which nothing leaves the innermost loop.
     pub(in crate::gpu) fn running_warpgroup(&self) -> IntValue<'c> {
         if self.are_registers_scarce() {
-            self.in_loop(self.warpgroup, Spread::Uniform, |warpgroup| warpgroup)
+            self.in_loop(self.pipelined.warpgroup, Spread::Uniform, |warpgroup| warpgroup)
         } else {
-            self.warpgroup
+            self.pipelined.warpgroup
         }
     }
 }
