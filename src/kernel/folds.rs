@@ -153,6 +153,48 @@ pub fn reduce<Operands: Folded>(
     Operands::hold_all(results.iter().zip(&merged).map(|(result, merged)| merged.split(result)).collect())
 }
 
+/// [`reduce()`] by a closure that joins any two neighbouring parts of a line alike, `(a·b)·c = a·(b·c)`, from a `start` that
+/// changes nothing. On GPUs all threads of a block join parts, which come in their order but needn't be elements; here
+/// and on CPUs elements are folded from the first to the last. Floats may be rounded otherwise then.
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// /// The logarithm of the sum of exponentials of every row, from the largest number and the sum of what it is taken from.
+/// #[tile_kernel]
+/// fn log_sum_exp<const B: usize>(x: &Tensor<f32, m, B>, y: &mut Tensor<f32, m, 1>) {
+///     let x = x.partition_view([1, B]);
+///     let mut y = y.partition_view_mut([1, 1]);
+///     let x = x.load(y.index());
+///     let (most, sum) = associative_reduce((x, Tile::full([1, B], 1.0)), 1, (f32::NEG_INFINITY, 0.0), |(a, s), (b, t)| {
+///         let most = max(a, b);
+///         let part = |of: f32, sum: f32| if of == most { sum } else { sum * exp(of - most) };
+///         (most, part(a, s) + part(b, t))
+///     });
+///     y.store(most + log(sum));
+/// }
+///
+/// # fn main() -> tile::Result<()> {
+/// let device = Device::reference();
+/// let x = Tensor::from_slice(&device, &[0.0, 0.0, 1000.0, 1000.0], [2, 2])?;
+/// let mut y = Tensor::zeros(&device, [2, 1])?;
+/// log_sum_exp::<2>(&x, &mut y).launch()?;
+/// assert_eq!(y.to_vec()?, [2f32.ln(), 1000.0 + 2f32.ln()]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+/// As [`reduce()`].
+pub fn associative_reduce<Operands: Folded>(
+    operands: Operands,
+    axes: impl Axes,
+    start: Operands::Scalars,
+    combine: impl Fn(Operands::Scalars, Operands::Scalars) -> Operands::Scalars,
+) -> Operands {
+    reduce(operands, axes, start, combine)
+}
+
 fn scan_with<Operands: Folded>(
     operands: Operands,
     axis: usize,
@@ -228,6 +270,46 @@ scans! {
     /// assert_eq!(scan_exclusive_reverse(x, 0, 0, |a, b| a + b).to_vec(), [9, 7, 4, 0]);
     /// ```
     scan_exclusive_reverse ScanMode { reverse: true, exclusive: true };
+    /// [`scan()`] by a closure that joins parts of lines, as [`associative_reduce()`] does, from a `start` that changes
+    /// nothing: a linear recurrence of one long line is done by all threads of a GPU's block.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// // hₖ = ½·hₖ₋₁ + xₖ: what k steps together make of h is a factor and a number.
+    /// let x = Tile::<f32, 1>::iota([4], 0);
+    /// let (_, h) = associative_scan((Tile::full([4], 0.5), x), 0, (1.0, 0.0), |(d, h), (e, x)| (d * e, e * h + x));
+    /// assert_eq!(h.to_vec(), [0.0, 1.0, 2.5, 4.25]);
+    /// ```
+    associative_scan ScanMode { reverse: false, exclusive: false };
+    /// [`associative_scan()`] from the last element to the first. The closure's first argument is the part that comes first
+    /// that way.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// let x = Tile::<i32, 1>::iota([4], 0) + 1;
+    /// assert_eq!(associative_scan_reverse(x, 0, 1, |a, b| a * b).to_vec(), [24, 24, 12, 4]);
+    /// ```
+    associative_scan_reverse ScanMode { reverse: true, exclusive: false };
+    /// [`associative_scan()`] without the element itself: the first is `start`.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// let x = Tile::<i32, 1>::iota([4], 0) + 1;
+    /// assert_eq!(associative_scan_exclusive(x, 0, 1, |a, b| a * b).to_vec(), [1, 1, 2, 6]);
+    /// ```
+    associative_scan_exclusive ScanMode { reverse: false, exclusive: true };
+    /// [`associative_scan_reverse()`] without the element itself: the last is `start`.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// let x = Tile::<i32, 1>::iota([4], 0) + 1;
+    /// assert_eq!(associative_scan_exclusive_reverse(x, 0, 1, |a, b| a * b).to_vec(), [24, 12, 4, 1]);
+    /// ```
+    associative_scan_exclusive_reverse ScanMode { reverse: true, exclusive: true };
 }
 
 #[cfg(test)]

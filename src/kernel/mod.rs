@@ -77,7 +77,11 @@ pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use contract::{MmaOperand, mma, mma_scaled, mma_tf32};
 pub use convert::Operand;
-pub use folds::{Folded, reduce, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse};
+pub use folds::{
+    Folded, associative_reduce, associative_scan, associative_scan_exclusive,
+    associative_scan_exclusive_reverse, associative_scan_reverse, reduce, scan, scan_exclusive,
+    scan_exclusive_reverse, scan_reverse,
+};
 pub use functions::{
     Condition, FloatValue, IntValue, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
     cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite,

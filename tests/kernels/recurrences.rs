@@ -274,3 +274,43 @@ fn chunks_of_a_selective_scan_carry_its_state() {
         output last: (vec![0f32; b * d * n], [b, d, n] => states, 1e-5),
     ));
 }
+
+/// Linear recurrences of whole lines, hₖ = dₖ·hₖ₋₁ + xₖ: all threads of a block join steps, of which two make another.
+#[tile_kernel]
+fn linear_recurrences<const T: usize>(
+    decay: &Tensor<f32, m, T>,
+    x: &Tensor<f32, m, T>,
+    states: &mut Tensor<f32, m, T>,
+    last: &mut Tensor<f32, m, 1>,
+) {
+    let (decay, x) = (decay.partition_view([1, T]), x.partition_view([1, T]));
+    let mut states = states.partition_view_mut([1, T]);
+    let mut last = last.partition_view_mut([1, 1]);
+    let [i, _] = states.index();
+    let (decay, x) = (decay.load([i, 0]), x.load([i, 0]));
+    let (_, h) = associative_scan((decay, x), 1, (1.0, 0.0), |(d, h), (e, x)| (d * e, e * h + x));
+    let (_, end) = associative_reduce((decay, x), 1, (1.0, 0.0), |(d, h), (e, x)| (d * e, e * h + x));
+    states.store(h);
+    last.store(end);
+}
+
+#[test]
+fn steps_of_linear_recurrences_are_joined() {
+    let (m, t) = (3, 200);
+    let decay: Vec<f32> = numbers::<f32>(m * t, 1).into_iter().map(|d| d.abs().min(1.0)).collect();
+    let x = numbers::<f32>(m * t, 2);
+    let mut states = vec![0f64; m * t];
+    for (row, states) in states.chunks_mut(t).enumerate() {
+        let mut h = 0.0;
+        for (k, state) in states.iter_mut().enumerate() {
+            h = f64::from(decay[row * t + k]) * h + f64::from(x[row * t + k]);
+            *state = h;
+        }
+    }
+    let last: Vec<f64> = states.chunks(t).map(|states| states[t - 1]).collect();
+    check_kernel!(linear_recurrences<T = 200>(
+        input decay: (decay, [m, t]), input x: (x, [m, t]),
+        output states: (vec![0f32; m * t], [m, t] => states, 1e-5),
+        output last: (vec![0f32; m], [m, 1] => last, 1e-5),
+    ));
+}

@@ -181,8 +181,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits the loops of an op that goes over a tile in an order of its own.
     fn tile_op(&mut self, data: &'a OpData) {
         match &data.op {
-            Op::ReduceWith { axis } => self.fold(data, *axis, None),
-            Op::ScanWith { axis, mode } => self.fold(data, *axis, Some(*mode)),
+            Op::ReduceWith { axis, .. } => self.fold(data, *axis, None),
+            Op::ScanWith { axis, mode, .. } => self.fold(data, *axis, Some(*mode)),
             Op::Scan { op, axis, mode } => self.scan(data, *op, *axis, *mode),
             Op::Histogram(_) => self.histogram(data),
             Op::Scatter { axis, mode } => self.scatter(data, *axis, *mode),

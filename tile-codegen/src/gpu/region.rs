@@ -356,9 +356,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let product = self.scheduled.product(op).expect("instructions alone scale");
                 self.matrix_product(data, product);
             }
-            Op::ReduceWith { axis } => self.fold(op, data, *axis, None),
-            Op::ScanWith { axis, mode } => self.fold(op, data, *axis, Some(*mode)),
-            Op::Scan { .. } => self.scan(op, data),
+            Op::Scan { .. } | Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold(op, data),
             Op::Sort { axis, descending, .. } => self.sort(op, data, *axis, *descending),
             Op::Histogram(_) => self.histogram(op, data),
             Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.movement(op, data),

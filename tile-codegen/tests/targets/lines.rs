@@ -169,6 +169,47 @@ fn long_lines_are_scanned_by_all_threads() {
     }
 }
 
+/// Steps `h ↦ d·h + x`, of which two make another; it matters which comes first. Integers wrap, so that all orders have the
+/// same bits.
+#[test]
+fn associative_folds_join_parts_in_their_order() {
+    let region = "{
+    %f = mul %d, %e : u32
+    %m = mul %e, %h : u32
+    %n = add %m, %x2 : u32
+    yield %f, %n
+  }";
+    for (turn, (shape, axis)) in
+        [([1usize, 1000], 1usize), ([3, 37], 1), ([96, 40], 0), ([8, 256], 1)].into_iter().enumerate()
+    {
+        let x = product(&shape);
+        let mut folded = shape;
+        folded[axis] = 1;
+        let head = "  %one = constant 1 : u32
+  %zero = constant 0 : u32";
+        let starts = format!("{head}\n  %i = iota {axis} : tile<{x}u32>\n");
+        let given = |shapes: [usize; 2]| {
+            [sample(DType::U32, &shape, 3), sample(DType::U32, &shapes, 1), sample(DType::U32, &shapes, 2)]
+        };
+        for &mode in ScanMode::ALL {
+            let scan = format!(
+                "{starts}  %r0, %r1 = scan_with %a, %i from %one, %zero axis {axis}{} associative with \
+                 (%d, %h, %e, %x2) : tile<{x}u32>, tile<{x}u32> {region}",
+                mode_words(mode)
+            );
+            let source = kernel(DType::U32, &shape, &[(DType::U32, &shape), (DType::U32, &shape)], &scan);
+            check(&source, &given(shape), compiled(mode.reverse, turn));
+        }
+        let r = product(&folded);
+        let reduce = format!(
+            "{starts}  %r0, %r1 = reduce_with %a, %i from %one, %zero axis {axis} associative with (%d, %h, %e, %x2) : \
+             tile<{r}u32>, tile<{r}u32> {region}"
+        );
+        let source = kernel(DType::U32, &shape, &[(DType::U32, &folded), (DType::U32, &folded)], &reduce);
+        check(&source, &given(folded), compiled(true, turn));
+    }
+}
+
 #[test]
 fn folds_of_two_operands_with_captured_scalars() {
     // The largest of the squares plus a captured number, and where it was: not associative, and started from a

@@ -6,6 +6,7 @@
 //! doesn't fit.
 
 use super::{is_foreign_to_rust, is_literal};
+use crate::lower::Fold;
 use crate::lower::names;
 use crate::rewrite::bare;
 use crate::signature::{bounds_of, domain_of_parameter};
@@ -96,7 +97,7 @@ pub(super) fn in_method(call: &ExprMethodCall) -> Option<Expr> {
 pub(super) fn in_arguments(call: &mut ExprCall) {
     let Expr::Path(path) = &*call.func else { return };
     let makes_tile = path.path.segments.iter().nth_back(1).is_some_and(|owner| owner.ident == "Tile");
-    let folds = ["reduce", "scan"].iter().any(|function| path.path.is_ident(function));
+    let folds = path.path.get_ident().is_some_and(|name| Fold::of_function(&name.to_string()).is_some());
     if makes_tile || folds || names::may_be_elsewhere(&path.path) {
         call.args.iter_mut().for_each(make);
     }

@@ -23,6 +23,8 @@ mod statements;
 mod tensors;
 pub(crate) mod unknown;
 
+pub(crate) use ops::folds::Fold;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::helpers::Helpers;

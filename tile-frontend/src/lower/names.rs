@@ -5,6 +5,7 @@ mod foreign;
 pub(crate) use foreign::help_of_type;
 pub(super) use foreign::is_foreign;
 
+use super::ops::folds::Fold;
 use super::ops::movement;
 use super::tensors::view_movement;
 use crate::helpers::is_free;
@@ -14,7 +15,7 @@ use tile_ir::ops::{Leaf, ReduceOp, ScanMode};
 
 /// Functions that are no leaf ops.
 const FUNCTIONS: &[&str] =
-    &["mma", "mma_tf32", "mma_scaled", "select", "reduce", "cat", "stack", "block_id", "block_count"];
+    &["mma", "mma_tf32", "mma_scaled", "select", "cat", "stack", "block_id", "block_count"];
 
 /// How many names a message lists.
 const LISTED: usize = 12;
@@ -114,8 +115,7 @@ pub(super) fn is_of_standard_library(path: &syn::Path) -> bool {
 
 fn functions() -> Vec<String> {
     let leaf = Leaf::all().filter(|leaf| leaf.is_function()).map(Leaf::name);
-    let scans = ScanMode::ALL.iter().map(|mode| format!("scan{}", mode.suffix()));
-    leaf.chain(FUNCTIONS.iter().copied()).map(ToOwned::to_owned).chain(scans).collect()
+    leaf.chain(FUNCTIONS.iter().copied()).map(ToOwned::to_owned).chain(Fold::functions()).collect()
 }
 
 /// The methods of tiles.
@@ -130,7 +130,7 @@ fn tile_methods() -> Vec<Kind> {
     let moving = movement::method_names().chain(["reshape", "broadcast", "permute", "t"]);
     let known = |name: &String| ReduceOp::from_method(name).is_none() && !FUNCTIONS.contains(&name.as_str());
     let mut functions: Vec<String> =
-        functions().into_iter().filter(|name| known(name) && !name.starts_with("scan")).collect();
+        functions().into_iter().filter(|name| known(name) && Fold::of_function(name).is_none()).collect();
     functions.extend(names(&[
         "clamp",
         "powi",

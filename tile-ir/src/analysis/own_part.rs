@@ -51,7 +51,7 @@ pub fn own_parts(kernel: &Kernel) -> Vec<OwnPart> {
     }
     let uses = Uses::of(kernel);
     for data in ops {
-        let (Op::Reduce { axis, .. } | Op::ReduceWith { axis }) = data.op else { continue };
+        let (Op::Reduce { axis, .. } | Op::ReduceWith { axis, .. }) = data.op else { continue };
         let Some(load) = data.operands.iter().find_map(|&tile| own_load(kernel, tile, axis)) else {
             continue;
         };

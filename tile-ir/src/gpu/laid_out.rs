@@ -59,8 +59,8 @@ impl LaidOut {
         Reduction::of(self, data)
     }
 
-    /// How a [`Op::Scan`] is done.
-    pub(super) fn scan(&self, data: &OpData) -> Scan {
+    /// How an op is done that joins parts of lines; `None` of others.
+    pub(super) fn scan(&self, data: &OpData) -> Option<Scan> {
         Scan::of(self, data)
     }
 

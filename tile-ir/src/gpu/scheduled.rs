@@ -135,11 +135,8 @@ impl Scheduled {
         self.laid_out.reduction(data)
     }
 
-    /// How the threads of a `scan` join elements.
-    ///
-    /// # Panics
-    /// If the op is another.
-    pub fn scan(&self, data: &OpData) -> Scan {
+    /// How threads join parts of lines, of a `scan` and of associative folds; `None` of other ops.
+    pub fn scan(&self, data: &OpData) -> Option<Scan> {
         self.laid_out.scan(data)
     }
 

@@ -82,10 +82,9 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
             let expected = lies(data.operands[0]).without_axis(*axis).map_err(|error| error.to_string())?;
             same(lies(data.results[0]), &expected)
         }
-        Op::Scan { axis, .. } => {
-            scan::steps(lies(data.operands[0]), *axis)
-                .ok_or("a scanned tile doesn't lie by bits of places")?;
-            same(lies(data.results[0]), lies(data.operands[0]))
+        joining if scan::joins_parts(joining).is_some() => {
+            let (axis, _) = scan::joins_parts(joining).expect("it joins parts");
+            joined(scheduled, data, axis)
         }
         Op::Permute(permutation) => {
             let expected = lies(data.operands[0]).permuted(permutation).map_err(|error| error.to_string())?;
@@ -123,6 +122,23 @@ fn scales(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
     match scales.iter().all(lie) {
         true => Ok(()),
         false => Err("its scales lie elsewhere than its instruction takes them".to_owned()),
+    }
+}
+
+/// Operands whose lines are joined from parts lie alike, by bits of places; and results where they do.
+fn joined(scheduled: &Scheduled, data: &OpData, axis: usize) -> Result<(), String> {
+    let lies = |value: ValueId| scheduled.distribution(value);
+    let first = lies(data.operands[0]);
+    let expected = match data.op {
+        Op::ReduceWith { .. } => first.without_axis(axis).map_err(|error| error.to_string())?,
+        _ => first.clone(),
+    };
+    let (operands, results) = (&data.operands[..data.results.len()], &data.results);
+    let are_alike = operands.iter().all(|&operand| lies(operand) == first);
+    let are_there = results.iter().all(|&result| *lies(result) == expected);
+    match scan::steps(first, axis).is_some() && are_alike && are_there {
+        true => Ok(()),
+        false => Err("lines that are joined from parts don't lie by bits of places, or not alike".to_owned()),
     }
 }
 

@@ -113,10 +113,10 @@ impl Evaluation<'_> {
                 let axes = self.tile.iter();
                 axes.map(|&i| Some(Array::scalar(DType::Index, Literal::Int(i as i128)))).collect()
             }
-            Op::ReduceWith { axis } => {
+            Op::ReduceWith { axis, .. } => {
                 self.fold(data, |arrays, starts, combine| Array::reduce_with(arrays, starts, *axis, combine))
             }
-            Op::ScanWith { axis, mode } => self.fold(data, |arrays, starts, combine| {
+            Op::ScanWith { axis, mode, .. } => self.fold(data, |arrays, starts, combine| {
                 Array::scan_with(arrays, starts, *axis, *mode, combine)
             }),
             Op::Sort { axis, descending, count } => {

@@ -206,10 +206,14 @@ pub enum Op {
     /// `tile… (n), scalar… (n) → tile… (n)`, tiles of one shape: every line along the axis folded from its first
     /// element to its last, starting from the scalars; the axis stays with extent 1. One region: its parameters
     /// are n scalars for what was folded and n for an element, it yields n scalars and has leaf ops of scalars
-    /// only, so that targets may run it in threads that are on different elements.
+    /// only, so that targets may run it in threads that are on different elements. Of an associative one the author says
+    /// that the region joins any two neighbouring parts of a line alike, and that the scalars change nothing: targets may
+    /// join parts in any order that keeps them neighbours.
     ReduceWith {
         /// The axis that is folded.
         axis: usize,
+        /// Whether parts may be joined.
+        associative: bool,
     } = "reduce_with",
     /// `tile… (n), scalar… (n) → tile… (n)`: as [`Op::ReduceWith`], but every partial result is kept.
     ScanWith {
@@ -217,6 +221,8 @@ pub enum Op {
         axis: usize,
         /// Which way, and which results.
         mode: ScanMode,
+        /// Whether parts may be joined.
+        associative: bool,
     } = "scan_with",
     /// `tile → tile`: partial results of a reduction, from [`ReduceOp::scan_start`] on. They are kept in
     /// [`ReduceOp::partial`], and rounded once more to the element format; floats may be joined in any order.
@@ -319,8 +325,10 @@ impl Op {
             Op::Compare(predicate) => predicate.symbol(),
             Op::Reduce { op, .. } => op.method(),
             Op::Scan { op, .. } => op.scan_method().unwrap_or("scan"),
-            Op::ReduceWith { .. } => "reduce",
-            Op::ScanWith { .. } => "scan",
+            Op::ReduceWith { associative: false, .. } => "reduce",
+            Op::ReduceWith { associative: true, .. } => "associative_reduce",
+            Op::ScanWith { associative: false, .. } => "scan",
+            Op::ScanWith { associative: true, .. } => "associative_scan",
             Op::View(movement) => movement.kind(),
             Op::GatherLoad => "gather",
             Op::Print { .. } => "tile_println!",
@@ -334,6 +342,11 @@ impl Op {
     /// Whether the op's region joins two elements: it has scalars as parameters and results, and leaf ops only.
     pub fn is_fold(&self) -> bool {
         matches!(self, Op::ReduceWith { .. } | Op::ScanWith { .. })
+    }
+
+    /// Whether the op folds lines with a region that goes along them element by element.
+    pub fn is_fold_in_order(&self) -> bool {
+        matches!(self, Op::ReduceWith { associative: false, .. } | Op::ScanWith { associative: false, .. })
     }
 
     /// Whether the op's results at a place depend on its operands there alone: what works on scalars too.

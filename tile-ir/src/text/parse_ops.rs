@@ -105,8 +105,8 @@ impl Parser {
             "for" => self.for_head(),
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
-            "reduce_with" => self.fold_head(|axis, _| Op::ReduceWith { axis }),
-            "scan_with" => self.fold_head(|axis, mode| Op::ScanWith { axis, mode }),
+            "reduce_with" => self.fold_head(|axis, _, associative| Op::ReduceWith { axis, associative }),
+            "scan_with" => self.fold_head(|axis, mode, associative| Op::ScanWith { axis, mode, associative }),
             "scan" => {
                 let op = self.reduction()?;
                 let operands = vec![self.value()?];
@@ -241,13 +241,14 @@ impl Parser {
         ScanMode { reverse, exclusive: self.accept_word("exclusive") }
     }
 
-    /// `tiles from starts axis n with (params)`.
-    fn fold_head(&mut self, op: impl FnOnce(usize, ScanMode) -> Op) -> Parsed<Head> {
+    /// `tiles from starts axis n associative with (params)`.
+    fn fold_head(&mut self, op: impl FnOnce(usize, ScanMode, bool) -> Op) -> Parsed<Head> {
         let mut operands = self.values()?;
         self.keyword("from")?;
         operands.extend(self.values()?);
         let axis = self.axis()?;
-        let op = op(axis, self.mode());
+        let mode = self.mode();
+        let op = op(axis, mode, self.accept_word("associative"));
         self.keyword("with")?;
         let params = self.list('(', ')', Self::value_name)?;
         Ok(Head { op: HeadOp::Fold { op, params }, operands })

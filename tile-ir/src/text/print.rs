@@ -239,8 +239,10 @@ impl<'k> Printer<'k> {
             (Op::StoreMasked | Op::Store, [view, tile, indices @ ..]) => {
                 format!("{name} {}{}, {}", self.name(*view), self.indices(indices), self.name(*tile))
             }
-            (Op::ReduceWith { axis }, _) => self.fold_head(data, *axis, ScanMode::default()),
-            (Op::ScanWith { axis, mode }, _) => self.fold_head(data, *axis, *mode),
+            (Op::ReduceWith { axis, associative }, _) => {
+                self.fold_head(data, *axis, ScanMode::default(), *associative)
+            }
+            (Op::ScanWith { axis, mode, associative }, _) => self.fold_head(data, *axis, *mode, *associative),
             (Op::Scan { op, axis, mode }, _) => {
                 format!("{name} {} {operands} axis {axis}{}", op.name(), mode_words(*mode))
             }
@@ -267,15 +269,16 @@ impl<'k> Printer<'k> {
         }
     }
 
-    fn fold_head(&self, data: &OpData, axis: usize, mode: ScanMode) -> String {
+    fn fold_head(&self, data: &OpData, axis: usize, mode: ScanMode, associative: bool) -> String {
         let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
         let params = data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
         format!(
-            "{} {} from {} axis {axis}{} with ({})",
+            "{} {} from {} axis {axis}{}{} with ({})",
             data.op.name(),
             self.list(tiles),
             self.list(starts),
             mode_words(mode),
+            if associative { " associative" } else { "" },
             self.list(params)
         )
     }

@@ -1,7 +1,7 @@
-//! Folds and scans with a region, along the lines of an axis, through shared memory. Scans with an op are in
+//! Folds and scans with a region, along the lines of an axis, through shared memory. What joins parts of lines is in
 //! [`super::scan`]; how lines are sorted is in [`super::sort`].
 //!
-//! A region says how an element follows what came before, not how two parts of a line are joined. So each line is one
+//! A region that isn't said to be associative says how an element follows what came before, not how two parts of a line are joined. So each line is one
 //! thread's, which goes along it from one end to the other, at the price of idle threads where there are few lines.
 
 use crate::emit::Value;
@@ -39,7 +39,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// A region of leaf ops of scalars, which may differ between threads.
-    fn leaf_region(&self, region: RegionId, arguments: &[Value<'c>]) -> Vec<Value<'c>> {
+    pub(in crate::gpu) fn leaf_region(&self, region: RegionId, arguments: &[Value<'c>]) -> Vec<Value<'c>> {
         let region = self.instance.region(region);
         let params = region.params.iter().copied();
         let mut values: HashMap<ValueId, Value<'c>> = params.zip(arguments.iter().copied()).collect();
@@ -58,8 +58,18 @@ impl<'c> Emitter<'_, 'c> {
         unreachable!("verified: a region ends with `yield`")
     }
 
-    /// Op [`Op::ReduceWith`], or for a mode [`Op::ScanWith`].
-    pub(in crate::gpu) fn fold(&mut self, op: OpId, data: &OpData, axis: usize, mode: Option<ScanMode>) {
+    /// Ops [`Op::Scan`], [`Op::ReduceWith`] and [`Op::ScanWith`].
+    pub(in crate::gpu) fn fold(&mut self, op: OpId, data: &OpData) {
+        match (self.scheduled.scan(data), &data.op) {
+            (Some(scan), _) => self.scan(op, data, &scan),
+            (None, Op::ReduceWith { axis, .. }) => self.fold_in_order(op, data, *axis, None),
+            (None, Op::ScanWith { axis, mode, .. }) => self.fold_in_order(op, data, *axis, Some(*mode)),
+            (None, _) => unreachable!("it is asked of folds alone"),
+        }
+    }
+
+    /// A fold of lines from one end to the other, or a scan for a mode.
+    fn fold_in_order(&mut self, op: OpId, data: &OpData, axis: usize, mode: Option<ScanMode>) {
         let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
         let buffers = self.share_all(op, tiles);
         let fragments = {

@@ -1,6 +1,6 @@
-//! Scans: the steps of [`tile_ir::gpu::Scan`] as code. What comes before an element in its part of a line, and the part's
-//! sum, are values of the thread; sums of parts come from other lanes by shuffles, and from other warps through shared memory.
-//! Sums and products of f16 and bf16 are kept in f32 and rounded once.
+//! Scans and associative folds: the steps of [`tile_ir::gpu::Scan`] as code. What comes before an element in its part of a
+//! line, and the part's sum, are values of the thread; sums of parts come from other lanes by shuffles, and from other warps
+//! through shared memory. Sums and products of f16 and bf16 are kept in f32 and rounded once.
 
 use crate::emit::Value;
 use crate::gpu::coordinates::{Linear, has_none, i32_const};
@@ -11,113 +11,183 @@ use inkwell::values::IntValue;
 use std::collections::{BTreeMap, HashMap};
 use tile_ir::gpu::{Buffer, Scan, Step};
 use tile_ir::kernel::OpData;
-use tile_ir::{OpId, ValueId};
+use tile_ir::{Op, OpId, ValueId};
 use tile_layout::linear::Distribution;
 
-/// What a thread knows of the part of its line in which an element lies.
-#[derive(Clone, Copy)]
-struct Known<'c> {
-    /// What comes before the element; `None` where nothing does.
-    before: Option<Value<'c>>,
-    sum: Value<'c>,
-}
+/// What a part of a line comes to: a value of each operand.
+type Sum<'c> = Vec<Value<'c>>;
 
 /// The slots of a thread whose parts a step joins, in the order in which the scan comes to them.
 type Joined = Vec<usize>;
+
+/// What a thread knows of the part of its line in which an element lies.
+struct Known<'c> {
+    /// What comes before the element; `None` where nothing does.
+    before: Option<Sum<'c>>,
+    sum: Sum<'c>,
+}
+
+/// How two parts are joined.
+struct Join<'s, 'c> {
+    /// The values of the part that the scan comes to first, and then of the other.
+    combine: &'s dyn Fn(&[Value<'c>]) -> Sum<'c>,
+    /// Whether it doesn't matter which comes first.
+    commutes: bool,
+    /// What changes nothing.
+    identity: Sum<'c>,
+}
 
 /// The elements of a thread while they are scanned. Elements of one part share what was computed for it.
 struct Scanned<'s, 'a, 'c> {
     emitter: &'s Emitter<'a, 'c>,
     scan: &'s Scan,
-    identity: Value<'c>,
+    join: Join<'s, 'c>,
     slots: Vec<Known<'c>>,
-    sums: HashMap<[Value<'c>; 2], Value<'c>>,
+    sums: HashMap<[Sum<'c>; 2], Sum<'c>>,
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// Op [`tile_ir::Op::Scan`].
-    pub(in crate::gpu) fn scan(&mut self, op: OpId, data: &OpData) {
-        let (operand, result) = (data.operands[0], data.results[0]);
-        let (ir, scan, dtype) = (self.ir, self.scheduled.scan(data), self.dtype(operand));
-        let elements = self.elements_of_lines(operand, &scan);
-        let slots = elements.iter().map(|&element| Known { before: None, sum: element }).collect();
-        let identity = ir.literal(scan.op.identity(scan.dtype), scan.dtype);
-        let mut scanned = Scanned { emitter: self, scan: &scan, identity, slots, sums: HashMap::new() };
-        let distribution = self.scheduled.distribution(operand);
-        let mut buffers = self.scheduled.buffers(op).iter();
-        for step in &scan.steps {
-            match step {
-                Step::Registers(bits) => {
-                    let place_bits = (1u64 << bits.end) - (1 << bits.start);
-                    scanned.join_slots(&by_register(distribution, &scan, place_bits));
-                }
-                Step::Lanes(bit) => scanned.join_lanes(*bit),
-                Step::Warps { bits, .. } => {
-                    let buffer = *buffers.next().expect("scheduled: a buffer for what warps join");
-                    scanned.join_warps(bits, buffer);
-                }
-                Step::Pieces => scanned.join_slots(&by_piece(distribution, &scan)),
+    /// Ops [`Op::Scan`], and [`Op::ScanWith`] and [`Op::ReduceWith`] where they are associative.
+    pub(in crate::gpu) fn scan(&mut self, op: OpId, data: &OpData, scan: &Scan) {
+        let ir = self.ir;
+        let (tiles, starts) = data.operands.split_at(data.results.len());
+        let binary = |values: &[Value<'c>]| match data.op {
+            Op::Scan { op, .. } => vec![ir.binary(op.combine(), scan.formats[0], values[0], values[1])],
+            _ => self.leaf_region(data.regions[0], values),
+        };
+        let (identity, first) = match data.op {
+            Op::Scan { op, mode, .. } => {
+                let literal = |literal| vec![ir.literal(literal, scan.formats[0])];
+                let start = literal(op.scan_start(scan.formats[0], mode));
+                (literal(op.identity(scan.formats[0])), Some(start))
             }
+            _ => (starts.iter().map(|&start| self.scalar(start)).collect::<Sum<'c>>(), None),
+        };
+        let elements = self.elements_of_lines(tiles, scan, &identity);
+        let join = Join { combine: &binary, commutes: first.is_some(), identity };
+        let mut scanned = Scanned::of(self, scan, join, &elements);
+        scanned.take_steps(self.scheduled.distribution(tiles[0]), self.scheduled.buffers(op));
+        let results = match data.op {
+            Op::ReduceWith { .. } => scanned.sums_of(data.results[0], tiles[0]),
+            _ => scanned.partial(&elements, first.as_ref()),
+        };
+        for (i, &result) in data.results.iter().enumerate() {
+            let rounded = |values: &Sum<'c>| ir.cast(scan.formats[i], self.dtype(result), values[i]);
+            let fragment = Fragment::Slots(results.iter().map(rounded).collect());
+            self.set_tile(result, fragment);
         }
-        let start = ir.literal(scan.op.scan_start(scan.dtype, scan.mode), scan.dtype);
-        let join = |a, b| ir.binary(scan.op.combine(), scan.dtype, a, b);
-        let slots = scanned.slots.iter().zip(elements);
-        let results = slots.map(|(known, element)| match (known.before, scan.mode.exclusive) {
-            (None, true) => start,
-            (Some(before), true) => join(start, before),
-            (None, false) => element,
-            (Some(before), false) => join(before, element),
-        });
-        let results = results.map(|value| ir.cast(scan.dtype, dtype, value)).collect();
-        self.set_tile(result, Fragment::Slots(results));
     }
 
-    /// The running thread's elements in the format in which they are joined; in place of padding, what changes nothing.
-    fn elements_of_lines(&self, operand: ValueId, scan: &Scan) -> Vec<Value<'c>> {
-        let (ir, source, mapping) = (self.ir, self.tile(operand), self.mapping(operand));
-        let identity = ir.literal(scan.op.identity(scan.dtype), scan.dtype);
+    /// The running thread's elements of all tiles, in the formats in which they are joined; in place of padding, what changes
+    /// nothing.
+    fn elements_of_lines(&self, tiles: &[ValueId], scan: &Scan, identity: &Sum<'c>) -> Vec<Sum<'c>> {
+        let (ir, mapping) = (self.ir, self.mapping(tiles[0]));
         let is_padded = mapping.distribution().is_padded(scan.axis);
         let element = |slot: u64| {
-            let value = ir.cast(self.dtype(operand), scan.dtype, source.get(slot));
             let inside = if is_padded { mapping.is_element(ir, slot) } else { None };
-            inside.map_or(value, |inside| ir.select(inside, value, identity))
+            let value = |(i, &tile): (usize, &ValueId)| {
+                let value = ir.cast(self.dtype(tile), scan.formats[i], self.tile(tile).get(slot));
+                inside.map_or(value, |inside| ir.select(inside, value, identity[i]))
+            };
+            tiles.iter().enumerate().map(value).collect()
         };
         (0..mapping.slots()).map(element).collect()
     }
 }
 
-impl<'c> Scanned<'_, '_, 'c> {
+impl<'s, 'a, 'c> Scanned<'s, 'a, 'c> {
+    /// Before the first step every element is a part.
+    fn of(emitter: &'s Emitter<'a, 'c>, scan: &'s Scan, join: Join<'s, 'c>, elements: &[Sum<'c>]) -> Self {
+        let slots = elements.iter().map(|element| Known { before: None, sum: element.clone() }).collect();
+        Scanned { emitter, scan, join, slots, sums: HashMap::new() }
+    }
+
+    /// Takes the steps, of which those of warps have a buffer for each operand.
+    fn take_steps(&mut self, distribution: &Distribution, buffers: &[Buffer]) {
+        let mut buffers = buffers.chunks(self.scan.formats.len());
+        for step in &self.scan.steps {
+            match step {
+                Step::Registers(bits) => {
+                    let place_bits = (1u64 << bits.end) - (1 << bits.start);
+                    self.join_slots(&by_register(distribution, self.scan, place_bits));
+                }
+                Step::Lanes(bit) => self.join_lanes(*bit),
+                Step::Warps { bits, .. } => {
+                    let buffers = buffers.next().expect("scheduled: buffers for what warps join");
+                    self.join_warps(bits, buffers);
+                }
+                Step::Pieces => self.join_slots(&by_piece(distribution, self.scan)),
+            }
+        }
+    }
+
+    /// What each slot keeps of a scan; exclusive ones of an op start from `first`.
+    fn partial(&mut self, elements: &[Sum<'c>], first: Option<&Sum<'c>>) -> Vec<Sum<'c>> {
+        let exclusive = self.scan.mode.exclusive;
+        let identity = self.join.identity.clone();
+        (0..elements.len())
+            .map(|slot| match (self.slots[slot].before.clone(), exclusive) {
+                (None, true) => first.unwrap_or(&identity).clone(),
+                (Some(before), true) => match first {
+                    Some(first) => self.joined(first, &before),
+                    None => before,
+                },
+                (None, false) => elements[slot].clone(),
+                (Some(before), false) => self.joined(&before, &elements[slot]),
+            })
+            .collect()
+    }
+
+    /// Of each slot of a folded tile, the sum of its line.
+    fn sums_of(&self, result: ValueId, operand: ValueId) -> Vec<Sum<'c>> {
+        let scheduled = self.emitter.scheduled;
+        let (folded, lines) = (scheduled.distribution(result), scheduled.distribution(operand));
+        let along = |slot: u64| {
+            let (mut start, mut within) = lines.slot(slot);
+            (start[self.scan.axis], within[self.scan.axis]) = (0, 0);
+            (start, within)
+        };
+        let slots: HashMap<_, usize> = (0..lines.slots()).map(|slot| (along(slot), slot as usize)).collect();
+        (0..folded.slots()).map(|slot| self.slots[slots[&folded.slot(slot)]].sum.clone()).collect()
+    }
+
     /// The sum of two parts, the first of which the scan comes to first.
-    fn join(&mut self, first: Value<'c>, second: Value<'c>) -> Value<'c> {
-        let (ir, scan) = (self.emitter.ir, self.scan);
-        let sum = || ir.binary(scan.op.combine(), scan.dtype, first, second);
-        *self.sums.entry([first, second]).or_insert_with(sum)
+    fn joined(&mut self, first: &Sum<'c>, second: &Sum<'c>) -> Sum<'c> {
+        let key = [first.clone(), second.clone()];
+        if let Some(known) = self.sums.get(&key) {
+            return known.clone();
+        }
+        let sum = (self.join.combine)(&key.concat());
+        self.sums.insert(key, sum.clone());
+        sum
     }
 
     /// Adds what comes before a part to what comes before one of its elements.
-    fn precede(&mut self, slot: usize, part: Value<'c>) {
-        let before = self.slots[slot].before;
-        self.slots[slot].before = Some(before.map_or(part, |before| self.join(part, before)));
+    fn precede(&mut self, slot: usize, part: &Sum<'c>) {
+        let before = self.slots[slot].before.take();
+        self.slots[slot].before =
+            Some(before.map_or_else(|| part.clone(), |before| self.joined(part, &before)));
     }
 
     fn join_slots(&mut self, groups: &[Joined]) {
         for slots in groups {
-            let mut sum = self.slots[slots[0]].sum;
+            let mut sum = self.slots[slots[0]].sum.clone();
             for &slot in &slots[1..] {
-                self.precede(slot, sum);
-                sum = self.join(sum, self.slots[slot].sum);
+                self.precede(slot, &sum);
+                let next = self.slots[slot].sum.clone();
+                sum = self.joined(&sum, &next);
             }
-            slots.iter().for_each(|&slot| self.slots[slot].sum = sum);
+            slots.iter().for_each(|&slot| self.slots[slot].sum.clone_from(&sum));
         }
     }
 
     /// The sums of all parts, each once, and which of them is each slot's.
-    fn parts(&self) -> (Vec<Value<'c>>, Vec<usize>) {
-        let mut parts: Vec<Value<'c>> = Vec::new();
+    fn parts(&self) -> (Vec<Sum<'c>>, Vec<usize>) {
+        let mut parts: Vec<Sum<'c>> = Vec::new();
         let mut numbers = HashMap::new();
         let number = self.slots.iter().map(|known| {
-            *numbers.entry(known.sum).or_insert_with(|| {
-                parts.push(known.sum);
+            *numbers.entry(&known.sum).or_insert_with(|| {
+                parts.push(known.sum.clone());
                 parts.len() - 1
             })
         });
@@ -125,32 +195,54 @@ impl<'c> Scanned<'_, '_, 'c> {
         (parts, number)
     }
 
-    fn join_lanes(&mut self, bit: u32) {
-        let (emitter, ir) = (self.emitter, self.emitter.ir);
-        let (parts, number) = self.parts();
-        let is_first = has_none(ir, emitter.running_thread(), 1 << bit);
-        let from_other = |&part: &Value<'c>| {
-            let bits = i32_const(ir, 1 << bit);
-            let other = emitter.dialect.shuffle(ir, emitter.thread_count(), emitter.thread, part, bits);
-            let [of_first, of_second] =
-                if self.scan.mode.reverse { [other, self.identity] } else { [self.identity, other] };
-            (other, ir.select(is_first, of_first, of_second))
-        };
-        let others: Vec<_> = parts.iter().map(from_other).collect();
-        for (slot, number) in number.into_iter().enumerate() {
-            let (other, before) = others[number];
-            self.precede(slot, before);
-            self.slots[slot].sum = self.join(self.slots[slot].sum, other);
+    /// Gives each slot what comes before its part, if anything may, and the sum of the part that it is joined to.
+    fn grow(&mut self, number: &[usize], joined: &[(Option<Sum<'c>>, Sum<'c>)]) {
+        for (slot, &number) in number.iter().enumerate() {
+            let (before, sum) = &joined[number];
+            before.iter().for_each(|before| self.precede(slot, before));
+            self.slots[slot].sum.clone_from(sum);
         }
     }
 
+    fn join_lanes(&mut self, bit: u32) {
+        let (emitter, ir) = (self.emitter, self.emitter.ir);
+        let (parts, number) = self.parts();
+        let has_no_bit = has_none(ir, emitter.running_thread(), 1 << bit);
+        // Of the two parts, that of the lane without the bit comes first, or, backwards, second.
+        let by_order = |first: &Sum<'c>, second: &Sum<'c>| -> Sum<'c> {
+            let [without, with] = if self.scan.mode.reverse { [second, first] } else { [first, second] };
+            without.iter().zip(with).map(|(&without, &with)| ir.select(has_no_bit, without, with)).collect()
+        };
+        let from_other = |part: &Sum<'c>| -> Sum<'c> {
+            let shuffled = |&value: &Value<'c>| {
+                let bits = i32_const(ir, 1 << bit);
+                emitter.dialect.shuffle(ir, emitter.thread_count(), emitter.thread, value, bits)
+            };
+            part.iter().map(shuffled).collect()
+        };
+        let others: Vec<Sum<'c>> = parts.iter().map(from_other).collect();
+        let before: Vec<Sum<'c>> = others.iter().map(|other| by_order(&self.join.identity, other)).collect();
+        let in_order: Vec<[Sum<'c>; 2]> = match self.join.commutes {
+            true => parts.iter().cloned().zip(others).map(|(own, other)| [own, other]).collect(),
+            false => parts
+                .iter()
+                .zip(&others)
+                .map(|(own, other)| [by_order(own, other), by_order(other, own)])
+                .collect(),
+        };
+        let sums = in_order.iter().map(|[first, second]| self.joined(first, second)).collect::<Vec<_>>();
+        let joined: Vec<_> = before.into_iter().map(Some).zip(sums).collect();
+        self.grow(&number, &joined);
+    }
+
     /// Every thread writes the sums of its parts, and reads those of the threads that have the rest of the lines.
-    fn join_warps(&mut self, bits: &[u32], buffer: Buffer) {
+    fn join_warps(&mut self, bits: &[u32], buffers: &[Buffer]) {
         let (emitter, ir, thread) = (self.emitter, self.emitter.ir, self.emitter.running_thread());
         let threads = emitter.thread_count();
         let (parts, number) = self.parts();
-        for (part, &sum) in parts.iter().enumerate() {
-            emitter.write_shared(buffer, ir.add(thread, i32_const(ir, part as u64 * threads)), sum);
+        for (part, sum) in parts.iter().enumerate() {
+            let place = ir.add(thread, i32_const(ir, part as u64 * threads));
+            sum.iter().zip(buffers).for_each(|(&value, &buffer)| emitter.write_shared(buffer, place, value));
         }
         emitter.sync_block();
         let all = bits.iter().fold(0, |all, bit| all | 1u64 << bit);
@@ -159,25 +251,23 @@ impl<'c> Scanned<'_, '_, 'c> {
         let mut places = vec![0; threads.ilog2() as usize];
         bits.iter().enumerate().for_each(|(i, &bit)| places[bit as usize] = 1 << i);
         let own = Linear::of(ir, thread, &places).at(ir, 0, 0).value(ir);
-        let count = 1u64 << bits.len();
-        let numbers: Vec<u64> =
-            if self.scan.mode.reverse { (0..count).rev().collect() } else { (0..count).collect() };
-        let joined: Vec<(Option<Value<'c>>, Value<'c>)> = (0..parts.len() as u64)
+        let mut numbers: Vec<u64> = (0..1 << bits.len()).collect();
+        if self.scan.mode.reverse {
+            numbers.reverse();
+        }
+        let joined: Vec<_> = (0..parts.len() as u64)
             .map(|part| {
-                let read = |number: u64| {
+                let read = |&number: &u64| -> Sum<'c> {
                     let thread =
                         bits.iter().enumerate().fold(0, |at, (i, bit)| at | (number >> i & 1) << bit);
-                    emitter.read_shared(buffer, ir.add(first, i32_const(ir, thread + part * threads)))
+                    let place = ir.add(first, i32_const(ir, thread + part * threads));
+                    buffers.iter().map(|&buffer| emitter.read_shared(buffer, place)).collect()
                 };
-                let sums: Vec<Value<'c>> = numbers.iter().map(|&number| read(number)).collect();
+                let sums: Vec<Sum<'c>> = numbers.iter().map(read).collect();
                 self.before_own(own, &numbers, &sums)
             })
             .collect();
-        for (slot, number) in number.into_iter().enumerate() {
-            let (before, sum) = joined[number];
-            before.into_iter().for_each(|before| self.precede(slot, before));
-            self.slots[slot].sum = sum;
-        }
+        self.grow(&number, &joined);
     }
 
     /// Of sums of parts with these numbers, what comes before the own one, and all of them.
@@ -185,20 +275,21 @@ impl<'c> Scanned<'_, '_, 'c> {
         &mut self,
         own: IntValue<'c>,
         numbers: &[u64],
-        sums: &[Value<'c>],
-    ) -> (Option<Value<'c>>, Value<'c>) {
+        sums: &[Sum<'c>],
+    ) -> (Option<Sum<'c>>, Sum<'c>) {
         let ir = self.emitter.ir;
         let is_before = if self.scan.mode.reverse { IntPredicate::ULT } else { IntPredicate::UGT };
-        let (mut before, mut all) = (None, sums[0]);
-        for (i, (&number, &sum)) in numbers.iter().zip(sums).enumerate() {
+        let (mut before, mut all): (Option<Sum<'c>>, _) = (None, sums[0].clone());
+        for (i, (&number, sum)) in numbers.iter().zip(sums).enumerate() {
             if i > 0 {
-                all = self.join(all, sum);
+                all = self.joined(&all, sum);
             }
             // Nobody comes after the last one.
             if i + 1 < sums.len() {
                 let comes_before = ir.icmp(is_before, own, i32_const(ir, number));
-                let sum = ir.select(comes_before, sum, self.identity);
-                before = Some(before.map_or(sum, |before| self.join(before, sum)));
+                let values = sum.iter().zip(&self.join.identity);
+                let sum = values.map(|(&value, &nothing)| ir.select(comes_before, value, nothing)).collect();
+                before = Some(before.map_or_else(|| Sum::clone(&sum), |before| self.joined(&before, &sum)));
             }
         }
         (before, all)

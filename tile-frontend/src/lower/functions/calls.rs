@@ -1,12 +1,13 @@
 //! Calls of functions: which of them a call means, and the arguments of each.
 
 use crate::helpers::is_free;
+use crate::lower::ops::folds::Fold;
 use crate::lower::{Lowered, Lowering, names};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, Token};
-use tile_ir::ops::{Leaf, Literal, ScanMode};
+use tile_ir::ops::{Leaf, Literal};
 use tile_ir::{DType, Dim, Op};
 
 /// Values of a call's arguments and where they stand.
@@ -97,11 +98,8 @@ impl Lowering {
         if name == "select" {
             return self.select(call);
         }
-        if name == "reduce" {
-            return self.fold_call(name, None, call);
-        }
-        if let Some(mode) = ScanMode::of_name(name, "scan") {
-            return self.fold_call(name, Some(mode), call);
+        if let Some(fold) = Fold::of_function(name) {
+            return self.fold_call(name, fold, call);
         }
         if matches!(name, "block_id" | "block_count") {
             return self.place_in_grid(name, call);

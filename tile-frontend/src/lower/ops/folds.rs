@@ -21,17 +21,44 @@ pub(in crate::lower) struct Closure {
     pub(in crate::lower) own_variables: usize,
 }
 
+/// What a function folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fold {
+    /// Which partial results it keeps; none, where it is a reduction.
+    mode: Option<ScanMode>,
+    /// Whether parts of lines may be joined.
+    associative: bool,
+}
+
+impl Fold {
+    /// The fold that a function of the language does: `reduce`, `scan`, `scan_reverse`, …, and each as `associative_…`.
+    pub(crate) fn of_function(name: &str) -> Option<Fold> {
+        let (name, associative) = match name.strip_prefix(ASSOCIATIVE) {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let mode = if name == "reduce" { None } else { Some(ScanMode::of_name(name, "scan")?) };
+        Some(Fold { mode, associative })
+    }
+
+    /// The names of all of them.
+    pub(in crate::lower) fn functions() -> impl Iterator<Item = String> {
+        let scans = ScanMode::ALL.iter().map(|mode| format!("scan{}", mode.suffix()));
+        let names: Vec<String> = std::iter::once("reduce".to_owned()).chain(scans).collect();
+        let associative: Vec<String> = names.iter().map(|name| format!("{ASSOCIATIVE}{name}")).collect();
+        names.into_iter().chain(associative)
+    }
+}
+
+/// What the names of folds begin with whose parts may be joined.
+const ASSOCIATIVE: &str = "associative_";
+
 /// The most tiles that are folded together.
 const MAX_OPERANDS: usize = 4;
 
 impl Lowering {
-    /// `reduce(…)`, or `scan(…)` with a mode.
-    pub(in crate::lower) fn fold_call(
-        &mut self,
-        name: &str,
-        mode: Option<ScanMode>,
-        call: &ExprCall,
-    ) -> Lowered<Val> {
+    /// `reduce(…)`, `scan(…)`, and their associative forms.
+    pub(in crate::lower) fn fold_call(&mut self, name: &str, fold: Fold, call: &ExprCall) -> Lowered<Val> {
         let usage = format!("{name}(x, axis, start, |a, b| a + b)");
         let closure = match call.args.last() {
             Some(Expr::Closure(closure)) if call.args.len() == 4 => closure,
@@ -50,12 +77,13 @@ impl Lowering {
         let arguments = Arguments { values, spans };
         let tiles = self.fold_tiles(name, &arguments)?;
         let starts = self.fold_starts(name, &tiles, &arguments)?;
+        let Fold { mode, associative } = fold;
         match mode {
-            None => self.reduce_with(&tiles, &starts, &arguments, closure, call),
+            None => self.reduce_with(associative, &tiles, &starts, &arguments, closure, call),
             Some(mode) => {
                 let (axis, place) = (&arguments.values[1], arguments.spans[1]);
                 let axis = self.one_axis(name, tiles[0], axis, place)?;
-                let op = Op::ScanWith { axis, mode };
+                let op = Op::ScanWith { axis, mode, associative };
                 let results = self.fold_with(op, &tiles, &starts, &arguments, closure, call.span())?;
                 Ok(joined(results))
             }
@@ -64,6 +92,7 @@ impl Lowering {
 
     fn reduce_with(
         &mut self,
+        associative: bool,
         tiles: &[ValueId],
         starts: &[ValueId],
         arguments: &Arguments,
@@ -75,7 +104,7 @@ impl Lowering {
         let merged = tiles.iter().map(|&tile| self.merge(tile, &axes, arguments.spans[0]));
         let merged = merged.collect::<Lowered<Vec<_>>>()?;
         let tiles: Vec<ValueId> = merged.iter().map(|merged| merged.tile).collect();
-        let op = Op::ReduceWith { axis: merged[0].axis };
+        let op = Op::ReduceWith { axis: merged[0].axis, associative };
         let results = self.fold_with(op, &tiles, starts, arguments, closure, call.span())?;
         let split = results.into_iter().zip(&merged);
         let split = split.map(|(result, merged)| self.split(result, merged, call.span()));

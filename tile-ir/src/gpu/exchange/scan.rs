@@ -1,4 +1,5 @@
-//! How threads scan the lines of a tile: in steps from short parts of a line to longer ones.
+//! How threads scan the lines of a tile, or fold them by what joins parts of them: in steps from short parts of a line to
+//! longer ones.
 //!
 //! A part is what lies at neighbouring places that differ in their lowest bits alone; it is one element at first. A step
 //! joins parts that differ in the next bits: what comes before an element in its part grows by the sums of the parts before,
@@ -9,7 +10,7 @@
 use crate::dtype::DType;
 use crate::gpu::LaidOut;
 use crate::kernel::OpData;
-use crate::ops::{Op, ReduceOp, ScanMode};
+use crate::ops::{Op, ScanMode};
 use std::ops::Range;
 use tile_layout::linear::Distribution;
 
@@ -32,29 +33,40 @@ pub enum Step {
     Pieces,
 }
 
-/// A scan and its steps.
+/// A scan, or a fold, and its steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// What joins two elements.
-    pub op: ReduceOp,
     /// The axis.
     pub axis: usize,
     /// Which way lines are gone along.
     pub mode: ScanMode,
-    /// The format in which elements are joined.
-    pub dtype: DType,
+    /// Of each operand, the format in which elements are joined.
+    pub formats: Vec<DType>,
     /// The steps, in their order.
     pub steps: Vec<Step>,
 }
 
 impl Scan {
-    /// How a [`Op::Scan`] is done.
-    pub(in crate::gpu) fn of(laid_out: &LaidOut, data: &OpData) -> Scan {
-        let Op::Scan { op, axis, mode } = data.op else { unreachable!("it is asked of scans alone") };
-        let operand = data.operands[0];
-        let steps =
-            steps(&laid_out.distributions[&operand], axis).expect("scheduled: a distribution by bits");
-        Scan { op, axis, mode, dtype: op.partial(laid_out.dtype(operand)), steps }
+    /// How an op is done that joins parts of lines; `None` of others.
+    pub(in crate::gpu) fn of(laid_out: &LaidOut, data: &OpData) -> Option<Scan> {
+        let (axis, mode) = joins_parts(&data.op)?;
+        let steps = steps(&laid_out.distributions[&data.operands[0]], axis);
+        let steps = steps.expect("scheduled: a distribution by bits");
+        let formats = match data.op {
+            Op::Scan { op, .. } => vec![op.partial(laid_out.dtype(data.operands[0]))],
+            _ => data.results.iter().map(|&result| laid_out.dtype(result)).collect(),
+        };
+        Some(Scan { axis, mode, formats, steps })
+    }
+}
+
+/// The axis along which an op joins parts of lines, and which way; `None` of one that doesn't, or goes along them element by
+/// element.
+pub(in crate::gpu) fn joins_parts(op: &Op) -> Option<(usize, ScanMode)> {
+    match *op {
+        Op::Scan { axis, mode, .. } | Op::ScanWith { axis, mode, associative: true } => Some((axis, mode)),
+        Op::ReduceWith { axis, associative: true } => Some((axis, ScanMode::default())),
+        _ => None,
     }
 }
 

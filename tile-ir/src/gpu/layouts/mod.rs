@@ -155,7 +155,7 @@ impl<'k> Layouts<'k> {
             }
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
-            Op::Scan { axis, .. } => self.scan(op, &data, *axis),
+            joining if scan::joins_parts(joining).is_some() => self.join_parts(op, &data),
             Op::Mma | Op::MmaScaled => self.mma(op, &data),
             Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
             Op::If => self.branches(&data),
@@ -237,12 +237,22 @@ impl<'k> Layouts<'k> {
         self.set(data.results[0], reduced);
     }
 
-    /// A scan's elements stay where they lie, if parts of lines are joined by bits of places there.
-    fn scan(&mut self, op: OpId, data: &OpData, axis: usize) {
+    /// Elements of lines whose parts are joined stay where they lie, if that is by bits of places; those of several operands
+    /// lie alike.
+    fn join_parts(&mut self, op: OpId, data: &OpData) {
+        let (axis, _) = scan::joins_parts(&data.op).expect("it joins parts");
         let known = self.found.get(&data.operands[0]).filter(|known| scan::steps(known, axis).is_some());
         let distribution = known.cloned().unwrap_or_else(|| self.usual(&self.shape(data.operands[0])));
-        self.want(op, 0, &distribution);
-        self.set(data.results[0], distribution);
+        for operand in 0..data.results.len() {
+            self.want(op, operand, &distribution);
+        }
+        let of_results = match data.op {
+            Op::ReduceWith { .. } => {
+                distribution.without_axis(axis).expect("a part of a distribution is one")
+            }
+            _ => distribution,
+        };
+        data.results.iter().for_each(|&result| self.set(result, of_results.clone()));
     }
 
     /// A line's results are folded in one go, so that they lie alike.

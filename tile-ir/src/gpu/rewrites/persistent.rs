@@ -107,7 +107,7 @@ fn is_small(kernel: &Kernel, target: &TargetDesc) -> bool {
 /// Whether an op takes longer than reading its operands, whatever their size.
 fn takes_long(op: &Op) -> bool {
     let is_loop = matches!(op, Op::For | Op::While);
-    let is_ordered = matches!(op, Op::ReduceWith { .. } | Op::ScanWith { .. } | Op::Sort { .. });
+    let is_ordered = op.is_fold_in_order() || matches!(op, Op::Sort { .. });
     is_loop || is_ordered || op.is_product() || *op == Op::Binary(BinaryOp::Philox)
 }
 

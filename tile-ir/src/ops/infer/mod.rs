@@ -115,7 +115,7 @@ pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred
         Op::For => control::for_loop(operands),
         Op::If => control::branch(op, operands).map(|()| Vec::new()),
         Op::Yield => Ok(Vec::new()),
-        Op::ReduceWith { axis } => lines::reduce_with(op, *axis, operands),
+        Op::ReduceWith { axis, .. } => lines::reduce_with(op, *axis, operands),
         Op::ScanWith { axis, .. } => lines::scan_with(op, *axis, operands),
         Op::Scan { op: reduction, axis, .. } => {
             lines::scan(op, *reduction, *axis, operands).map(|ty| vec![ty])

@@ -4,7 +4,7 @@ use super::super::Exchanges;
 use super::SCRATCH_ALIGNMENT;
 use crate::dtype::DType;
 use crate::gpu::access::is_used;
-use crate::gpu::{Step, Way};
+use crate::gpu::{Scan, Step, Way};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::log::Site;
 use crate::ops::Op;
@@ -35,10 +35,10 @@ impl Exchanges<'_> {
             Op::Reduce { .. } => self.joined(op, data),
             Op::Mma | Op::MmaScaled if self.laid_out.products.contains_key(&op) => Vec::new(),
             Op::Mma => self.tiles(&data.operands[..2]),
-            Op::ReduceWith { .. } | Op::ScanWith { .. } => {
-                self.tiles(&data.operands[..data.operands.len() / 2])
-            }
-            Op::Scan { .. } => self.scanned(data),
+            Op::Scan { .. } | Op::ReduceWith { .. } | Op::ScanWith { .. } => match self.laid_out.scan(data) {
+                Some(scan) => self.scanned(&scan),
+                None => self.tiles(&data.operands[..data.operands.len() / 2]),
+            },
             Op::Histogram(_) => self.tiles(&data.results),
             Op::Gather { .. } => self.tiles(&data.operands[..1]),
             Op::Scatter { .. } => self.tiles(&data.operands[1..]),
@@ -85,14 +85,15 @@ impl Exchanges<'_> {
     }
 
     /// The sums of parts of lines that warps join.
-    fn scanned(&self, data: &OpData) -> Vec<Request> {
-        let scan = self.laid_out.scan(data);
+    fn scanned(&self, scan: &Scan) -> Vec<Request> {
         let parts = scan.steps.iter().filter_map(|step| match step {
             Step::Warps { parts, .. } => Some(*parts),
             Step::Registers(_) | Step::Lanes(_) | Step::Pieces => None,
         });
         let threads = self.laid_out.threads.count();
-        parts.map(|parts| Request { dtype: scan.dtype, elements: parts * threads }).collect()
+        let of_step =
+            |parts: u64| scan.formats.iter().map(move |&dtype| Request { dtype, elements: parts * threads });
+        parts.flat_map(of_step).collect()
     }
 
     /// The elements, the places of those that are kept, and keys that other warps compare with theirs.
