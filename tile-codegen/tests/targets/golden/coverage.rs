@@ -25,6 +25,7 @@ const ATOMICS: &str = include_str!("../atomics.rs");
 const CONTROL: &str = include_str!("../control.rs");
 const GRIDS: &str = include_str!("../../../../tests/kernels/grids.rs");
 const PREFETCH: &str = include_str!("../prefetch.rs");
+const SCALED: &str = include_str!("../scaled.rs");
 const SCHEDULES: &str = include_str!("../schedules.rs");
 const SIMT: &str = include_str!("../simt.rs");
 const VIEWS: &str = include_str!("../views.rs");
@@ -58,6 +59,11 @@ const ELSEWHERE: &[Elsewhere] = &[
         op: "convert_layout",
         why: "no numbers of its own",
         test: (SIMT, "tiles_change_threads_where_their_layouts_differ"),
+    },
+    Elsewhere {
+        op: "mma_scaled",
+        why: "schedules have it in place of other ops",
+        test: (SCALED, "instructions_scale_blocks"),
     },
     Elsewhere { op: "gather_load", why: "memory, not numbers", test: (VIEWS, "gathers_of_every_integer") },
     Elsewhere { op: "for", why: "no numbers of its own", test: (SIMT, "loops_branches_and_movement") },
