@@ -142,7 +142,7 @@ mod tests {
     }
 
     /// Ops that schedules add and no kernel has.
-    const SCHEDULED: &[&str] = &["convert_layout"];
+    const SCHEDULED: &[&str] = &["convert_layout", "mma_scaled"];
 
     #[test]
     fn every_op_has_a_use() {
