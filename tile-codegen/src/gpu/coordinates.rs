@@ -205,6 +205,11 @@ impl<'c> Mapping<'c> {
         inside.reduce(|a, b| ir.and(a, b))
     }
 
+    /// The same where lines along an axis are joined: of a line of padding alone nobody needs to know.
+    pub(super) fn is_element_of_line(&self, ir: &Ir<'c>, slot: u64, axis: usize) -> Option<IntValue<'c>> {
+        if self.distribution.is_padded(axis) { self.is_element(ir, slot) } else { None }
+    }
+
     /// Whether the running thread answers for its elements; `None` where no other thread holds them.
     pub(super) fn is_owner(&self) -> Option<IntValue<'c>> {
         self.owner

@@ -36,7 +36,7 @@ pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
 pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use exchange::movement::{Coverage, Movement, Part};
 pub use exchange::orders::Orders;
-pub use exchange::reduction::Reduction;
+pub use exchange::reduction::{Reduction, members};
 pub use exchange::scan::{Scan, Step};
 pub use exchange::scratch::{Buffer, SCRATCH_ALIGNMENT};
 pub use exchange::sorting::Sorting;

@@ -42,6 +42,16 @@ pub(super) fn schedule_as(instance: Instance, target: &TargetDesc, given: Option
     }
 }
 
+/// The instance with what was found rewritten, if anything was.
+fn with_rewritten<Found>(
+    instance: Instance,
+    name: &'static str,
+    found: &[Found],
+    run: impl FnOnce(&mut Kernel, &[Found]),
+) -> Instance {
+    if found.is_empty() { instance } else { instance.rewrite(name, |kernel| run(kernel, found)) }
+}
+
 impl Scheduler<'_> {
     /// The schedule with the most room that fits into shared memory; one that doesn't fit where none does.
     pub(super) fn schedule(mut self, instance: Instance) -> Scheduled {
@@ -65,20 +75,11 @@ impl Scheduler<'_> {
     /// The instance with the factors of its products in formats that the target multiplies.
     fn in_formats_of_target(&self, instance: Instance) -> Instance {
         let scaled = rewrites::scaled::found(&instance, self.target);
-        let instance = match scaled.is_empty() {
-            true => instance,
-            false => instance.rewrite("scaled", |kernel| rewrites::scaled::run(kernel, &scaled)),
-        };
+        let instance = with_rewritten(instance, "scaled", &scaled, rewrites::scaled::run);
         let narrower = rewrites::narrow::needed(&instance, self.target);
-        let instance = match narrower.is_empty() {
-            true => instance,
-            false => instance.rewrite("narrow", |kernel| rewrites::narrow::run(kernel, &narrower)),
-        };
+        let instance = with_rewritten(instance, "narrow", &narrower, rewrites::narrow::run);
         let widened = rewrites::widen::needed(&instance, self.target);
-        match widened.is_empty() {
-            true => instance,
-            false => instance.rewrite("widen", |kernel| rewrites::widen::run(kernel, &widened)),
-        }
+        with_rewritten(instance, "widen", &widened, rewrites::widen::run)
     }
 
     /// The schedule that also has a next turn's tiles in shared memory that this one, which fits, leaves; this one where

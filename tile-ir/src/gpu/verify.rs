@@ -69,6 +69,9 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
     if pipelines.replace(data) {
         return Ok(());
     }
+    if let Some((axis, _)) = scan::joins_parts(&data.op) {
+        return joined(scheduled, data, axis);
+    }
     let lies = |value: ValueId| scheduled.distribution(value);
     let goes_by_element = (data.op.is_leaf() || data.op == Op::GatherLoad)
         && data.results.iter().any(|result| is_tile(scheduled, result));
@@ -81,10 +84,6 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
         Op::Reduce { axis, .. } => {
             let expected = lies(data.operands[0]).without_axis(*axis).map_err(|error| error.to_string())?;
             same(lies(data.results[0]), &expected)
-        }
-        joining if scan::joins_parts(joining).is_some() => {
-            let (axis, _) = scan::joins_parts(joining).expect("it joins parts");
-            joined(scheduled, data, axis)
         }
         Op::Permute(permutation) => {
             let expected = lies(data.operands[0]).permuted(permutation).map_err(|error| error.to_string())?;

@@ -83,8 +83,7 @@ impl<'c> Emitter<'_, 'c> {
         let identity = ir.literal(reduction.op.identity(reduction.dtype), reduction.dtype);
         let element = |slot: u64| {
             let value = source.get(slot);
-            let inside =
-                if reduction.operand.is_padded(reduction.axis) { mapping.is_element(ir, slot) } else { None };
+            let inside = mapping.is_element_of_line(ir, slot, reduction.axis);
             inside.map_or(value, |inside| ir.select(inside, value, identity))
         };
         let members = reduction.members().into_iter();

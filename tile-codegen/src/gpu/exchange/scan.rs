@@ -9,7 +9,7 @@ use crate::gpu::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::{BTreeMap, HashMap};
-use tile_ir::gpu::{Buffer, Scan, Step};
+use tile_ir::gpu::{Buffer, Scan, Step, members};
 use tile_ir::kernel::OpData;
 use tile_ir::{Op, OpId, ValueId};
 use tile_layout::linear::Distribution;
@@ -82,9 +82,8 @@ impl<'c> Emitter<'_, 'c> {
     /// nothing.
     fn elements_of_lines(&self, tiles: &[ValueId], scan: &Scan, identity: &Sum<'c>) -> Vec<Sum<'c>> {
         let (ir, mapping) = (self.ir, self.mapping(tiles[0]));
-        let is_padded = mapping.distribution().is_padded(scan.axis);
         let element = |slot: u64| {
-            let inside = if is_padded { mapping.is_element(ir, slot) } else { None };
+            let inside = mapping.is_element_of_line(ir, slot, scan.axis);
             let value = |(i, &tile): (usize, &ValueId)| {
                 let value = ir.cast(self.dtype(tile), scan.formats[i], self.tile(tile).get(slot));
                 inside.map_or(value, |inside| ir.select(inside, value, identity[i]))
@@ -140,15 +139,9 @@ impl<'s, 'a, 'c> Scanned<'s, 'a, 'c> {
 
     /// Of each slot of a folded tile, the sum of its line.
     fn sums_of(&self, result: ValueId, operand: ValueId) -> Vec<Sum<'c>> {
-        let scheduled = self.emitter.scheduled;
-        let (folded, lines) = (scheduled.distribution(result), scheduled.distribution(operand));
-        let along = |slot: u64| {
-            let (mut start, mut within) = lines.slot(slot);
-            (start[self.scan.axis], within[self.scan.axis]) = (0, 0);
-            (start, within)
-        };
-        let slots: HashMap<_, usize> = (0..lines.slots()).map(|slot| (along(slot), slot as usize)).collect();
-        (0..folded.slots()).map(|slot| self.slots[slots[&folded.slot(slot)]].sum.clone()).collect()
+        let [lines, folded] = [operand, result].map(|tile| self.emitter.scheduled.distribution(tile));
+        let members = members(lines, folded, self.scan.axis);
+        members.into_iter().map(|slots| self.slots[slots[0] as usize].sum.clone()).collect()
     }
 
     /// The sum of two parts, the first of which the scan comes to first.

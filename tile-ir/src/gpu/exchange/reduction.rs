@@ -28,6 +28,21 @@ pub struct Reduction<'s> {
     pub blocks: Vec<u32>,
 }
 
+/// Of each slot of what is left of a tile along an axis, the tile's slots of the same line.
+pub fn members(operand: &Distribution, result: &Distribution, axis: usize) -> Vec<Vec<u64>> {
+    let key = |distribution: &Distribution, slot: u64| {
+        let (mut start, mut within) = distribution.slot(slot);
+        (start[axis], within[axis]) = (0, 0);
+        (start, within)
+    };
+    let slots: HashMap<_, _> = (0..result.slots()).map(|slot| (key(result, slot), slot as usize)).collect();
+    let mut members = vec![Vec::new(); slots.len()];
+    for slot in 0..operand.slots() {
+        members[slots[&key(operand, slot)]].push(slot);
+    }
+    members
+}
+
 impl<'s> Reduction<'s> {
     /// The reduction of a tile along an axis.
     pub(in crate::gpu) fn of(laid_out: &'s LaidOut, data: &OpData) -> Reduction<'s> {
@@ -46,18 +61,7 @@ impl<'s> Reduction<'s> {
 
     /// The slots of the operand that each slot of the result joins.
     pub fn members(&self) -> Vec<Vec<u64>> {
-        let key = |distribution: &Distribution, slot: u64| {
-            let (mut start, mut within) = distribution.slot(slot);
-            (start[self.axis], within[self.axis]) = (0, 0);
-            (start, within)
-        };
-        let slots = (0..self.result.slots()).map(|slot| (key(self.result, slot), slot as usize));
-        let slots: HashMap<_, _> = slots.collect();
-        let mut members = vec![Vec::new(); slots.len()];
-        for slot in 0..self.operand.slots() {
-            members[slots[&key(self.operand, slot)]].push(slot);
-        }
-        members
+        members(self.operand, self.result, self.axis)
     }
 
     /// Partial results that warps of a block give each other: for each result, of every warp along the axis. `None` where

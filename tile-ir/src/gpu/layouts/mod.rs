@@ -147,6 +147,9 @@ impl<'k> Layouts<'k> {
         if self.basis.pipelines.replace(&data) {
             return;
         }
+        if let Some((axis, _)) = scan::joins_parts(&data.op) {
+            return self.join_parts(op, &data, axis);
+        }
         match &data.op {
             Op::LoadMasked | Op::Load { .. } => {
                 let tile = data.results[0];
@@ -155,7 +158,6 @@ impl<'k> Layouts<'k> {
             }
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
-            joining if scan::joins_parts(joining).is_some() => self.join_parts(op, &data),
             Op::Mma | Op::MmaScaled => self.mma(op, &data),
             Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
             Op::If => self.branches(&data),
@@ -239,8 +241,7 @@ impl<'k> Layouts<'k> {
 
     /// Elements of lines whose parts are joined stay where they lie, if that is by bits of places; those of several operands
     /// lie alike.
-    fn join_parts(&mut self, op: OpId, data: &OpData) {
-        let (axis, _) = scan::joins_parts(&data.op).expect("it joins parts");
+    fn join_parts(&mut self, op: OpId, data: &OpData, axis: usize) {
         let known = self.found.get(&data.operands[0]).filter(|known| scan::steps(known, axis).is_some());
         let distribution = known.cloned().unwrap_or_else(|| self.usual(&self.shape(data.operands[0])));
         for operand in 0..data.results.len() {
