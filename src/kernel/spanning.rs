@@ -71,11 +71,12 @@ impl<'a, T: Element, const R: usize, const S: usize> SpanningViewMut<'a, T, R, S
         self.view.extent(axis)
     }
 
-    /// One of the block's tiles: an index for each axis that blocks span, in their order.
-    pub fn at(&mut self, index: [usize; S]) -> ViewTileMut<'_, T, R> {
+    /// One of the block's tiles: an index for each axis that blocks span, in their order. It doesn't borrow the view, so
+    /// what is stored may be made of what is there: `y.at([j]).store(y.at([j]).load() + t)`.
+    pub fn at(&mut self, index: [usize; S]) -> ViewTileMut<'a, T, R> {
         let mut full = self.view.index();
         self.axes.iter().zip(index).for_each(|(&axis, index)| full[axis] = index);
-        ViewTileMut::new(self.view.data, &self.view.cut, full)
+        ViewTileMut::new(self.view.data, self.view.cut.clone(), full)
     }
 
     /// As [`PartitionViewMut::tiles_persistent`], for what blocks own of this view: all tiles along the axes that they

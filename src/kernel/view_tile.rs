@@ -3,17 +3,18 @@
 use super::cut::Cut;
 use super::{Element, Tile};
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// A tile that a block owns, of a view whose blocks own several: see
 /// [`SpanningViewMut::at`](super::SpanningViewMut::at).
-pub struct ViewTileMut<'v, T, const R: usize> {
-    data: &'v [Cell<T>],
-    cut: &'v Cut<R>,
+pub struct ViewTileMut<'a, T, const R: usize> {
+    data: &'a [Cell<T>],
+    cut: Rc<Cut<R>>,
     index: [usize; R],
 }
 
-impl<'v, T: Element, const R: usize> ViewTileMut<'v, T, R> {
-    pub(super) fn new(data: &'v [Cell<T>], cut: &'v Cut<R>, index: [usize; R]) -> Self {
+impl<'a, T: Element, const R: usize> ViewTileMut<'a, T, R> {
+    pub(super) fn new(data: &'a [Cell<T>], cut: Rc<Cut<R>>, index: [usize; R]) -> Self {
         ViewTileMut { data, cut, index }
     }
 

@@ -80,7 +80,7 @@ values!(TensorView PartitionView);
 /// [`PartitionViewMut::tiles_persistent`]. A block sees its own tile only.
 pub struct PartitionViewMut<'a, T, const R: usize> {
     pub(super) data: &'a [Cell<T>],
-    pub(super) cut: Cut<R>,
+    pub(super) cut: Rc<Cut<R>>,
     pub(super) own: &'a OwnTile,
 }
 
@@ -231,7 +231,7 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     }
 
     fn cut(&self, tile: [usize; R], steps: [usize; R]) -> PartitionViewMut<'a, T, R> {
-        PartitionViewMut { data: self.data, cut: Cut::new(&self.seen(), tile, steps), own: self.own }
+        PartitionViewMut { data: self.data, cut: Rc::new(Cut::new(&self.seen(), tile, steps)), own: self.own }
     }
 }
 
@@ -373,7 +373,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     }
 }
 
-impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
+impl<'a, T: Element, const R: usize> PartitionViewMut<'a, T, R> {
     /// The index of the tile that this block owns.
     ///
     /// # Panics
@@ -430,8 +430,8 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
         self.tile().store_masked(tile);
     }
 
-    fn tile(&self) -> ViewTileMut<'_, T, R> {
-        ViewTileMut::new(self.data, &self.cut, self.index())
+    fn tile(&self) -> ViewTileMut<'a, T, R> {
+        ViewTileMut::new(self.data, self.cut.clone(), self.index())
     }
 }
 
