@@ -44,6 +44,16 @@ pub(super) struct Sources<'c> {
     pub(super) streams: HashMap<ValueId, Stream<'c>>,
     /// The rows that the gathers of the current loops read, where they exist.
     pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
+    /// Indices along rows that are those of a vector's lanes.
+    lanes: HashMap<IntValue<'c>, Lane<'c>>,
+}
+
+/// A lane of a vector whose first element has an index that is a multiple of the number of lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Lane<'c> {
+    pub(super) first: IntValue<'c>,
+    pub(super) lane: IntValue<'c>,
+    pub(super) lanes: i64,
 }
 
 /// Whether a loop over an axis has few turns.
@@ -340,18 +350,39 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let mut source_index = Vec::new();
         for (axes, own) in groups_of_axes(&shape, &self.shape(result)) {
             let extents = &shape[axes];
-            let mut rest = self.position(&index[own.clone()], &self.shape(result)[own]);
+            let mut rest = match &index[own.clone()] {
+                &[index] => index,
+                indices => self.position(indices, &self.shape(result)[own]),
+            };
             let mut places = vec![ir.i64(0); extents.len()];
             // The outermost axis takes what is left: one that is split needs no division.
             let outermost = extents.iter().position(|&extent| extent > 1).unwrap_or(0);
             for axis in (outermost + 1..extents.len()).rev().filter(|&axis| extents[axis] > 1) {
-                places[axis] = ir.urem(rest, ir.i64(extents[axis]));
-                rest = ir.udiv(rest, ir.i64(extents[axis]));
+                (rest, places[axis]) = self.divided(rest, extents[axis]);
             }
             places[outermost] = rest;
             source_index.extend(places);
         }
         self.element(source, &source_index)
+    }
+
+    /// Quotient and remainder of an index and an extent. All lanes of a vector that doesn't reach beyond a multiple of the extent
+    /// have one quotient.
+    fn divided(&self, index: IntValue<'c>, extent: i64) -> (IntValue<'c>, IntValue<'c>) {
+        let (ir, by) = (self.ir, self.ir.i64(extent));
+        match self.sources.lanes.get(&index) {
+            Some(&Lane { first, lane, lanes }) if extent % lanes == 0 => {
+                (ir.udiv(first, by), ir.add(ir.urem(first, by), lane))
+            }
+            _ => (ir.udiv(index, by), ir.urem(index, by)),
+        }
+    }
+
+    /// The index along a row of a vector's lane.
+    pub(super) fn index_of_lane(&mut self, lane: Lane<'c>) -> IntValue<'c> {
+        let index = self.ir.add(lane.first, lane.lane);
+        self.sources.lanes.insert(index, lane);
+        index
     }
 }
 

@@ -11,6 +11,9 @@
 //! rows, because copying rows is faster than asking for elements one by one; and what a reshape joins to rows or a product
 //! packs transposed, because it would be computed across its rows.
 //!
+//! A reshape that joins rows of which each is whole vectors is computed in the loop of a reduction of the joined rows, which
+//! finds out once for all lanes of a vector which of the rows it is a part of: a scale for each 32 weights is read so.
+//!
 //! Tiles that are needed by several ops are computed in one loop as well if all these uses end in that loop: a loop of
 //! stores, or that of an op whose pieces alternate in memory, such as the rotated halves of pairs ([`consumer`]).
 //!
@@ -22,12 +25,15 @@
 
 mod consumer;
 mod reads;
+#[cfg(test)]
+mod tests;
 mod together;
 
 use super::atomics::is_plain_store;
+use super::elements::splits_axes;
 use super::lines::hosted;
 use super::lines::hosted::Hosted;
-use super::lines::reduce::SHORTEST;
+use super::lines::reduce::{SHORTEST, lanes_of};
 use super::memory::gathered::gathered_rows;
 use super::region::extents;
 use super::vectors::transpose::transposed_axis;
@@ -204,7 +210,8 @@ impl<'a> Fusion<'a> {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Permute(_) if self.transposed_load(data).is_some() => true,
             Op::Reshape(_) => {
-                let is_read_in_place = self.is_matrix_of_load(data) || has_one_consumer;
+                let is_read_in_place =
+                    self.is_matrix_of_load(data) || has_one_consumer || self.is_split_by_lanes(data);
                 is_read_in_place && !self.is_stored(data.operands[0])
             }
             Op::Broadcast(_) => {
@@ -243,7 +250,29 @@ impl<'a> Fusion<'a> {
             let result = user.results.first().filter(|_| matches!(user.op, Op::Reshape(_)));
             shape(tile)
                 .zip(result.and_then(|&result| shape(result)))
-                .is_some_and(|(from, to)| joins_rows(&from, &to))
+                .is_some_and(|(from, to)| joins_rows(&from, &to) && !self.is_split_by_lanes(user))
+        })
+    }
+
+    /// Whether what a reshape joins to rows is read by one reduction of rows alone, each of whose vectors is a part of one of
+    /// the rows before: that part is found once for all lanes.
+    fn is_split_by_lanes(&self, data: &OpData) -> bool {
+        let (Op::Reshape(_), [from], [to]) = (&data.op, &data.operands[..], &data.results[..]) else {
+            return false;
+        };
+        let [shape, joined] = [from, to].map(|&tile| self.shape_of(tile).map(extents).unwrap_or_default());
+        let ([outer @ .., parts, part], [rows @ .., width]) = (&shape[..], &joined[..]) else { return false };
+        parts * part == *width
+            && part % lanes_of(*width) == 0
+            && splits_axes(outer, rows)
+            && self.feeds_reduction_of_rows(*to)
+    }
+
+    /// Whether ops on elements alone lead from a tile to a reduction of its rows, each with one use beside it.
+    fn feeds_reduction_of_rows(&self, tile: ValueId) -> bool {
+        self.only_use(tile).is_some_and(|user| match user.results[..] {
+            [result] if user.op.is_leaf() => self.feeds_reduction_of_rows(result),
+            _ => is_reduction_of_rows(self.instance, user),
         })
     }
 
@@ -365,7 +394,7 @@ impl<'a> Fusion<'a> {
             && uses.iter().all(|u| {
                 let consumer = self.instance.op(u.op);
                 self.home.get(&tile) == Some(&u.region)
-                    && reads_once(&consumer.op, u.operand)
+                    && (reads_once(&consumer.op, u.operand) || self.is_split_by_lanes(consumer))
                     && (is_only || consumer.op != Op::Mma)
                     && self.transposes(consumer).is_none()
             })

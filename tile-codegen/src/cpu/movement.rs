@@ -1,7 +1,7 @@
 //! Ops that move elements. An op whose result is a single piece is computed by element, in its consumer's loop if
 //! [`super::fuse`] says so. Any other is written to its buffer, by one loop nest for each piece; or by a single nest for
-//! all pieces if these alternate in short runs of memory, so that what they are made of is read once. A gather is computed
-//! by element; a scatter writes its buffer in the order of the indices.
+//! all pieces if these alternate in short runs of memory, or are few and alike, so that what they are made of is read once. A
+//! gather is computed by element; a scatter writes its buffer in the order of the indices.
 
 use super::elements::is_short;
 use super::memory::buffer::Buffers;
@@ -37,7 +37,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let source = self.buffer(data.operands[piece.operand]);
             !source.is_some_and(|source| Buffers::same(&source, &result))
         });
-        for pieces in pieces.chunk_by(take_turns) {
+        let share_a_loop = if is_one_loop(self.instance, data) { are_beside } else { take_turns };
+        for pieces in pieces.chunk_by(share_a_loop) {
             let extents: Vec<i64> = pieces[0].extents.iter().map(|&extent| extent as i64).collect();
             self.nest_of_part(&extents, &shape, &mut |emitter, index| {
                 let element = |emitter: &mut Self, piece: &Piece| {
@@ -126,19 +127,28 @@ fn pieces(instance: &Instance, data: &OpData) -> Option<Vec<Piece>> {
     data.op.pieces(&shapes, &extents_of(*data.results.first()?))
 }
 
+/// The most pieces that a loop writes if the elements of each follow each other in memory.
+const MOST_RUNS: usize = 4;
+
 /// Whether an op joins several pieces in one loop.
 pub(super) fn is_one_loop(instance: &Instance, data: &OpData) -> bool {
     let is_cat = matches!(data.op, Op::Movement(Movement::Cat { .. }));
     let pieces = pieces(instance, data).filter(|_| is_cat).unwrap_or_default();
-    pieces.len() > 1 && pieces.windows(2).all(|pair| take_turns(&pair[0], &pair[1]))
+    let share_a_loop = if pieces.len() > MOST_RUNS { take_turns } else { are_beside };
+    pieces.len() > 1 && pieces.windows(2).all(|pair| share_a_loop(&pair[0], &pair[1]))
 }
 
-/// Whether two boxes are alike and lie beside each other along one axis, and so few elements of each are next to each other in
-/// memory that theirs take turns there.
+/// Whether two boxes are alike and lie beside each other along one axis.
+fn are_beside(a: &Piece, b: &Piece) -> bool {
+    a.extents == b.extents && axes_apart(a, b).len() == 1
+}
+
+/// Whether such boxes have so few elements next to each other in memory that theirs take turns there.
 fn take_turns(a: &Piece, b: &Piece) -> bool {
-    let apart: Vec<usize> = (0..a.start.len()).filter(|&axis| a.start[axis] != b.start[axis]).collect();
-    match apart[..] {
-        [axis] => a.extents == b.extents && is_short(a.extents[axis..].iter().product::<usize>() as i64),
-        _ => false,
-    }
+    let run = |axis: usize| a.extents[axis..].iter().product::<usize>();
+    are_beside(a, b) && is_short(run(axes_apart(a, b)[0]) as i64)
+}
+
+fn axes_apart(a: &Piece, b: &Piece) -> Vec<usize> {
+    (0..a.start.len()).filter(|&axis| a.start[axis] != b.start[axis]).collect()
 }

@@ -123,6 +123,27 @@ mod tests {
     }
 
     #[test]
+    fn halves_of_rows_are_joined_in_one_loop() {
+        let source = "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [256] : partition<n x f32, [256]>
+  %vy = partition %y [256] : mut partition<n x f32, [256]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %x1 = load_masked %vx[%i] pad %zero : tile<256 x f32>
+  %a = extract %x1 [0] : tile<128 x f32>
+  %b = extract %x1 [128] : tile<128 x f32>
+  %s = add %a, %b : tile<128 x f32>
+  %d = sub %a, %b : tile<128 x f32>
+  %turned = cat %d, %s axis 0 : tile<256 x f32>
+  store_masked %vy, %turned
+}
+";
+        let instance = Instance::parse(source, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        assert_eq!(fusion.consumers.len(), 5, "the load, its halves, `%s` and `%d`");
+    }
+
+    #[test]
     fn what_a_reduction_reads_too_is_stored() {
         let factor = "  %all = reduce sum %a axis 0 : tile<1 x 1 x f32>
   %f = broadcast %all : tile<128 x 1 x f32>";

@@ -8,7 +8,7 @@
 //! Partial results begin with the reduction's identity, so that the code of a step is emitted once. Sums and products of
 //! f16 and bf16 are kept in f32 and rounded at the end.
 
-use crate::cpu::elements::{IndexRange, hint_for};
+use crate::cpu::elements::{IndexRange, Lane, hint_for};
 use crate::cpu::fuse::is_reduction_of_rows;
 use crate::cpu::memory::ahead::{RowTurn, is_function};
 use crate::cpu::memory::buffer::Buffer;
@@ -244,7 +244,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let behind = emitter.read_behind(first_lane);
                     for fold in &folds {
                         emitter.each_lane(lanes, |emitter, lane| {
-                            let element = emitter.reduced(fold, row.index, ir.add(first_lane, lane));
+                            let i = emitter.index_of_lane(Lane { first: first_lane, lane, lanes });
+                            let element = emitter.reduced(fold, row.index, i);
                             emitter.fold_lane(fold, lane, element);
                         });
                     }

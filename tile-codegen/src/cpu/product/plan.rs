@@ -20,6 +20,7 @@ use super::contraction::{Contraction, Operands, TILE_ROWS, TileProduct};
 use super::keep::KeptLeft;
 use super::lasting::Lasting;
 use super::places::KeptRight;
+use super::right::reads_stored_columns;
 use crate::cpu::memory::scratch::element_bytes;
 use crate::cpu::vectors::processor::Processor;
 use crate::emit::Ir;
@@ -385,8 +386,13 @@ impl<'a> Products<'a> {
                 plan.lasting = Lasting::of(instance, fusion, around, data).filter(|_| plan.batch == 1);
                 self.plans.entry(data.results[0]).or_insert(plan);
             }
-            if let Some(accumulation) = accumulation(instance, fusion, data) {
-                let mut plan = Plan::of(instance, accumulation.product, machine);
+            let found = accumulation(instance, fusion, data).map(|found| {
+                let plan = Plan::of(instance, found.product, machine);
+                (found, plan)
+            });
+            let is_packed =
+                |(found, plan): &(Accumulation<'_>, Plan)| !reads_stored_columns(fusion, found.product, plan);
+            if let Some((accumulation, mut plan)) = found.filter(is_packed) {
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
                 plan.kept_a = KeptLeft::of(instance, fusion, data, accumulation.product, bytes);
                 plan.kept_b = KeptRight::of(instance, fusion, accumulation.product, &plan);

@@ -3,10 +3,12 @@
 //! Packing puts `b` in the order in which register blocks read it, and near, for each time that they do. A product with no
 //! more rows than a register block reads each element once, so packing would be a needless copy: vectors are converted, and
 //! rows that one instruction multiplies are interleaved, on their way to the registers. If the columns are contiguous in
-//! memory, that is done for a few rows only ([`super::dots`]).
+//! memory, that is done for a few rows only ([`super::dots`]). Those that a loop computes in each turn, weights of 4 bits, say,
+//! are then multiplied turn by turn.
 
+use super::super::fuse::Fusion;
 use super::super::region::Emitter;
-use super::factor::{Factor, Strided};
+use super::factor::{Factor, Strided, behind_transposition};
 use super::plan::{OrderOfA, Plan};
 use super::rows::Turns;
 use crate::cpu::memory::buffer::Buffer;
@@ -60,6 +62,19 @@ pub(super) enum Panel<'c> {
     Rows(Strided<'c>, IntValue<'c>),
 }
 
+/// Whether few rows read the columns of a `b` that is computed and stored where they are.
+pub(super) fn reads_stored_columns(fusion: &Fusion<'_>, product: &OpData, plan: &Plan) -> bool {
+    let [(_, a_lies_across), (b, is_transposed)] =
+        [0, 1].map(|factor| behind_transposition(fusion, product.operands[factor]));
+    let is_read = plan.m <= FEW_ROWS && !a_lies_across && has_whole_vectors(plan, 0);
+    is_read && is_transposed && fusion.is_stored(b) && plan.contraction.tiles().is_none()
+}
+
+/// Whether a `b` that has neighbours along this axis is whole vectors.
+fn has_whole_vectors(plan: &Plan, contiguous: usize) -> bool {
+    plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0
+}
+
 /// Steps along K that are read at once of a `b` that has neighbours along this axis.
 fn at_once(plan: &Plan, contiguous: usize) -> i64 {
     let lanes = if contiguous == 1 { 1 } else { plan.block.lanes };
@@ -110,12 +125,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if plan.contraction.tiles().is_some() {
             return false;
         }
-        let has_whole_vectors = plan.n % plan.block.lanes == 0 && plan.k % at_once(plan, contiguous) == 0;
         let is_read_once = match contiguous {
             1 => plan.blocks_of_rows() == 1,
             _ => plan.m <= FEW_ROWS && self.order_of_a(product.operands[0], plan) == OrderOfA::ByRows,
         };
-        has_whole_vectors && is_read_once
+        has_whole_vectors(plan, contiguous) && is_read_once
     }
 
     /// The columns of `b` from one on that is the first of a panel.
@@ -166,5 +180,53 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.packed_vector(from, address, None, plan.block.lanes as u32, plan)
         });
         ir.interleaved(lines.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Products;
+    use crate::cpu::fuse::Fusion;
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use tile_ir::target::CpuLevel;
+    use tile_ir::{Instance, Op};
+
+    /// Whether the factors of several turns are packed together of a product of so many rows by what is computed of bytes.
+    fn is_packed(rows: usize) -> bool {
+        let source = "kernel @k<M>(%x: tensor<m x k x f32>, %w: tensor<n x k x i8>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [M, 64] : partition<m x k x f32, [M, 64]>
+  %vw = partition %w [32, 64] : partition<n x k x i8, [32, 64]>
+  %vy = partition %y [M, 32] : mut partition<m x n x f32, [M, 32]>
+  %i, %j = block_index %vy : index, index
+  %zero = constant 0.0 : f32
+  %none = constant 0 : i8
+  %start = splat %zero : tile<M x 32 x f32>
+  %first = constant 0 : index
+  %end = extent ceil_div(k, 64) : index
+  %sum = for %p = %first to %end carry (%acc = %start) : tile<M x 32 x f32> {
+    %a = load_masked %vx[%i, %p] pad %zero : tile<M x 64 x f32>
+    %bytes = load_masked %vw[%j, %p] pad %none : tile<32 x 64 x i8>
+    %wide = cast %bytes : tile<32 x 64 x f32>
+    %weights = exp %wide : tile<32 x 64 x f32>
+    %b = permute %weights [1, 0] : tile<64 x 32 x f32>
+    %next = mma %a, %b, %acc : tile<M x 32 x f32>
+    yield %next
+  }
+  store_masked %vy, %sum
+}
+";
+        let instance = Instance::parse(source, &[("M", rows)]).unwrap();
+        let level = CpuLevel::named("x86-64-v4").unwrap();
+        let machine = Machine::cpu(Cpu::Level(level)).unwrap();
+        let fusion = Fusion::of(&instance);
+        let products = Products::of(&instance, &fusion, &machine);
+        let product = instance.walk().into_iter().map(|op| instance.op(op)).find(|data| data.op == Op::Mma);
+        products.is_accumulated(product.unwrap().results[0])
+    }
+
+    #[test]
+    fn few_rows_read_the_columns_that_a_turn_computes() {
+        assert_eq!([1, 4, 5, 64].map(is_packed), [false, false, true, true]);
     }
 }
