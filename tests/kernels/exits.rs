@@ -435,3 +435,48 @@ fn exits_cross_unrolled_loops() {
     let expected = x.chunks(8).enumerate().flat_map(block).collect();
     check_vectors(searched::ir(), B8, &x, expected, 1e-6, |x, y| searched::<8>(x, y).launch());
 }
+
+/// The condition has an effect of its own, which `continue` doesn't leave out.
+#[tile_kernel]
+fn counted_by_the_condition(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let most = x.load_masked(y.index()).item();
+    let (mut turns, mut sum) = (0, 0);
+    while {
+        turns += 1;
+        turns < most
+    } {
+        if turns % 3 == 2 {
+            continue;
+        }
+        if turns > 9 {
+            break;
+        }
+        sum += turns;
+    }
+    y.store_masked(Tile::full([1], 100 * sum + turns));
+}
+
+#[test]
+fn continue_goes_on_with_the_condition() {
+    let x: Vec<i32> = (0..16).collect();
+    let expected = x.iter().map(|&most| {
+        let (mut turns, mut sum) = (0, 0);
+        while {
+            turns += 1;
+            turns < most
+        } {
+            if turns % 3 == 2 {
+                continue;
+            }
+            if turns > 9 {
+                break;
+            }
+            sum += turns;
+        }
+        f64::from(100 * sum + turns)
+    });
+    let ir = counted_by_the_condition::ir();
+    check_vectors(ir, &[], &x, expected.collect(), 0.0, |x, y| counted_by_the_condition(x, y).launch());
+}

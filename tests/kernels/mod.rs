@@ -23,6 +23,7 @@ mod detection;
 mod elementwise;
 mod exits;
 mod extremes;
+mod fragments;
 mod functions;
 mod generics;
 mod grids;

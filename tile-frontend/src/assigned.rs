@@ -43,6 +43,14 @@ fn assign(expression: &Expr, bound: &Bound, names: &mut BTreeSet<String>) {
 }
 
 /// The variables that an assignment to this target changes.
+pub(crate) fn by_target(target: &Expr) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    each_variable(target, &mut |name| {
+        names.insert(name);
+    });
+    names
+}
+
 fn each_variable(target: &Expr, found: &mut dyn FnMut(String)) {
     match target {
         Expr::Path(path) => path.path.get_ident().into_iter().for_each(|name| found(name.to_string())),

@@ -3,6 +3,7 @@
 //! `occupancy = 2`, `fast_accumulation` or `fast_accumulation = FAST`, `allow(slow_product)`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::groups;
 use proc_macro2::{Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -60,7 +61,15 @@ struct Choices {
 }
 
 pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
-    Ok(syn::parse2(tokens)?)
+    let mut attribute: Attribute = syn::parse2(tokens)?;
+    let extents = match &mut attribute.grid {
+        Some(GridOption::Extents(extents)) => Some(&mut extents.elems),
+        _ => None,
+    };
+    let hints = attribute.hints.iter_mut().map(|(_, value)| value);
+    let expressions = attribute.conditions.iter_mut().chain(hints).chain(extents.into_iter().flatten());
+    expressions.for_each(groups::write_out_in_expression);
+    Ok(attribute)
 }
 
 /// What an error about the options says.

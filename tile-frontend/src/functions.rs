@@ -7,12 +7,12 @@
 mod literals;
 
 use crate::assigned::is_compound_assignment;
-use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;
 use crate::lower::names;
 use crate::lower::unknown::Unknown;
 use crate::macros;
+use crate::refused;
 use crate::rewrite::{bare, call_of_cast, predicate};
 use crate::span::Spanned;
 use crate::totals;
@@ -33,7 +33,7 @@ use tile_ir::DType;
 /// # Errors
 /// [`Diagnostics`] of what such a function can't be.
 pub fn function(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Diagnostics> {
-    let mut errors = refused(&function);
+    let mut errors = wrong(&function);
     errors.extend(refused_name(&function));
     if let Some(receiver) = function.sig.receiver() {
         let message = "a function of kernels has no `self`";
@@ -58,7 +58,7 @@ pub fn in_a_circle(caller: &ItemFn, path: &syn::Path, through: &[String]) -> Dia
 
 /// The same of a function of a type, which may take `self`; or what such a function can't be.
 pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Diagnostic>> {
-    let mut errors = refused(&function);
+    let mut errors = wrong(&function);
     let name = &function.sig.ident;
     let receiver = function.sig.receiver();
     match receiver.map(|receiver| &receiver.kind) {
@@ -105,9 +105,9 @@ fn refused_name(function: &ItemFn) -> Option<Diagnostic> {
     })
 }
 
-fn refused(function: &ItemFn) -> Vec<Diagnostic> {
+fn wrong(function: &ItemFn) -> Vec<Diagnostic> {
     let signature = &function.sig;
-    let mut errors = conditional::inside(function);
+    let mut errors = refused::inside(function);
     let words = [
         signature.asyncness.map(|token| (token.span(), "async")),
         signature.abi.as_ref().map(|abi| (abi.span(), "extern")),

@@ -20,13 +20,17 @@ mod exits;
 mod extent;
 mod functions;
 mod grid;
+mod groups;
 mod helpers;
 mod hints;
+mod hygiene;
 mod lower;
 mod macros;
 mod messages;
 mod methods;
 mod parameters;
+mod raw_names;
+mod refused;
 mod rewrite;
 mod scope;
 mod signature;
@@ -40,6 +44,7 @@ mod value;
 pub use called::called_elsewhere;
 pub use diagnostic::{Diagnostic, Diagnostics, Missing};
 pub use functions::{absent, function, in_a_circle};
+pub use groups::write_out as write_out_groups;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use macros::expressions as macro_expressions;
 pub use methods::methods;
@@ -111,9 +116,9 @@ pub fn lower_with(
     helpers: &Helpers,
     file: &str,
 ) -> Result<Lowered, Diagnostics> {
-    let conditions = conditional::inside(&function);
-    if !conditions.is_empty() {
-        return Err(Diagnostics::new(conditions));
+    let refused = refused::inside(&function);
+    if !refused.is_empty() {
+        return Err(Diagnostics::new(refused));
     }
     updates::write_out(&mut function, false, helpers);
     let attribute = attribute::parse(attribute)?;

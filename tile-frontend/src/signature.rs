@@ -15,7 +15,7 @@ use crate::value::Val;
 use arguments::{Argument, Form, array, parameter};
 use bounds::{bounded, domain_of, is_type_parameter, narrower};
 use std::collections::HashMap;
-use syn::{Expr, GenericArgument, GenericParam, Generics, ItemFn, PathArguments, ReturnType};
+use syn::{Expr, GenericArgument, GenericParam, Generics, ItemFn, PathArguments, ReturnType, Safety};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::{Domain, Predicate};
 use tile_ir::types::TensorType;
@@ -176,6 +176,11 @@ impl Parser<'_> {
             signature.constness.map(|token| (token.span(), "const")),
             signature.asyncness.map(|token| (token.span(), "async")),
             signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
+            match &signature.safety {
+                Safety::Unsafe(token) => Some((token.span(), "unsafe")),
+                Safety::Safe(token) => Some((token.span(), "safe")),
+                Safety::Default => None,
+            },
         ];
         for (span, word) in refused.into_iter().flatten() {
             self.error(span, format!("a kernel can't be `{word}`"), "remove the word");

@@ -10,7 +10,7 @@ mod structs;
 mod waiting;
 
 use proc_macro::TokenStream;
-use syn::Item;
+use syn::{File, Item};
 
 /// Makes a tile kernel out of a function.
 ///
@@ -35,7 +35,7 @@ use syn::Item;
 /// | `allow(slow_product)` | silences the build script's warnings of products that a target could do faster |
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    match syn::parse(item) {
+    match parse(item) {
         Ok(Item::Fn(function)) => across::kernel(across::Request::kernel(attribute.into(), function)).into(),
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "a kernel is a function: put `#[tile_kernel]` on a `fn`"))
@@ -80,7 +80,7 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
         let message = "`tile_fn` has no options";
         return error(&syn::Error::new(token.span().into(), message));
     }
-    match syn::parse(item) {
+    match parse(item) {
         Ok(Item::Fn(item)) => across::function(across::Request::function(item)).into(),
         Ok(Item::Impl(item)) => {
             let message = "`#[tile_fn]` on an `impl` is for kernels of the same module\n  \
@@ -106,7 +106,7 @@ pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
         let message = "`tile_kernels` has no options; they stand at each `#[tile_kernel(…)]`";
         return error(&syn::Error::new(token.span().into(), message));
     }
-    match syn::parse(item) {
+    match parse(item) {
         Ok(Item::Mod(item)) => module::expand(item).into(),
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "`#[tile_kernels]` stands on a module: `mod kernels { … }`"))
@@ -142,8 +142,11 @@ pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// kernels that use only their own text need neither.
 #[proc_macro]
 pub fn kernels(items: TokenStream) -> TokenStream {
-    match syn::parse(items) {
-        Ok(file) => module::file(file).into(),
+    match syn::parse::<File>(items) {
+        Ok(mut file) => {
+            file.items.iter_mut().for_each(tile_frontend::write_out_groups);
+            module::file(file).into()
+        }
         Err(wrong) => error(&wrong),
     }
 }
@@ -187,6 +190,13 @@ pub fn __tile_absent(wanted: TokenStream) -> TokenStream {
         Ok(wanted) => across::absent(wanted).into(),
         Err(wrong) => error(&wrong),
     }
+}
+
+/// The item that an attribute stands on.
+fn parse(item: TokenStream) -> syn::Result<Item> {
+    let mut item = syn::parse(item)?;
+    tile_frontend::write_out_groups(&mut item);
+    Ok(item)
 }
 
 fn error(error: &syn::Error) -> TokenStream {

@@ -71,7 +71,7 @@ pub(super) fn expression(
         );
     }
     Ok(format!(
-        "{{\n    #[allow(improper_ctypes, non_snake_case, clippy::all)]\n    unsafe extern \"C\" {{\n{declarations}    }}\n    \
+        "{{\n    #[allow(improper_ctypes, non_snake_case, unsafe_code, clippy::all)]\n    unsafe extern \"C\" {{\n{declarations}    }}\n    \
          const EMBEDDED: &[::tile::embedded::Embedded] = &[\n{entries}    ];\n    EMBEDDED\n}}\n"
     ))
 }

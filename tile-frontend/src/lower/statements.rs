@@ -354,8 +354,23 @@ impl Lowering {
 
     pub(super) fn compound_assign(&mut self, binary: &ExprBinary) -> Lowered<Val> {
         debug_assert!(is_compound_assignment(&binary.op));
+        self.check_right_side(binary)?;
         let value = self.binary_operator(binary);
         self.set(&binary.left, value, binary.span())
+    }
+
+    /// Refuses a right side that assigns to what it is added to: Rust reads a number on the left after it, and anything else
+    /// before.
+    fn check_right_side(&mut self, binary: &ExprBinary) -> Lowered<()> {
+        let changed = assigned::by_expression(&binary.right).names;
+        match assigned::by_target(&binary.left).intersection(&changed).next() {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("the right side assigns to `{name}`, which this assignment reads");
+                let help = "give the right side a name first: `let change = …;`";
+                self.error(binary.right.span(), message, help)
+            }
+        }
     }
 }
 

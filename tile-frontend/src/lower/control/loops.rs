@@ -277,6 +277,8 @@ impl Lowering {
             }
             return Ok(Turn { condition: Some(condition), next: Some(next) });
         }
+        // The condition is the next iteration's, also where `continue` has ended this one.
+        self.revive(span);
         let condition = match (times, again) {
             (Times::While(condition), None) => self.condition(condition, "while")?,
             (Times::While(condition), Some(again)) => self.condition_if(again, condition, span)?,

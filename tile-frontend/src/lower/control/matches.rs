@@ -21,6 +21,12 @@ enum Fits {
     If(ValueId),
 }
 
+/// Whether a name is written as those of constants are: rustc takes it for one where there is one.
+fn is_named_as_constant(name: &Ident) -> bool {
+    let text = name.to_string();
+    text.contains(char::is_uppercase) && !text.contains(char::is_lowercase)
+}
+
 /// `let pattern = value else { … };`, and what follows in its block.
 pub(in crate::lower) struct LetElse<'s> {
     pattern: &'s Pat,
@@ -234,6 +240,14 @@ impl Lowering {
                     return self.error(pattern.span(), message, "write a name and a guard: `k if k == …`");
                 }
                 self.equal(value, &constant, pattern.span())
+            }
+            (Pat::Ident(name), _) if name.subpat.is_none() && is_named_as_constant(&name.ident) => {
+                let message = format!(
+                    "`{0}` isn't a constant that this kernel sees, and a variable of this name fits everything",
+                    name.ident
+                );
+                let help = "compare in a guard, `k if k == …`, make the constant one of the kernel's module, which has `#[tile_kernels]`, or write a variable in small letters";
+                self.error(pattern.span(), message, help)
             }
             (Pat::Ident(name), _) if name.by_ref.is_none() => {
                 let mutable = name.mutability.is_some();

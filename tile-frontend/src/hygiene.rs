@@ -1,0 +1,67 @@
+//! Names that a macro and its caller both bind in a kernel which the macro makes. For rustc they are two variables; the front
+//! end tells names by their text, so it refuses what it can't tell apart.
+//!
+//! Stable Rust doesn't say where a token comes from, but it prints it: `#4 bytes(12..15)`. Where nothing like this is printed,
+//! as in a build script, no macro has made the tokens.
+
+use crate::diagnostic::Diagnostic;
+use proc_macro2::{Ident, Span};
+use std::collections::HashMap;
+use syn::visit::{self, Visit};
+use syn::{ItemFn, Label, PatIdent};
+
+/// What to say of such names in a function.
+pub(crate) fn inside(function: &ItemFn) -> Vec<Diagnostic> {
+    let mut names = BoundNames::default();
+    names.visit_item_fn(function);
+    names.diagnostics
+}
+
+#[derive(Default)]
+struct BoundNames {
+    /// By the name, whose text bound it first.
+    first: HashMap<String, String>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl BoundNames {
+    fn bound(&mut self, name: String, span: Span) {
+        let Some(origin) = origin(&format!("{span:?}")) else { return };
+        if *self.first.entry(name.clone()).or_insert_with(|| origin.clone()) != origin {
+            let message = format!(
+                "`{name}` is bound by a macro and by what the macro is given: two variables, which kernels can't tell apart"
+            );
+            let help = "give the one in the macro a name of its own";
+            self.diagnostics.push(Diagnostic::new(span, message).help(help));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for BoundNames {
+    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
+        self.bound(pattern.ident.to_string(), Ident::span(&pattern.ident));
+        visit::visit_pat_ident(self, pattern);
+    }
+
+    fn visit_label(&mut self, label: &'ast Label) {
+        self.bound(label.name.to_string(), label.name.ident.span());
+    }
+}
+
+/// Whose text a span is of, as it is printed.
+fn origin(span: &str) -> Option<String> {
+    let (context, _) = span.strip_prefix('#')?.split_once(' ')?;
+    Some(context.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn origins_are_read_where_they_are_printed() {
+        assert_eq!(origin("#4 bytes(12..15)").as_deref(), Some("4"));
+        assert_eq!(origin("bytes(12..15)"), None);
+        assert_eq!(origin("Span"), None);
+    }
+}
