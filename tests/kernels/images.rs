@@ -196,3 +196,33 @@ fn a_stencil_reads_its_halo() {
         output y: (vec![0f32; m * n], [m, n] => expected, 1e-6),
     ));
 }
+
+/// Colours of pixels, three to a pixel, and what is read of a tile of them twice.
+#[tile_kernel]
+fn colours<const R: usize, const B: usize>(
+    x: &Tensor<u8, h, w, 3>,
+    inverted: &mut Tensor<u8, h, w, 3>,
+    brighter: &mut Tensor<i32, h, w, 3>,
+) {
+    let x = x.partition_view([R, B, 3]);
+    let mut inverted = inverted.partition_view_mut([R, B, 3]);
+    let mut brighter = brighter.partition_view_mut([R, B, 3]);
+    let tile = x.load_masked(inverted.index());
+    inverted.store_masked(255 - tile);
+    let numbers = tile.cast::<i32>();
+    brighter.store_masked(numbers + numbers.flip(1).max(1) * 0 + 7);
+}
+
+#[test]
+fn colours_of_pixels_at_the_edge_of_an_image() {
+    for (h, w) in [(1, 1), (3, 5), (5, 13), (2, 16), (4, 8)] {
+        let x: Vec<u8> = (0..h * w * 3).map(|i| (i * 151 % 256) as u8).collect();
+        let inverted: Vec<f64> = x.iter().map(|&x| f64::from(255 - x)).collect();
+        let brighter: Vec<f64> = x.iter().map(|&x| f64::from(x) + 7.0).collect();
+        check_kernel!(colours<R = 2, B = 8>(
+            input x: (x, [h, w, 3]),
+            output inverted: (vec![0u8; h * w * 3], [h, w, 3] => inverted, 0.0),
+            output brighter: (vec![0i32; h * w * 3], [h, w, 3] => brighter, 0.0),
+        ));
+    }
+}

@@ -44,6 +44,8 @@ pub(super) struct Sources<'c> {
     pub(super) streams: HashMap<ValueId, Stream<'c>>,
     /// The rows that the gathers of the current loops read, where they exist.
     pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
+    /// The axis that the axes behind it are joined with in the rows that the current loops go over.
+    pub(super) first_joined: Option<usize>,
     /// Indices along rows that are those of a vector's lanes.
     lanes: HashMap<IntValue<'c>, Lane<'c>>,
 }

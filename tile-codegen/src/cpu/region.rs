@@ -6,6 +6,7 @@ use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::memory::ahead::Ahead;
 use super::memory::behind::Previous;
 use super::memory::buffer::{Buffer, Buffers};
+use super::memory::joined::joined;
 use super::product::{Products, Written};
 use super::vectors::processor::Processor;
 use crate::emit::{Ir, Log, LoopRange, Shared, Value};
@@ -200,12 +201,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let moved = matches!(data.op, Op::Reshape(_) | Op::ConvertLayout)
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
+                self.sources.first_joined = self.first_joined_in_loop(data);
                 let shape = self.loop_shape(data, &self.shape(result));
                 let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
                 self.with_streams(&loads, &[], &mut |emitter, _| match gathers.as_slice() {
                     [] => emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index)),
                     gathers => emitter.fill_from_rows(&buffer, data, gathers),
                 });
+                self.sources.first_joined = None;
             }
         }
     }
@@ -380,7 +383,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The shape of the loops that compute an op's tile: one long loop where no operand's place differs from
     /// the result's, so that narrow tiles vectorise as well as wide ones.
     fn loop_shape(&self, data: &OpData, shape: &[i64]) -> Vec<i64> {
-        if self.fusion.is_flat(data) { flat(shape) } else { shape.to_vec() }
+        match self.sources.first_joined {
+            _ if self.fusion.is_flat(data) => flat(shape),
+            Some(first) => joined(shape, first),
+            None => shape.to_vec(),
+        }
     }
 }
 

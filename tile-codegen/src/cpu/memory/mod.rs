@@ -1,4 +1,4 @@
-//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`gathered`], [`strided`]) and in
+//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`gathered`], [`strided`]) and in
 //! memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), and what is asked for
 //! before it is needed ([`ahead`], [`prefetch`], [`pieces`]).
 
@@ -6,6 +6,7 @@ pub(super) mod ahead;
 pub(super) mod behind;
 pub(super) mod buffer;
 pub(super) mod gathered;
+pub(super) mod joined;
 pub(super) mod parts;
 pub(super) mod pieces;
 pub(super) mod prefetch;

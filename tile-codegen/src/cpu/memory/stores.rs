@@ -34,6 +34,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// A store, with those that share its loop.
     fn store(&mut self, data: &'a OpData) {
+        self.sources.first_joined = self.first_joined_in_loop(data);
+        self.store_rows(data);
+        self.sources.first_joined = None;
+    }
+
+    fn store_rows(&mut self, data: &'a OpData) {
         let stores = self.fusion.done_with(data);
         let tile = |store: &&OpData| StoredTile { window: self.window_of(store), value: store.operands[1] };
         let tiles: Vec<StoredTile<'c>> = stores.iter().map(tile).collect();

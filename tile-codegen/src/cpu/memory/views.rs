@@ -8,7 +8,7 @@ use super::parts::{Bounds, Existing};
 use crate::cpu::elements::each_index;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
-use crate::emit::{LoopHint, Names, Place, Value};
+use crate::emit::{Ir, LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
@@ -99,6 +99,29 @@ impl<'c> Window<'c> {
         self.place.as_ref()?.strides.last().copied()
     }
 
+    /// The same with one row in place of all that lie along the last axes of a dense tensor, which they have all of: see
+    /// [`super::joined`].
+    fn joined(mut self, ir: &Ir<'c>, first: usize) -> Self {
+        let (last, inner) = (self.tile.len() - 1, self.tile[first + 1..].iter().product::<i64>());
+        let behind = first + 1..last + 1;
+        let are_there =
+            behind.clone().map(|axis| ir.icmp(IntPredicate::EQ, self.valid[axis], ir.i64(self.tile[axis])));
+        let are_there = ir.all(are_there);
+        let times = |extent| ir.mul(extent, ir.i64(inner));
+        let valid = if self.whole {
+            ir.i64(self.tile[first] * inner)
+        } else {
+            ir.select_int(are_there, times(self.valid[first]), ir.i64(0))
+        };
+        let joined = (self.tile[first] * inner, times(self.extents[first]), times(self.start[first]), valid);
+        for axis in first..=last {
+            (self.tile[axis], self.extents[axis]) = (1, ir.i64(1));
+            (self.start[axis], self.valid[axis]) = (ir.i64(0), ir.i64(1));
+        }
+        (self.tile[last], self.extents[last], self.start[last], self.valid[last]) = joined;
+        self
+    }
+
     /// Whether the elements of a row follow each other in memory.
     pub(in crate::cpu) fn is_dense(&self) -> bool {
         self.place.is_none()
@@ -141,7 +164,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::LoadMasked | Op::StoreMasked | Op::Prefetch => Bounds::Checked,
             _ => Bounds::Unchecked,
         };
-        self.own_window(data, bounds)
+        let window = self.own_window(data, bounds);
+        match self.sources.first_joined {
+            Some(first) => window.joined(self.ir, first),
+            None => window,
+        }
     }
 
     /// The same of an access by the tile that this block owns.
@@ -448,6 +475,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(in crate::cpu) fn load(&mut self, data: &OpData) {
+        self.sources.first_joined = self.first_joined_of(data);
+        self.load_rows(data);
+        self.sources.first_joined = None;
+    }
+
+    fn load_rows(&mut self, data: &OpData) {
         let window = self.window_of(data);
         let pad = data.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let buffer = self.stored(data.results[0]);

@@ -194,7 +194,8 @@ mod tests {
 
     /// Whether the factors of several turns are packed together of a product of so many rows by what is computed of bytes.
     fn is_packed(rows: usize) -> bool {
-        let source = "kernel @k<M>(%x: tensor<m x k x f32>, %w: tensor<n x k x i8>, %y: mut tensor<m x n x f32>) {
+        let source =
+            "kernel @k<M>(%x: tensor<m x k x f32>, %w: tensor<n x k x i8>, %y: mut tensor<m x n x f32>) {
   %vx = partition %x [M, 64] : partition<m x k x f32, [M, 64]>
   %vw = partition %w [32, 64] : partition<n x k x i8, [32, 64]>
   %vy = partition %y [M, 32] : mut partition<m x n x f32, [M, 32]>
