@@ -98,9 +98,9 @@ impl Lowering {
         }
     }
 
-    /// Operators on integer scalars that Rust would panic in.
+    /// Operators on integer scalars, and a method, that Rust would panic in.
     fn note_arithmetic(&mut self) {
-        const PARTIAL: [&str; 8] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg"];
+        const PARTIAL: [&str; 9] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg", "div_ceil"];
         for &(place, function, value) in &self.scalar_arithmetic {
             let ty = self.kernel.ty(value);
             // A scalar of a type parameter may be an integer.

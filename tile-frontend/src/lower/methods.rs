@@ -159,7 +159,7 @@ impl Lowering {
         if let Some(value) = self.known_method(receiver, call)? {
             return Ok(value);
         }
-        if name == "div_ceil" && !matches!(receiver, Val::Data(_)) {
+        if name == "div_ceil" {
             return self.div_ceil(receiver, call);
         }
         if let "min" | "max" = name.as_str() {
@@ -183,9 +183,19 @@ impl Lowering {
         }
     }
 
-    /// `m.div_ceil(BM)` of known extents.
+    /// `m.div_ceil(BM)`: of extents it is one, and of a number that is computed it is a number.
     fn div_ceil(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let arguments = self.arguments("div_ceil", &call.args, 1, "a.div_ceil(b)", call.span())?;
+        if [receiver, &arguments.values[0]].iter().any(|value| matches!(value, Val::Data(_))) {
+            let spans = [call.receiver.span(), arguments.spans[0]];
+            let quotient =
+                self.arithmetic(BinaryOp::DivCeil, receiver, &arguments.values[0], call.span(), spans)?;
+            // Rust's panics where the divisor is 0.
+            if self.is_scalar(&quotient) {
+                self.note_scalar(call.method.span().into(), "div_ceil", &quotient);
+            }
+            return Ok(quotient);
+        }
         let a = self.static_dim(receiver, "the dividend", call.receiver.span())?;
         let b = self.static_dim(&arguments.values[0], "the divisor", arguments.spans[0])?;
         Ok(Val::Dim(a.ceil_div(&b)))
