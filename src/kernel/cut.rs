@@ -54,11 +54,11 @@ impl<const R: usize> Cut<R> {
         Some(window)
     }
 
-    pub(super) fn assert_whole(&self, method: &str, index: [usize; R]) {
+    pub(super) fn assert_whole(&self, method: &str, masked: &str, index: [usize; R]) {
         let whole = self.window(index).is_some_and(|window| {
             window.iter().zip(self.tile).all(|(&(_, begin, end), tile)| begin == 0 && end == tile)
         });
-        assert!(whole, "`{method}`: tile {index:?} isn't all inside; use `{method}_masked`");
+        assert!(whole, "`{method}`: tile {index:?} isn't all inside; use `{masked}`");
     }
 
     /// Calls `run` with (position in the tile, place → position in the tensor, length) for every row of the

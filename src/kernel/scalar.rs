@@ -2,7 +2,7 @@
 //! and a shift takes the low bits of its distance; that of floats is Rust's.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
-//! fit, and on scalars of a type parameter, which may be one; and [`cast`] in place of an `as` that Rust doesn't have.
+//! fit, of `a.div_ceil(b)`, and on scalars of a type parameter, which may be one; and [`cast`] in place of an `as` that Rust doesn't have.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -32,6 +32,7 @@ operators! {
     Mul mul, "`left * right`, which wraps.";
     Div div, "`left / right`, truncated; 0 where `right` is 0, and wrapped where the quotient doesn't fit.";
     Rem rem, "`left % right`, with the sign of `left`; `left` where `right` is 0.";
+    DivCeil div_ceil, "`left / right`, rounded up; 0 where `right` is 0.";
 }
 
 /// `left << right` by the low bits of `right`, which may be of another type.
@@ -65,6 +66,7 @@ mod tests {
         assert_eq!(mul(i64::MIN, -1), i64::MIN);
         assert_eq!((div(i8::MIN, -1), rem(i8::MIN, -1)), (i8::MIN, 0));
         assert_eq!((div(-7, 2), rem(-7, 2)), (-3, -1));
+        assert_eq!((div_ceil(7usize, 2), div_ceil(usize::MAX, 2), div_ceil(7usize, 0)), (4, 1 << 63, 0));
         assert_eq!((shl(1u8, 9), shr(-8i32, 33)), (2, -4));
         assert_eq!((shl(1i32, 3usize), shr(1u64 << 40, 40u8), shl(1i8, -1i64)), (8, 1, -128));
         assert_eq!(neg(i32::MIN), i32::MIN);

@@ -31,7 +31,7 @@ impl<'a, T: Element, const R: usize> ViewTileMut<'a, T, R> {
     /// # Panics
     /// If an element doesn't exist, which a launch has excluded.
     pub fn load(&self) -> Tile<T, R> {
-        self.cut.assert_whole("load", self.index);
+        self.cut.assert_whole("load", "load_masked", self.index);
         self.load_masked_or(T::default())
     }
 
@@ -51,7 +51,7 @@ impl<'a, T: Element, const R: usize> ViewTileMut<'a, T, R> {
     /// If `tile` doesn't have the view's tile extents; in a kernel that is a compile error. If an element doesn't
     /// exist, which a launch has excluded.
     pub fn store(&mut self, tile: Tile<T, R>) {
-        self.cut.assert_whole("store", self.index);
+        self.cut.assert_whole("store", "store_masked", self.index);
         self.store_masked(tile);
     }
 

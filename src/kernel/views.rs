@@ -356,7 +356,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// # Panics
     /// If an element doesn't exist, which a launch has excluded.
     pub fn load(&self, index: [usize; R]) -> Tile<T, R> {
-        self.cut().assert_whole("load", index);
+        self.cut().assert_whole("load", "load_masked", index);
         self.load_masked_or(T::default(), index)
     }
 
@@ -368,7 +368,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// # Panics
     /// On the reference device, if one doesn't.
     pub unsafe fn load_unchecked(&self, index: [usize; R]) -> Tile<T, R> {
-        self.cut().assert_whole("load_unchecked", index);
+        self.cut().assert_whole("load_unchecked", "load_masked", index);
         self.load_masked_or(T::default(), index)
     }
 }

@@ -465,3 +465,13 @@ fn loops_bound_their_tiles() {
     }
     .check();
 }
+
+#[test]
+fn an_unchecked_load_outside_is_an_error_of_the_reference_device() {
+    let device = Device::reference();
+    let x = Tensor::from_slice(&device, &ramp(5), [5]).unwrap();
+    let mut y = Tensor::zeros(&device, [9]).unwrap();
+    let error = spread(&x, &mut y).launch().unwrap_err().to_string();
+    let reason = "`load_unchecked`: tile [2] isn't all inside; use `load_masked`";
+    assert!(error.contains(reason), "{error}");
+}

@@ -54,3 +54,24 @@ fn constants_are_those_of_rusts_library() {
     let x = [0.25, 1.0, -3.5];
     check_exact!(turns<B = 2>(x: x, [3]) -> f64, [3] => x.map(|x| x * TAU - FRAC_PI_2 * f64::EPSILON));
 }
+
+#[tile_kernel]
+fn rounded_up(y: &mut Tensor<f32, n>, by: usize) {
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let (tiles, turns) = (n.div_ceil(by), 7.div_ceil(by));
+    let own = (i + 4).div_ceil(by) + by.div_ceil(n);
+    y.store_masked(Tile::full([4], (tiles * 100 + turns * 10 + own) as f32));
+}
+
+#[test]
+fn quotients_are_rounded_up_by_a_number_that_is_computed() {
+    for (device, label) in super::devices() {
+        // By 0 it is 0, where Rust's own panics.
+        for (by, expected) in [(1, 1077.0), (3, 433.0), (10, 112.0), (100, 121.0), (0, 0.0)] {
+            let mut y = Tensor::zeros(&device, [10]).unwrap();
+            rounded_up(&mut y, by).launch().unwrap();
+            assert_eq!(y.to_vec().unwrap()[9], expected, "{label}: {by}");
+        }
+    }
+}

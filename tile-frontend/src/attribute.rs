@@ -8,7 +8,7 @@ use proc_macro2::{Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized};
+use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized, token};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{
@@ -92,6 +92,7 @@ impl Parse for Attribute {
             match key.to_string().as_str() {
                 "grid" => attribute.grid = Some(grid(input)?),
                 "where" => {
+                    in_parentheses(input, "`where(n % 16 == 0, k <= BK)`")?;
                     let list;
                     parenthesized!(list in input);
                     attribute.conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
@@ -118,8 +119,17 @@ impl Parse for Attribute {
     }
 }
 
+/// Refuses an option whose list doesn't stand in parentheses.
+fn in_parentheses(input: ParseStream<'_>, usage: &str) -> syn::Result<()> {
+    if input.peek(token::Paren) {
+        return Ok(());
+    }
+    Err(input.error(format!("what this option says stands in parentheses\n  help: write {usage}")))
+}
+
 /// The one warning of build scripts that a kernel may allow.
 fn allowed(input: ParseStream<'_>) -> syn::Result<()> {
+    in_parentheses(input, "`allow(slow_product)`")?;
     let list;
     let key = parenthesized!(list in input);
     let names = Punctuated::<Ident, Token![,]>::parse_terminated(&list)?;
@@ -174,6 +184,7 @@ fn grid(input: ParseStream<'_>) -> syn::Result<GridOption> {
 }
 
 fn instances(input: ParseStream<'_>) -> syn::Result<Vec<Instances>> {
+    in_parentheses(input, "`instances(BM = 64 | 128, BN = 64)`, with the names of the kernel's parameters")?;
     let list;
     parenthesized!(list in input);
     let mut instances = vec![Instances::parse(&list)?];

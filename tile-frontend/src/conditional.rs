@@ -36,7 +36,7 @@ impl<'ast> Visit<'ast> for Conditions {
         if is_condition(attribute) {
             let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
             let message = format!("`#[{name}]` can't stand inside a kernel or its functions");
-            let help = "put it on the whole kernel or function, or choose by a const parameter: `if FAST == 1 { … }`";
+            let help = "put it on the whole kernel or function, or choose by a const parameter, `const FAST: bool`: `if FAST { … }`";
             self.0.push(Diagnostic::new(attribute.span(), message).help(help));
         }
         visit::visit_attribute(self, attribute);

@@ -133,14 +133,13 @@ impl Diagnostics {
         self.0.iter().filter_map(|diagnostic| Some(&diagnostic.missing.as_ref()?.path)).collect()
     }
 
-    /// The same where of some functions is known that they are there, and what they call themselves that isn't known.
+    /// The same where of some functions is known that they are there, and what of them isn't right.
     #[must_use]
     pub fn with_unfinished(mut self, waits_for: impl Fn(&syn::Path) -> Option<String>) -> Diagnostics {
         for diagnostic in &mut self.0 {
             let path = diagnostic.missing.as_ref().map(|missing| &missing.path);
-            if let Some((path, called)) = path.and_then(|path| Some((path, waits_for(path)?))) {
-                let message =
-                    format!("`{}` can't be used before its own call of `{called}` is right", path_text(path));
+            if let Some((path, wrong)) = path.and_then(|path| Some((path, waits_for(path)?))) {
+                let message = format!("`{}` can't be used before {wrong} is right", path_text(path));
                 diagnostic.message = message;
                 diagnostic.help = Some("correct that first: it has an error of its own".to_owned());
             }

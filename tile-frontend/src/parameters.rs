@@ -9,7 +9,8 @@ use syn::{FnArg, GenericParam, Generics, ItemFn, Type};
 
 const HELP: &str = "functions take tiles, numbers, `&PartitionView<…>`, arrays, tuples and structs of these, and closures as `impl Fn(…) -> …`";
 
-const VIEW_HELP: &str = "pass a view of the tensor, `&PartitionView<'_, f32, 2>`";
+const TENSOR_HELP: &str = "pass a view of the tensor, `&PartitionView<'_, f32, 2>`; where the function looks up elements, it takes a closure, \
+     `fetch: impl Fn(Tile<i32, 2>, Tile<i32, 2>) -> Tile<f32, 2>`, and is called as `sample(|r, c| image.gather([r, c]), …)`";
 
 /// Partition views, which functions take by reference.
 pub(crate) const VIEWS: [&str; 3] = ["PartitionView", "PartitionViewMut", "SpanningViewMut"];
@@ -47,7 +48,7 @@ fn check(ty: &Type, generics: &Generics, errors: &mut Vec<Diagnostic>) {
             None => errors.push(unknown(ty, HELP)),
         },
         Type::Reference(reference) => check_reference(ty, &reference.elem, generics, errors),
-        Type::Path(_) if is_named(ty, &["Tensor"]) => errors.push(unknown(ty, VIEW_HELP)),
+        Type::Path(_) if is_named(ty, &["Tensor"]) => errors.push(unknown(ty, TENSOR_HELP)),
         Type::Path(path) => {
             let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
             if is_named(ty, &FOREIGN) {
@@ -73,7 +74,7 @@ fn check_reference(ty: &Type, inner: &Type, generics: &Generics, errors: &mut Ve
         Type::Slice(_) => errors.push(unknown(ty, "write an array, `[T; N]`, with `const N: usize`")),
         Type::TraitObject(_) => errors.push(unknown(ty, "write `impl Fn(…) -> …`")),
         Type::Path(_) if is_named(inner, &VIEWS) => {}
-        Type::Path(_) if is_named(inner, &["Tensor"]) => errors.push(unknown(ty, VIEW_HELP)),
+        Type::Path(_) if is_named(inner, &["Tensor"]) => errors.push(unknown(ty, TENSOR_HELP)),
         Type::Path(path) if closures.into_iter().any(|parameter| path.path.is_ident(&parameter.ident)) => {}
         Type::Path(_) if is_named(inner, &FOREIGN) => errors.push(unknown(ty, HELP)),
         _ => {

@@ -2,11 +2,11 @@
 //!
 //! Comparisons of tiles are calls: `a < b` of tiles is `::tile::kernel::lt(a, b)`, because Rust's comparison
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
-//! because Rust's panics on overflow where a kernel's wraps. An atomic operation of numbers alone is one of tiles
-//! without axes, because the type of its result follows from theirs. A `const` made of the kernel's const parameters
-//! is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at, because a kernel
-//! may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that
-//! `as` doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
+//! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. An atomic operation of numbers
+//! alone is one of tiles without axes, because the type of its result follows from theirs. A `const` made of the kernel's
+//! const parameters is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at,
+//! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those
+//! that `as` doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
 
 use crate::assigned::is_compound_assignment;
 use crate::macros;
@@ -127,10 +127,15 @@ impl Rewrite<'_> {
     }
 
     fn method(&self, call: &ExprMethodCall) -> Option<Expr> {
-        let gives = *self.rewrites.single_elements.get(&place(call.method.span().start()))?;
+        let (at, span) = (place(call.method.span().start()), call.method.span());
+        if let Some(function) = self.scalar_function(at, span) {
+            let (receiver, arguments) = (bare(&call.receiver), &call.args);
+            return Some(Expr::Verbatim(quote_spanned!(span=> #function(#receiver, #arguments))));
+        }
+        let gives = *self.rewrites.single_elements.get(&at)?;
         let mut call = call.clone();
         call.turbofish = Some(parse_quote!(::<0>));
-        let item = gives.then(|| quote_spanned!(call.method.span()=> .item()));
+        let item = gives.then(|| quote_spanned!(span=> .item()));
         Some(Expr::Verbatim(quote!(#call #item)))
     }
 }

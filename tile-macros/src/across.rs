@@ -392,6 +392,7 @@ pub(crate) fn function(request: Request) -> TokenStream {
         }
         Err(errors) => {
             let (errors, function) = (errors.to_compile_errors(), &request.function);
+            waiting::note_refused(&function.sig.ident);
             quote!(#errors #function)
         }
     }

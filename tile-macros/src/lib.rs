@@ -152,7 +152,7 @@ pub fn kernels(items: TokenStream) -> TokenStream {
 }
 
 /// Makes a struct of tiles and scalars a value of kernels: `Copy`, carried through loops and branches field by
-/// field.
+/// field. It derives `Clone` and `Copy`; don't name them again.
 ///
 /// ```text
 /// #[derive(TileStruct)]

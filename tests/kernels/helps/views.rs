@@ -230,3 +230,23 @@ fn numbers_become_those_of_a_format() {
     generic::<f32, 4>(&x, 5, &mut y).launch().expect("it runs");
     assert_eq!(y.to_vec().expect("it is read"), [11.0, 14.0, 3.0]);
 }
+
+/// What is looked up in a table, and written and counted at the places where it stands there.
+#[tile_kernel(grid = [1])]
+fn at_indices<const B: usize>(table: &Tensor<f32, n>, t: &Tensor<i32, B>, y: &mut Tensor<f32, n>) {
+    let t = t.partition_view([B]).load([0]);
+    let p = t;
+    let v = table.gather([t]);
+    let y = y.atomic_view();
+    y.store([p], v, Relaxed, DeviceScope);
+    let condition = v > 2.0;
+    let count = select(condition, 1i32, 0).sum(0).item();
+    let v = select(condition, 1.0f32, 0.0) * count as f32;
+    y.fetch_add([p], v, Relaxed, DeviceScope);
+}
+
+#[test]
+fn elements_are_read_and_written_at_indices() {
+    let (table, t) = ([1.0f32, 2.0, 3.0, 4.0], [3, 0, 2]);
+    check_exact!(at_indices<B = 3>(table: table, [4]; t: t, [3]) -> f32, [4] => [1.0f32, 0.0, 5.0, 6.0]);
+}

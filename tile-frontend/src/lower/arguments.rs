@@ -23,9 +23,14 @@ pub(super) fn is_of_arguments(value: &Val) -> bool {
 impl Lowering {
     /// Whether an expression names an array of arguments.
     pub(super) fn names_arguments(&self, expression: &Expr) -> bool {
-        let Expr::Path(path) = expression else { return false };
-        let variable = path.path.get_ident().and_then(|name| self.scopes.find(&name.to_string()));
-        variable.is_some_and(|id| is_of_arguments(&self.scopes.variables[id].value))
+        self.variable(expression).is_some_and(|value| is_of_arguments(&value))
+    }
+
+    /// The value of the variable that an expression is, if it is one.
+    pub(super) fn variable(&self, expression: &Expr) -> Option<Val> {
+        let Expr::Path(path) = expression else { return None };
+        let id = self.scopes.find(&path.path.get_ident()?.to_string())?;
+        Some(self.scopes.variables[id].value.clone())
     }
 
     /// How many elements an array has.

@@ -54,6 +54,14 @@ impl Lowering {
         }
     }
 
+    /// What to call a value in a message that tells tiles from numbers.
+    pub(super) fn kind_of(&self, value: &Val) -> &'static str {
+        match value {
+            Val::Data(data) if self.shape(*data).is_some() => "a tile",
+            value => kind(value),
+        }
+    }
+
     /// A type as a message shows it: without placeholders.
     pub(super) fn display_type(&self, value: ValueId) -> String {
         let ty = self.ty(value);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpId};
 use tile_ir::ops::{Domain, Literal};
-use tile_ir::{DType, Elem, Op, Type, verify};
+use tile_ir::{DType, Elem, Loc, Op, Type, verify};
 
 impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
@@ -98,9 +98,9 @@ impl Lowering {
         }
     }
 
-    /// Operators on integer scalars that Rust would panic in.
+    /// Operators on integer scalars, and a method, that Rust would panic in.
     fn note_arithmetic(&mut self) {
-        const PARTIAL: [&str; 8] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg"];
+        const PARTIAL: [&str; 9] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg", "div_ceil"];
         for &(place, function, value) in &self.scalar_arithmetic {
             let ty = self.kernel.ty(value);
             // A scalar of a type parameter may be an integer.
@@ -157,6 +157,11 @@ impl Lowering {
         })
     }
 
+    /// Whether a call of `select` stands here, whose numbers it makes tiles of.
+    fn selects(&self, loc: Loc) -> bool {
+        self.kernel.op_ids().map(|op| self.kernel.op(op)).any(|op| op.loc == loc && op.op == Op::Select)
+    }
+
     fn replace_placeholders(&mut self) {
         for op in self.kernel.op_ids() {
             let loc = self.kernel.op(op).loc;
@@ -174,12 +179,19 @@ impl Lowering {
                             choices.join(" or ")
                         ),
                     };
+                    let (message, help) = match self.selects(loc) {
+                        true => (
+                            "nothing says which format the two numbers of `select` have".to_owned(),
+                            "write `select(condition, 1.0f32, 0.0)` or `select(condition, 1i32, 0)`: the format of one is that of both",
+                        ),
+                        false => (message, "say it: `Tile::<f32, 2>::zeros([M, N])`"),
+                    };
                     let sites = self.called.get(&loc).into_iter().flatten();
                     let diagnostic = sites
                         .fold(Diagnostic::new(span, message), |diagnostic, (span, label)| {
                             diagnostic.label(*span, label)
                         });
-                    self.errors.push(diagnostic.help("say it: `Tile::<f32, 2>::zeros([M, N])`"));
+                    self.errors.push(diagnostic.help(help));
                     return;
                 }
             }

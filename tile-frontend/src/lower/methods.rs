@@ -97,6 +97,7 @@ impl Lowering {
         if let Some(value) = self.leaf_method(&Val::Data(tile), call)? {
             return Ok(value);
         }
+        let rank = self.shape(tile).map_or(0, |shape| shape.len());
         match name.as_str() {
             "cast" | "cast_with" | "bitcast" => self.cast_method(tile, call),
             "unpack_f4e2m1" => self.unpack_f4e2m1(tile, call),
@@ -116,9 +117,16 @@ impl Lowering {
                 self.emit_one(op, &[tile], span, &[receiver]).map(Val::Data)
             }
             "permute" => self.permute(tile, call),
+            "t" if rank != 2 => {
+                let message = format!("`t` exchanges the axes of a matrix, but the tile has rank {rank}");
+                self.error(call.method.span(), message, &help_of_transposition(rank))
+            }
             "t" => {
                 self.arguments(&name, &call.args, 0, "t()", span)?;
                 self.emit_one(Op::Permute(vec![1, 0]), &[tile], span, &[receiver]).map(Val::Data)
+            }
+            "trans" | "transpose" | "swapaxes" if rank != 2 => {
+                self.no_method("a tile", call, &help_of_transposition(rank))
             }
             "item" => {
                 self.arguments(&name, &call.args, 0, "x.item()", span)?;
@@ -151,7 +159,7 @@ impl Lowering {
         if let Some(value) = self.known_method(receiver, call)? {
             return Ok(value);
         }
-        if name == "div_ceil" && !matches!(receiver, Val::Data(_)) {
+        if name == "div_ceil" {
             return self.div_ceil(receiver, call);
         }
         if let "min" | "max" = name.as_str() {
@@ -175,11 +183,31 @@ impl Lowering {
         }
     }
 
-    /// `m.div_ceil(BM)` of known extents.
+    /// `m.div_ceil(BM)`: of extents it is one, and of a number that is computed it is a number.
     fn div_ceil(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let arguments = self.arguments("div_ceil", &call.args, 1, "a.div_ceil(b)", call.span())?;
+        if [receiver, &arguments.values[0]].iter().any(|value| matches!(value, Val::Data(_))) {
+            let spans = [call.receiver.span(), arguments.spans[0]];
+            let quotient =
+                self.arithmetic(BinaryOp::DivCeil, receiver, &arguments.values[0], call.span(), spans)?;
+            // Rust's panics where the divisor is 0.
+            if self.is_scalar(&quotient) {
+                self.note_scalar(call.method.span().into(), "div_ceil", &quotient);
+            }
+            return Ok(quotient);
+        }
         let a = self.static_dim(receiver, "the dividend", call.receiver.span())?;
         let b = self.static_dim(&arguments.values[0], "the divisor", arguments.spans[0])?;
         Ok(Val::Dim(a.ceil_div(&b)))
     }
+}
+
+/// What is written to exchange axes of a tile that is no matrix.
+fn help_of_transposition(rank: usize) -> String {
+    if rank < 2 {
+        return "a tile of one axis becomes a row by `.unsqueeze(0)`, a column by `.unsqueeze(1)`".to_owned();
+    }
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.swap(rank - 2, rank - 1);
+    format!("write the order of the axes: `.permute({order:?})` exchanges the last two")
 }

@@ -63,35 +63,45 @@ impl Lowering {
     }
 
     fn element_step(&mut self, base: &Val, index: &Expr) -> Lowered<Step> {
-        if let Val::Data(_) | Val::View(_) | Val::Tensor(_) = base {
-            let help = match base {
-                Val::Data(_) => {
-                    "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar"
-                }
-                Val::View(_) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
-                _ => {
-                    "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it; `x.gather([rows, columns])` looks up elements at indices"
-                }
-            };
-            return self.error(index.span(), format!("{} can't be indexed", self.indexed_kind(base)), help);
-        }
+        self.refuse_index(base, index.span())?;
         let value = self.expression(index)?;
         match known(&value).and_then(|at| usize::try_from(at).ok()) {
             Some(at) => Ok(Step::Element(at)),
             None if matches!(value, Val::Poison) => Err(Reported),
             None if is_of_arguments(base) => self.unknown_argument(index.span()),
             None => {
-                let help = "an array of values is not in memory: index it by a literal, by the counter of a `for` with literal ends, or by what a constant holds there";
-                self.error(index.span(), "the index is known only at run time", help)
+                let mut help = "an array of values is not in memory: index it by a literal, by the counter of a `for` with literal ends, or by what a constant holds there".to_owned();
+                if self.is_table(base) {
+                    help += "; a table that is looked up is a tensor: write `table.gather([t])` of an argument `table: &Tensor<f32, n>` and a tile of indices";
+                }
+                self.error(index.span(), "the index is known only at run time", &help)
             }
         }
     }
 
-    fn indexed_kind(&self, base: &Val) -> &'static str {
-        match base {
-            Val::Data(value) if self.shape(*value).is_some() => "a tile",
-            base => kind(base),
-        }
+    /// Whether a value is an array of numbers, which a tensor can hold.
+    fn is_table(&self, value: &Val) -> bool {
+        let is_number = |value: &Val| match value {
+            Val::Int(_) | Val::Float(_) | Val::Dim(_) => true,
+            Val::Data(value) => self.shape(*value).is_none(),
+            _ => false,
+        };
+        matches!(value, Val::List(values) if values.iter().all(is_number))
+    }
+
+    /// Refuses what isn't an array of values, by what is written instead.
+    pub(super) fn refuse_index(&mut self, base: &Val, index: Span) -> Lowered<()> {
+        let help = match base {
+            Val::Data(_) => {
+                "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar"
+            }
+            Val::View(_) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
+            Val::Tensor(_) => {
+                "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it; `x.gather([rows, columns])` looks up elements at indices"
+            }
+            _ => return Ok(()),
+        };
+        self.error(index, format!("{} can't be indexed", self.kind_of(base)), help)
     }
 
     fn part(&mut self, base: &Val, step: &Step, span: Span) -> Lowered<Val> {
@@ -130,7 +140,7 @@ impl Lowering {
             },
             (Val::Poison, _) => Err(Reported),
             (other, Step::Field(name)) => {
-                let message = format!("{} has no field `{name}`", self.indexed_kind(other));
+                let message = format!("{} has no field `{name}`", self.kind_of(other));
                 let help = super::names::help_of_field(name);
                 self.error(span, message, help)
             }

@@ -129,12 +129,14 @@ impl Parser<'_> {
                 let right = self.extent_expression(generics, right);
                 let made = function(&left?, &right?);
                 if made.is_none() {
-                    let help = "make the extent a const parameter of its own, `const N: usize`";
-                    self.error(
-                        expression.span(),
-                        "an extent is shifted by a number that is known here",
-                        help,
-                    );
+                    let help = match self.declared {
+                        true => {
+                            "leave the condition out, and name values that belong together: `instances(N = 8, LOG = 3; N = 16, LOG = 4)`"
+                        }
+                        false => "make the extent a const parameter of its own, `const N: usize`",
+                    };
+                    let message = "an extent is shifted by a literal, up to 62, and by no parameter or size";
+                    self.error(expression.span(), message, help);
                 }
                 made
             }

@@ -197,11 +197,14 @@ impl Lowering {
             return turns;
         }
         let of_arguments = self.names_arguments(&index.expr);
-        let index = index.span();
+        let indexed = self.variable(&index.expr);
+        let (index, place) = (index.span(), index.index.span());
         let Some(known) = range.known() else {
             if of_arguments {
                 return self.unknown_argument(index);
             }
+            // What can't be indexed at all needs no unrolled loop.
+            indexed.map_or(Ok(()), |value| self.refuse_index(&value, place))?;
             let message =
                 "an array of values is indexed by the counter of this loop, whose ends aren't literals";
             let diagnostic = Diagnostic::new(range.span, message)
@@ -210,6 +213,7 @@ impl Lowering {
             return self.report(diagnostic);
         };
         if known.count > MAX_UNROLLED {
+            indexed.map_or(Ok(()), |value| self.refuse_index(&value, place))?;
             let count = known.count;
             let message = format!(
                 "this loop of {count} iterations would be unrolled, because its counter indexes an array of values"

@@ -1,5 +1,6 @@
 //! Calls of functions: which of them a call means, and the arguments of each.
 
+use crate::diagnostic::Diagnostic;
 use crate::helpers::is_free;
 use crate::lower::ops::folds::Fold;
 use crate::lower::{Lowered, Lowering, names};
@@ -56,9 +57,16 @@ impl Lowering {
                 Val::Closure(closure) => self.call_closure(&name, &closure, call),
                 Val::Poison => Err(crate::lower::Reported),
                 other => {
-                    let message =
-                        format!("`{name}` is {}, which can't be called", crate::lower::kind(&other));
-                    self.error(call.func.span(), message, "only functions and closures are called")
+                    let hides = names::is_function(&name) || self.text.helpers.function(path).is_some();
+                    let help = match hides {
+                        true => format!("the variable hides the function `{name}`: give it another name"),
+                        false => "only functions and closures are called".to_owned(),
+                    };
+                    let message = format!("`{name}` is {}, which can't be called", self.kind_of(&other));
+                    let place = self.scopes.variables[variable].span;
+                    let diagnostic = Diagnostic::new(call.func.span(), message)
+                        .label(place, format!("`{name}` is defined here"));
+                    self.report(diagnostic.help(help))
                 }
             };
         }

@@ -14,6 +14,16 @@ use Named::{Anywhere, OnlyThere};
 const NO_WAITING: &str =
     "a kernel has no threads: it says what a block does with whole tiles; leave the call out";
 
+/// Of which thread this is.
+const THREAD: &str = "a kernel has no threads: it says what a block does with whole tiles, and `Tile::iota([N], 0)` is 0, 1, 2, …";
+
+/// Of which block this is.
+const PLACE: &str = "write `block_id(0)` for the block's place along axis 0, or `y.index()` for the index of its tile of an output's view";
+
+/// Of how many threads a block has.
+const BLOCK: &str =
+    "a kernel has no threads: it says what a block does with whole tiles, whose extents are const parameters";
+
 /// Of memory that threads exchange values through.
 const NO_SHARED_MEMORY: &str = "a kernel has tiles alone: the compiler keeps them in registers and shared memory, \
      and moves them between threads";
@@ -55,12 +65,10 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("atomic_xchg", OnlyThere, ATOMICS),
     ("barrier", Anywhere, NO_WAITING),
     ("bid", OnlyThere, "write `block_id(axis)`"),
-    (
-        "block_dim",
-        OnlyThere,
-        "a kernel has no threads: it says what a block does with whole tiles, whose extents are const parameters",
-    ),
-    ("block_idx", OnlyThere, "write `block_id(axis)`"),
+    ("blockDim", OnlyThere, BLOCK),
+    ("blockIdx", OnlyThere, PLACE),
+    ("block_dim", OnlyThere, BLOCK),
+    ("block_idx", OnlyThere, PLACE),
     ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
     ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
     ("ceil_div", Anywhere, "write `m.div_ceil(BM)`"),
@@ -97,6 +105,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
     ),
     ("get_tile_block_id", OnlyThere, "write `y.index()` of the output's view, or `block_id(axis)`"),
+    ("gridDim", OnlyThere, "write `block_count(axis)`"),
     ("grid_dim", OnlyThere, "write `block_count(axis)`"),
     ("half", Anywhere, "write `x.cast::<f16>()`"),
     ("hypot", Anywhere, "write `sqrt(a * a + b * b)`"),
@@ -203,16 +212,9 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("syncthreads", OnlyThere, NO_WAITING),
     ("then", Anywhere, "write `if condition { a } else { b }`"),
     ("then_some", Anywhere, "write `if condition { a } else { b }`"),
-    (
-        "thread_id",
-        OnlyThere,
-        "a kernel has no threads: it says what a block does with whole tiles, and `Tile::iota([N], 0)` is 0, 1, 2, …",
-    ),
-    (
-        "thread_idx",
-        OnlyThere,
-        "a kernel has no threads: it says what a block does with whole tiles, and `Tile::iota([N], 0)` is 0, 1, 2, …",
-    ),
+    ("threadIdx", OnlyThere, THREAD),
+    ("thread_id", OnlyThere, THREAD),
+    ("thread_idx", OnlyThere, THREAD),
     ("tile", Anywhere, "write `x.repeat([2, 2])`"),
     ("to", Anywhere, "write `x.cast::<f32>()`"),
     ("to_bits", Anywhere, "write `x.bitcast::<u32>()`"),
@@ -275,4 +277,9 @@ pub(crate) fn help_of_type(owner: &str) -> Option<&'static str> {
 /// What a name of another language or library is here.
 pub(super) fn foreign(name: &str) -> Option<&'static str> {
     FOREIGN.iter().find(|(known, ..)| *known == name).map(|&(.., help)| help)
+}
+
+/// What a value is here that another language has by this name.
+pub(in crate::lower) fn help_of_value(name: &str) -> Option<&'static str> {
+    foreign(name).filter(|_| is_foreign(None, name))
 }

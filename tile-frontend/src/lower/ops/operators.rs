@@ -79,7 +79,7 @@ impl Lowering {
         )
     }
 
-    fn is_scalar(&self, value: &Val) -> bool {
+    pub(in crate::lower) fn is_scalar(&self, value: &Val) -> bool {
         !matches!(value, Val::Data(data) if self.shape(*data).is_some())
     }
 

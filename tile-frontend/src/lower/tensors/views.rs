@@ -14,6 +14,10 @@ use tile_ir::{DType, Dim, Op, Type, ValueId};
 const SEVERAL: &str =
     "a block that has several makes its view `.spanning([axis])`, and names each, `y.at([j])`";
 
+/// How elements of an output are written that indices name.
+const SCATTER: &str = "write `let y = y.atomic_view();` of the tensor, which all blocks see, and `y.store([p], v, Relaxed, DeviceScope)`, or to add \
+     `y.fetch_add([p], v, Relaxed, DeviceScope)`";
+
 impl Lowering {
     pub(in crate::lower) fn tensor_method(&mut self, tensor: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let Type::Tensor(ty) = self.kernel.ty(tensor).clone() else {
@@ -30,6 +34,7 @@ impl Lowering {
                 let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
                 self.no_method("a tensor", call, help)
             }
+            "scatter" | "scatter_add" if ty.mutable => self.no_method("a tensor", call, SCATTER),
             "shape" => {
                 self.no_method("a tensor", call, "name the extents in the signature, or use `.extent(axis)`")
             }
@@ -153,6 +158,7 @@ impl Lowering {
                 call,
                 "ask the output's view: its `index()` is the block's tile",
             ),
+            "scatter" | "scatter_add" if mutable => self.no_method("a view", call, SCATTER),
             name => self.no_method("a view", call, &names::help_of_view(name)),
         }
     }
