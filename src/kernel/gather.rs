@@ -1,7 +1,7 @@
 //! `gather`: elements of a tensor at the places that tiles of indices name.
 
 use super::views::TensorView;
-use super::{Element, Int, Number, Tile};
+use super::{Element, Int, Tile};
 use tile_ir::Array;
 use tile_ir::array::Elements;
 use tile_layout::multi_index;
@@ -125,10 +125,10 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
     }
 }
 
-impl<T: Number, const R: usize> TensorView<'_, T, R> {
-    /// [`TensorView::gather_or`] with zeros where there is no element.
+impl<T: Element, const R: usize> TensorView<'_, T, R> {
+    /// [`TensorView::gather_or`] with zeros, or `false`, where there is no element.
     pub fn gather<const S: usize>(&self, indices: impl GatherIndices<R, S>) -> Tile<T, S> {
-        self.gather_or(T::from_int(0), indices)
+        self.gather_or(T::default(), indices)
     }
 }
 

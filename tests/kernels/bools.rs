@@ -189,3 +189,23 @@ fn masks_are_read_from_tensors() {
         input x: (x, [n]), input mask: (mask, [n]), output y: (vec![1f32; n], [n] => kept, 0.0),
     ));
 }
+
+/// Elements of a mask, looked up.
+#[tile_kernel]
+fn looked_up<const B: usize>(mask: &Tensor<bool, k>, at: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let at = at.partition_view([B]).load_masked(y.index());
+    y.store_masked(select(mask.gather([at]), 10, 20) + mask.gather_or(true, [at]).cast::<i32>());
+}
+
+#[test]
+fn truth_values_are_gathered() -> tile::Result<()> {
+    for (device, label) in devices() {
+        let mask = Tensor::from_slice(&device, &[true, false, true], [3])?;
+        let at = Tensor::from_slice(&device, &[2, 1, 0, -1, 3], [5])?;
+        let mut y = Tensor::zeros(&device, [5])?;
+        looked_up::<4>(&mask, &at, &mut y).launch()?;
+        assert_eq!(y.to_vec()?, [11, 20, 11, 21, 21], "{label}");
+    }
+    Ok(())
+}

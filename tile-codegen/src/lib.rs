@@ -32,7 +32,7 @@ use tile_ir::{Instance, TargetDesc};
 /// # Errors
 /// [`Error`] where the target can't do what the kernel asks for, with the numbers and what to change.
 pub fn compile(instance: &Instance, target: &TargetDesc, options: &Options) -> Result<Artifact, Error> {
-    let optimized = options.prepared(instance);
+    let optimized = options.prepared(instance, target.family);
     match target.family {
         Family::Cpu => cpu::compile(&optimized, options),
         Family::Nvptx | Family::Amdgpu => gpu::compile(&optimized, target, options),

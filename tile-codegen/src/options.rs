@@ -1,7 +1,7 @@
 //! Choices of a compilation that don't change what the kernel means.
 
-use tile_ir::target::CpuLevel;
-use tile_ir::{Instance, passes};
+use tile_ir::target::{CpuLevel, Family};
+use tile_ir::{Instance, cpu, passes};
 
 /// The instruction set that CPU code may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -35,9 +35,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The instance that is emitted.
-    pub(crate) fn prepared(&self, instance: &Instance) -> Instance {
-        if self.skip_passes { instance.clone() } else { passes::optimize(instance.clone()) }
+    /// The instance that is emitted for targets of a family.
+    pub(crate) fn prepared(&self, instance: &Instance, family: Family) -> Instance {
+        match family {
+            _ if self.skip_passes => instance.clone(),
+            Family::Cpu => cpu::widened_late(passes::optimize(instance.clone())),
+            Family::Nvptx | Family::Amdgpu => passes::optimize(instance.clone()),
+        }
     }
 
     /// The entry's symbol for a kernel of this name.

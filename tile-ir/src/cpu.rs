@@ -1,4 +1,9 @@
-//! How the CPU target goes through products of tiles: what its code and the cost model both go by.
+//! How the CPU target goes through products of tiles: what its code and the cost model both go by; and what it makes of an
+//! instance before ([`widened_late`]).
+
+mod late;
+
+pub use late::widened_late;
 
 /// Elements along K that one multiplication of several turns of a loop is to have: its sums are read and written once per
 /// so many multiply-adds of each.

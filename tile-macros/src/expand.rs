@@ -130,7 +130,7 @@ fn namespace(function: &ItemFn) -> TokenStream {
     let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).");
     quote! {
         #[doc = #doc]
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types, dead_code, missing_debug_implementations, missing_copy_implementations)]
         #visibility enum #name {}
     }
 }

@@ -19,6 +19,7 @@ use crate::resolve::{self, Prepared};
 use crate::{cpu, embedded, journal};
 use given::{Given, GivenValue};
 use smallvec::SmallVec;
+use std::fmt;
 use std::panic::Location;
 use std::sync::OnceLock;
 use tile_ir::VerifiedKernel;
@@ -121,6 +122,12 @@ struct Checked<'a> {
     prepared: &'static Prepared,
     device: &'a Device,
     bound: Bound,
+}
+
+impl fmt::Debug for Launch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Launch of `{}` at {}", self.kernel.name, self.place)
+    }
 }
 
 impl<'a> Launch<'a> {

@@ -90,9 +90,10 @@ fn without_code_the_message_says_how_to_get_it() {
     let mut y = Tensor::zeros(&Device::cpu(), [4]).unwrap();
     assert_eq!(
         double(&x, &mut y).launch().unwrap_err().reason().to_string(),
-        "kernel `double` has no code for cpu with B = 4; this executable has no code for it. A build script compiles \
-         every `#[tile_kernel]` with `instances(B = 4)` for the targets that it names, but those that another macro \
-         makes, and those that it warns of: add what is missing, or enable the feature `jit` of `tile`"
+        "kernel `double` has no code for cpu with B = 4; this executable has none for any device. A build script \
+         compiles every `#[tile_kernel]` with `instances(B = 4)` in `src` for the targets that it names, with \
+         `.also(\"tests\")` those in `tests` too, and none that another macro makes or that it warns of: add what is \
+         missing, or enable the feature `jit` of `tile`"
     );
 }
 

@@ -9,6 +9,7 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let t = x.load_masked(y.index());
     let first = t[0];
     let tile = x[0];
+    let column = t.select(1, 0);
     y.store_masked(t);
 }
 

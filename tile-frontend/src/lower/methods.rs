@@ -125,6 +125,12 @@ impl Lowering {
                 self.arguments(&name, &call.args, 0, "t()", span)?;
                 self.emit_one(Op::Permute(vec![1, 0]), &[tile], span, &[receiver]).map(Val::Data)
             }
+            // The function of this name chooses element by element.
+            "select" => {
+                let help =
+                    "`x.take(index, axis)` is a slice of a tile, and `.squeeze(axis)` leaves its axis out";
+                self.no_method("a tile", call, help)
+            }
             "trans" | "transpose" | "swapaxes" if rank != 2 => {
                 self.no_method("a tile", call, &help_of_transposition(rank))
             }

@@ -32,7 +32,7 @@ impl Prepared {
         let mut texts: Vec<String> = held.iter().map(text).collect();
         texts.dedup();
         let embedded = match texts.as_slice() {
-            [] => "this executable has no code for it".to_owned(),
+            [] => "this executable has none for any device".to_owned(),
             texts => format!("this executable has it for {}", texts.join(", ")),
         };
         let is_elsewhere = held.iter().any(|(_, held)| *held == bindings);
@@ -54,8 +54,8 @@ fn remedy(target: &str, bindings: &str, is_elsewhere: bool) -> String {
     }
     let named = if bindings.is_empty() { String::new() } else { format!(" with `instances({bindings})`") };
     format!(
-        "A build script compiles every `#[tile_kernel]`{named} for the targets that it names, but those that another \
-         macro makes, and those that it warns of: add what is missing"
+        "A build script compiles every `#[tile_kernel]`{named} in `src` for the targets that it names, with \
+         `.also(\"tests\")` those in `tests` too, and none that another macro makes or that it warns of: add what is missing"
     )
 }
 

@@ -148,6 +148,12 @@ impl Recorder<'_> {
     }
 }
 
+impl fmt::Debug for Recorder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recorder of {} launches on {}", self.launches.len(), self.device.name())
+    }
+}
+
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Graph of {} launches on {}", self.recorded.len(), self.device.name())

@@ -1,0 +1,143 @@
+//! Integers that are widened stay narrow while bits of them are taken and while they are moved: what is shuffled and stored of a
+//! tile on the way is bytes where it would be words. Weights of four bits are unpacked so: `cast(bytes) & 15` is
+//! `cast(bytes & 15)`, and pairs of these are joined before they become words.
+
+use crate::dtype::DType;
+use crate::insert::Inserter;
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::{BinaryOp, Literal, Movement, Op};
+use crate::passes;
+use crate::specialize::Instance;
+use crate::types::{Elem, Type};
+
+/// The instance with its integers widened where they are computed with.
+///
+/// ```
+/// use tile_ir::Instance;
+/// let text = "kernel @low(%x: tensor<n x u8>, %y: mut tensor<n x i32>) {
+///   %vx = partition %x [8] : partition<n x u8, [8]>
+///   %vy = partition %y [8] : mut partition<n x i32, [8]>
+///   %i = block_index %vy : index
+///   %none = constant 0 : u8
+///   %bytes = load_masked %vx[%i] pad %none : tile<8 x u8>
+///   %words = cast %bytes : tile<8 x i32>
+///   %fifteen = constant 15 : i32
+///   %mask = splat %fifteen : tile<8 x i32>
+///   %low = and %words, %mask : tile<8 x i32>
+///   store_masked %vy, %low
+/// }";
+/// let late = tile_ir::cpu::widened_late(Instance::parse(text, &[]).unwrap());
+/// assert!(late.to_string().contains("and %bytes"));
+/// ```
+pub fn widened_late(instance: Instance) -> Instance {
+    instance.rewrite("widen late", run)
+}
+
+fn run(kernel: &mut Kernel) {
+    let mut changed = false;
+    for op in kernel.walk() {
+        let narrow = bits_of(kernel, op).or_else(|| moved(kernel, op));
+        if let Some(narrow) = narrow {
+            let elem = kernel.ty(kernel.op(op).results[0]).elem().clone();
+            let data = kernel.op_mut(op);
+            (data.op, data.operands) = (Op::Cast(elem), vec![narrow]);
+            changed = true;
+        }
+    }
+    if changed {
+        passes::remove_unused(kernel);
+    }
+}
+
+/// Bits that an op takes of what was widened, taken before.
+fn bits_of(kernel: &mut Kernel, op: OpId) -> Option<ValueId> {
+    let data = kernel.op(op).clone();
+    let Op::Binary(taken @ (BinaryOp::And | BinaryOp::Shr)) = data.op else { return None };
+    let (narrow, dtype) = widened(kernel, data.operands[0]).filter(|(_, dtype)| !dtype.is_signed())?;
+    let number = number_of_all(kernel, data.operands[1])?;
+    let number = match taken {
+        BinaryOp::And => number & ((1 << dtype.bits()) - 1),
+        _ => Some(number).filter(|number| (0..i128::from(dtype.bits())).contains(number))?,
+    };
+    let elem = Elem::from(dtype);
+    let ty = Type::tile(kernel.ty(data.results[0]).as_tile()?.shape.clone(), elem.clone());
+    let shape = ty.as_tile()?.shape.clone();
+    let mut place = Inserter::before(kernel, op);
+    let constant = Op::Constant { value: Literal::Int(number), elem: elem.clone() };
+    let number = place.emit(constant, Vec::new(), Type::scalar(elem));
+    let all = place.emit(Op::Splat(shape), vec![number], ty.clone());
+    Some(place.emit(data.op, vec![narrow, all], ty))
+}
+
+/// What was widened and then moved, moved before.
+fn moved(kernel: &mut Kernel, op: OpId) -> Option<ValueId> {
+    let data = kernel.op(op).clone();
+    if !matches!(data.op, Op::Reshape(_) | Op::Movement(Movement::Cat { .. })) {
+        return None;
+    }
+    let parts: Vec<(ValueId, DType)> =
+        data.operands.iter().map(|&part| widened(kernel, part)).collect::<Option<_>>()?;
+    let (_, dtype) = *parts.first()?;
+    if parts.iter().any(|(_, other)| *other != dtype) {
+        return None;
+    }
+    let shape = kernel.ty(data.results[0]).as_tile()?.shape.clone();
+    let parts = parts.into_iter().map(|(part, _)| part).collect();
+    Some(Inserter::before(kernel, op).emit(data.op, parts, Type::tile(shape, Elem::from(dtype))))
+}
+
+/// The tile of integers of up to 16 bits that one of more bits is, and their format.
+fn widened(kernel: &Kernel, tile: ValueId) -> Option<(ValueId, DType)> {
+    let OpData { op: Op::Cast(_), operands, .. } = kernel.definition(tile)? else { return None };
+    let format = |value| kernel.ty(value).as_tile()?.elem.known().filter(|dtype| dtype.is_int());
+    let (narrow, wide) = (format(operands[0])?, format(tile)?);
+    let is_widened = narrow.bits() <= 16 && narrow.bits() < wide.bits();
+    is_widened.then_some((operands[0], narrow))
+}
+
+/// The integer that all elements of a tile are.
+fn number_of_all(kernel: &Kernel, tile: ValueId) -> Option<i128> {
+    let OpData { op: Op::Splat(_), operands, .. } = kernel.definition(tile)? else { return None };
+    match kernel.definition(operands[0])?.op {
+        Op::Constant { value: Literal::Int(number), .. } => Some(number),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::specialize::Instance;
+
+    /// Bytes that are unpacked to pairs of numbers, and what is computed of them.
+    const UNPACKED: &str = "kernel @unpacked(%x: tensor<n x u8>, %y: mut tensor<k x i32>) {
+  %vx = partition %x [8] : partition<n x u8, [8]>
+  %vy = partition %y [16] : mut partition<k x i32, [16]>
+  %i = block_index %vy : index
+  %none = constant 0 : u8
+  %bytes = load_masked %vx[%i] pad %none : tile<8 x u8>
+  %words = cast %bytes : tile<8 x i32>
+  %fifteen = constant 15 : i32
+  %mask = splat %fifteen : tile<8 x i32>
+  %four = constant 4 : i32
+  %shift = splat %four : tile<8 x i32>
+  %low = and %words, %mask : tile<8 x i32>
+  %high = shr %words, %shift : tile<8 x i32>
+  %l = reshape %low : tile<8 x 1 x i32>
+  %h = reshape %high : tile<8 x 1 x i32>
+  %pairs = cat %l, %h axis 1 : tile<8 x 2 x i32>
+  %row = reshape %pairs : tile<16 x i32>
+  %less = sub %row, %row : tile<16 x i32>
+  store_masked %vy, %less
+}
+";
+
+    #[test]
+    fn pairs_of_four_bits_are_joined_as_bytes() {
+        let instance = Instance::parse(UNPACKED, &[]).unwrap();
+        let late = super::widened_late(instance).to_string();
+        for line in ["and %bytes", "shr %bytes", "axis 1 : tile<8 x 2 x u8>", "tile<16 x u8>"] {
+            assert!(late.contains(line), "no {line} in\n{late}");
+        }
+        assert_eq!(late.matches("cast").count(), 1, "{late}");
+    }
+}
