@@ -23,7 +23,7 @@ fn moved<const M: usize, const N: usize>(x: &Tensor<f32, M, N>, y: &mut Tensor<f
         joined,
         twice,
         x.extract([0, 0], [M, 1]).broadcast([M, N]),
-        x.take(index, 0).broadcast([M, N]),
+        x.take(index, 0).squeeze(0).unsqueeze(0).broadcast([M, N]),
         x.gather(indices, 1),
         x.max(1).broadcast([M, N]),
         x.min(1).broadcast([M, N]),
