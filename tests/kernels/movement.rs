@@ -9,7 +9,7 @@ use tile::prelude::*;
 fn rotate<const B: usize, const HALF: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
     let x = x.partition_view([B, 2 * HALF]);
     let mut y = y.partition_view_mut([B, 2 * HALF]);
-    let [first, second] = x.load_masked(y.index()).split_even::<2>(1);
+    let [first, second] = x.load_masked(y.index()).split_even(1);
     y.store_masked((-second).cat(first, 1));
 }
 

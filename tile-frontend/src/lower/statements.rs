@@ -2,6 +2,7 @@
 
 use super::control::matches::LetElse;
 use super::functions::conform::{type_arguments, type_text};
+use super::ops::movement::with_parts;
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
@@ -148,13 +149,12 @@ impl Lowering {
 
     fn local(&mut self, local: &Local) -> Lowered<Val> {
         let Some(init) = &local.init else { return self.declaration(local) };
+        let given = with_parts(&local.pat, &init.expr);
         let value =
-            self.check_exits(&init.expr).and_then(|()| self.initial(&init.expr)).and_then(
-                |value| match &local.pat {
-                    Pat::Type(typed) => self.annotated(&typed.ty, value, init.expr.span()),
-                    _ => Ok(value),
-                },
-            );
+            self.check_exits(&given).and_then(|()| self.initial(&given)).and_then(|value| match &local.pat {
+                Pat::Type(typed) => self.annotated(&typed.ty, value, init.expr.span()),
+                _ => Ok(value),
+            });
         match value {
             Ok(Val::Never) => Ok(Val::Never),
             Ok(value) => self.bind(&local.pat, value).map(|()| Val::Unit),

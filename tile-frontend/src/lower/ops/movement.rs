@@ -4,10 +4,26 @@ use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering, Reported, kind};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
-use syn::{Expr, ExprCall, ExprMethodCall, GenericArgument, Lit};
+use proc_macro2::Literal;
+use std::borrow::Cow;
+use syn::{Expr, ExprCall, ExprMethodCall, GenericArgument, Lit, Pat, parse_quote};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{Movement, ScatterMode};
 use tile_ir::{DType, Dim, Op, ValueId};
+
+/// `let [a, b] = x.split_even(axis);`, whose pattern says the number of parts.
+pub(in crate::lower) fn with_parts<'e>(pattern: &Pat, value: &'e Expr) -> Cow<'e, Expr> {
+    let (Pat::Slice(parts), Expr::MethodCall(call)) = (pattern, value) else { return Cow::Borrowed(value) };
+    let are_all = parts.elems.iter().all(|part| {
+        matches!(part, Pat::Ident(name) if name.subpat.is_none()) || matches!(part, Pat::Wild(_))
+    });
+    if call.method != "split_even" || call.turbofish.is_some() || !are_all {
+        return Cow::Borrowed(value);
+    }
+    let number = Literal::usize_unsuffixed(parts.elems.len());
+    let turbofish = Some(parse_quote!(::<#number>));
+    Cow::Owned(Expr::MethodCall(ExprMethodCall { turbofish, ..call.clone() }))
+}
 
 /// Every method here, with how it is called.
 const METHODS: &[(&str, usize, &str)] = &[
@@ -227,7 +243,7 @@ impl Lowering {
         parts.collect::<Lowered<_>>().map(Val::List)
     }
 
-    /// The number in `split_even::<2>`.
+    /// The number in `split_even::<2>`, which a pattern may have said.
     fn parts(&mut self, call: &Call<'_>) -> Lowered<i64> {
         let argument = call.syntax.turbofish.as_ref().and_then(|turbofish| turbofish.args.first());
         let number = match argument {
