@@ -70,6 +70,7 @@ mod transforms;
 mod turns;
 mod updates;
 mod variants;
+mod waiting;
 mod whole;
 
 use tile::ir::array::Elements;
