@@ -4,6 +4,7 @@
 //! program. Here blocks run one after the other, so every order holds.
 
 use super::gather::GatherIndices;
+use super::repeated::Repeated;
 use super::view_movement::Seen;
 use super::views::TensorViewMut;
 use super::{Element, Int, Number, Tile};
@@ -55,6 +56,7 @@ use tile_layout::multi_index;
 pub struct AtomicView<'a, T, const R: usize> {
     data: &'a [Cell<T>],
     seen: Rc<Seen>,
+    repeated: Repeated,
 }
 
 macro_rules! markers {
@@ -117,7 +119,7 @@ impl<T: Number, const S: usize> AtomicValue<T, S> for T {
 impl<'a, T: Number, const R: usize> TensorViewMut<'a, T, R> {
     /// The tensor as one whose elements any block may change, atomically.
     pub fn atomic_view(&self) -> AtomicView<'a, T, R> {
-        AtomicView { data: self.cells(), seen: self.seen() }
+        AtomicView { data: self.cells(), seen: self.seen(), repeated: Repeated::default() }
     }
 }
 
@@ -147,6 +149,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         self.seen.extent(axis)
     }
 
+    #[track_caller]
     fn run<const S: usize>(
         &self,
         kind: AtomicKind,
@@ -159,6 +162,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         let shapes = indices.iter().map(|(shape, _)| shape).chain(values.iter().map(|(shape, _)| shape));
         let shape = together(shapes.chain(mask.iter().map(|(shape, _)| shape)), kind);
         let mut old = Vec::new();
+        let (mut first, mut changed) = (None, false);
         for element in 0..shape.iter().product() {
             let place = multi_index(element, &shape);
             let index = indices.iter().map(|index| i64::try_from(at(index, &place)).ok());
@@ -168,14 +172,17 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
                 old.push(T::default());
                 continue;
             };
+            first.get_or_insert(position);
             let before = self.data[position].get();
             let given: Vec<Literal> = values.iter().map(|value| literal(at(value, &place))).collect();
             let after = kind.update(T::DTYPE, literal(before), &given);
             if after != literal(before) {
                 self.data[position].set(number(after));
+                changed = true;
             }
             old.push(before);
         }
+        self.repeated.note(first, changed);
         let elements = if T::DTYPE.is_float() {
             Elements::Float(old.into_iter().map(T::to_float).collect())
         } else {
@@ -187,7 +194,9 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     /// Reads elements.
     ///
     /// # Panics
-    /// If the tiles can't be broadcast together; in a kernel that is a compile error.
+    /// If the tiles can't be broadcast together; in a kernel that is a compile error. If the block waits for ever: it has found
+    /// the element as it was millions of times, and no other block runs meanwhile.
+    #[track_caller]
     pub fn load<const S: usize>(
         &self,
         indices: impl GatherIndices<R, S>,
@@ -201,6 +210,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     ///
     /// # Panics
     /// As [`AtomicView::load`].
+    #[track_caller]
     pub fn load_masked<const S: usize>(
         &self,
         mask: Tile<bool, S>,
@@ -215,6 +225,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     ///
     /// # Panics
     /// As [`AtomicView::load`].
+    #[track_caller]
     pub fn store<const S: usize>(
         &self,
         indices: impl GatherIndices<R, S>,
@@ -229,6 +240,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     ///
     /// # Panics
     /// As [`AtomicView::load`].
+    #[track_caller]
     pub fn store_masked<const S: usize>(
         &self,
         mask: Tile<bool, S>,
@@ -244,6 +256,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     ///
     /// # Panics
     /// As [`AtomicView::load`].
+    #[track_caller]
     pub fn compare_exchange<const S: usize>(
         &self,
         indices: impl GatherIndices<R, S>,
@@ -259,6 +272,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     ///
     /// # Panics
     /// As [`AtomicView::load`].
+    #[track_caller]
     pub fn compare_exchange_masked<const S: usize>(
         &self,
         mask: Tile<bool, S>,
@@ -279,6 +293,7 @@ macro_rules! updates {
             ///
             /// # Panics
             /// As [`AtomicView::load`].
+            #[track_caller]
             pub fn $name<const S: usize>(
                 &self,
                 indices: impl GatherIndices<R, S>,
@@ -293,6 +308,7 @@ macro_rules! updates {
             ///
             /// # Panics
             /// As [`AtomicView::load`].
+            #[track_caller]
             pub fn $masked<const S: usize>(
                 &self,
                 mask: Tile<bool, S>,

@@ -16,6 +16,7 @@
 //! | `convert` | casts that round as told, bits, `mul_add`, wrapping and overflowing arithmetic |
 //! | `functions` | `exp`, `max`, `select` and the other free functions |
 //! | `atomics` | [`AtomicView`]: elements that any block may change |
+//! | `repeated` | whether a block waits for ever |
 //! | `axes` | which axes a reduction joins |
 //! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
 //! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
@@ -58,6 +59,7 @@ mod movement;
 mod operators;
 mod persistent;
 mod reductions;
+mod repeated;
 pub mod scalar;
 mod sorting;
 mod spanning;

@@ -71,6 +71,7 @@ mod transforms;
 mod turns;
 mod updates;
 mod variants;
+mod waiting;
 mod whole;
 
 use tile::ir::array::Elements;

@@ -122,7 +122,7 @@ impl Device {
     /// blocks in their barriers, and asynchronous copies and tensor cores do their work as late as the rules allow.
     /// Mistakes that a GPU may tolerate, so that a test on one may never see them, are [`Error::Simulation`] with the line
     /// of the kernel: races between threads, out-of-bounds accesses, reads of what was never written, missing waits and
-    /// fences, misalignment, deadlock. It is far slower than a processor, so tensors should be small; no GPU, driver or
+    /// fences, misalignment, deadlock, also of blocks that wait for each other. It is far slower than a processor, so tensors should be small; no GPU, driver or
     /// toolkit is needed. With `TILE_DEVICE=simulated:gfx942` a program's tests that use [`Device::best`] run so, unchanged.
     ///
     /// ```

@@ -101,7 +101,7 @@ mod code {
             Ok(SimulatedCode { code, target, file: instance.file.clone() })
         }
 
-        /// Runs every block, one after the other.
+        /// Runs every block, one after the other as long as none waits for another.
         ///
         /// # Safety
         /// The slots are what the kernel's ABI says, of tensors that nobody else uses meanwhile.

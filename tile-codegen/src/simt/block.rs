@@ -1,8 +1,8 @@
 //! One block, or the blocks of a cluster, which run together: their threads as coroutines that take turns, and what they
 //! wait for. Threads are numbered through all blocks of the cluster.
 //!
-//! A thread runs until it waits or ends; then the next one that can. So a run is reproducible, and only one
-//! thread touches memory at a time. What depends on the order is for [`super::shadow`] to find.
+//! A thread runs until it waits or ends; then the next one that can ([`super::running`]). So a run is reproducible, and only
+//! one thread touches memory at a time. What depends on the order is for [`super::shadow`] to find.
 
 use super::agents::Agents;
 use super::barrier::Barriers;
@@ -17,10 +17,11 @@ use super::mbarrier::Mbarriers;
 use super::memory::{SharedMemory, Touch};
 use super::operations::Resource;
 use super::order::{Clock, Ordering, Shape};
-use super::stack;
+use super::polls::{Awaited, Polls};
+use super::running::Pause;
+use super::steady::Steady;
 use super::tensor_memory::TensorMemories;
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::Yielder;
 use std::cell::Cell as Slot;
 use std::ptr;
 use tile_ir::Loc;
@@ -73,6 +74,10 @@ pub(super) struct Thread {
     pub(super) queues: Queues,
     /// Its last access, if that was atomic.
     last_atomic: Option<Polled>,
+    /// What it read of tensors atomically.
+    pub(super) polls: Polls,
+    /// What loops carry in which it may wait, in short.
+    pub(super) carried: Vec<u64>,
 }
 
 /// What a thread came to atomically.
@@ -110,7 +115,8 @@ pub(super) struct Block<'g> {
     /// What is known of shared memory's bytes, block by block.
     pub(super) shared: Cells,
     pub(super) memory: SharedMemory,
-    pub(super) global: &'g mut Global,
+    /// The memory of the launch, while the block runs; otherwise empty.
+    pub(super) global: Global,
     pub(super) barriers: Barriers,
     pub(super) cluster_barrier: ClusterBarrier,
     /// What threads did to shared memory of other blocks.
@@ -125,6 +131,9 @@ pub(super) struct Block<'g> {
     idle_turns: u32,
     /// Accesses since the turn began.
     pub(super) accesses: u32,
+    /// What it stands aside for.
+    pub(super) aside: Option<Awaited>,
+    pub(super) steady: Steady,
     fault: Option<Fault>,
 }
 
@@ -136,9 +145,9 @@ thread_local! {
 /// Lends the running block. No reference to it is alive when a thread gives up its turn.
 pub(super) fn current<R>(action: impl FnOnce(&mut Block<'_>) -> R) -> R {
     let block = CURRENT.get();
-    assert!(!block.is_null(), "generated code runs within `run`");
-    // SAFETY: `run` set the pointer to a block that outlives its coroutines, and the closures given here neither
-    // switch coroutines nor come back here.
+    assert!(!block.is_null(), "generated code runs within `while_running`");
+    // SAFETY: `while_running` set the pointer to a block that is there as long as its coroutines run, and the closures given here
+    // neither switch coroutines nor come back here.
     action(unsafe { &mut *block })
 }
 
@@ -158,6 +167,14 @@ pub(super) fn execute(number: u32, buffers: [*mut u8; 2]) {
             Then::Retry => give_up_turn(),
         }
     }
+}
+
+/// Makes a block the one that this thread of the host runs.
+pub(super) fn while_running<R>(block: &mut Block<'_>, action: impl FnOnce() -> R) -> R {
+    CURRENT.set(ptr::from_mut(block).cast());
+    let result = action();
+    CURRENT.set(ptr::null_mut());
+    result
 }
 
 /// Notes an access; one that is wrong is never made.
@@ -209,6 +226,9 @@ impl Block<'_> {
         let instruction = &program.instructions[number as usize];
         let state = &mut self.threads[thread as usize];
         (state.buffers, state.last_atomic, state.at) = (buffers, None, Some(number));
+        if !instruction.repeats {
+            self.changes();
+        }
         if let Some(recorder) = &mut self.global.recorder {
             recorder.instruction(number);
         }
@@ -246,15 +266,18 @@ impl Block<'_> {
     /// something else is there than the last time, somebody got somewhere: in loops that exchange an element if it is as it
     /// was read, one thread does whenever another fails.
     fn polls(&mut self, touch: &Touch) -> bool {
+        let stands_aside = self.reads_atomically(touch) && self.stands_aside_for(touch);
         let range = touch.kind.atomic.filter(|_| touch.kind.reads).map(|_| [touch.address, touch.kind.bytes]);
         let thread = &mut self.threads[self.running as usize];
         let last = thread.last_atomic.take().filter(|last| Some(last.range) == range);
         // SAFETY: this thread's last access was to these bytes, and was found to be to memory that is there.
         let seen = last.as_ref().map(|last| unsafe { last.bytes() });
         thread.last_atomic = range.map(|range| Polled { range, seen: seen.clone() });
-        let Some(last) = last else { return false };
+        let Some(last) = last else { return stands_aside };
         match last.seen {
             before @ Some(_) if before != seen => self.progress(),
+            // What it waits for may come of another block.
+            _ if self.reads_atomically(touch) => self.idle_turns = self.idle_turns.saturating_add(1),
             _ => self.idles_for(self.place_of_access(*touch), None),
         }
         true
@@ -289,11 +312,10 @@ pub(super) struct Start<'g> {
     pub(super) timing: Timing,
     pub(super) program: &'g Program,
     pub(super) memory: SharedMemory,
-    pub(super) global: &'g mut Global,
 }
 
 impl<'g> Block<'g> {
-    fn new(start: Start<'g>) -> Block<'g> {
+    pub(super) fn new(start: Start<'g>) -> Block<'g> {
         let thread = |clock| Thread {
             state: State::Ready,
             clock,
@@ -302,6 +324,8 @@ impl<'g> Block<'g> {
             buffers: [ptr::null_mut(); 2],
             queues: Queues::default(),
             last_atomic: None,
+            polls: Polls::default(),
+            carried: Vec::new(),
         };
         let Geometry { threads, cluster, .. } = start.geometry;
         let clocks = Clock::of_cluster(start.number as u32, Shape { blocks: cluster, threads });
@@ -315,7 +339,7 @@ impl<'g> Block<'g> {
             program: start.program,
             shared: Cells::new(start.memory.bytes * cluster as usize),
             memory: start.memory,
-            global: start.global,
+            global: Global::default(),
             barriers: Barriers::default(),
             cluster_barrier: ClusterBarrier::default(),
             remote: Vec::new(),
@@ -326,72 +350,9 @@ impl<'g> Block<'g> {
             resources: Vec::new(),
             idle_turns: 0,
             accesses: 0,
+            aside: None,
+            steady: Steady::default(),
             fault: None,
-        }
-    }
-}
-
-/// Runs the blocks of a cluster to their end.
-///
-/// # Safety
-/// `entry` is a kernel's code after [`super::host_module`], and the slots are as its ABI says.
-///
-/// # Errors
-/// The first fault.
-pub(super) unsafe fn run(entry: ThreadEntry, slots: *const u64, start: Start<'_>) -> Result<(), Fault> {
-    let Geometry { threads, cluster, stack: stack_bytes, .. } = start.geometry;
-    let shared = start.memory.all(cluster);
-    let mut block = Block::new(start);
-    CURRENT.set(ptr::from_mut(&mut block).cast());
-    let mut fibers: Vec<_> = (0..threads * cluster)
-        .map(|_| {
-            Coroutine::with_stack(stack::take(stack_bytes), move |yielder: &Yielder<(), ()>, ()| {
-                current(|block| block.threads[block.running as usize].yielder = yielder);
-                // SAFETY: the caller of `run` vouches for code and slots.
-                unsafe { entry(slots) };
-                current(|block| block.threads[block.running as usize].state = State::Ended);
-            })
-        })
-        .collect();
-    take_turns(&mut fibers);
-    CURRENT.set(ptr::null_mut());
-    for mut fiber in fibers {
-        if !fiber.done() {
-            // SAFETY: what is on the stack is generated code and functions of this module, which own nothing.
-            unsafe { fiber.force_reset() };
-        }
-        stack::give_back(fiber.into_stack());
-    }
-    block.global.forget(&shared);
-    if block.fault.is_none()
-        && let Err((thread, place, problem)) =
-            block.land_all().and_then(|()| block.check_remote()).and_then(|()| block.check_tensor_memory())
-    {
-        block.fail(thread, place, problem);
-    }
-    block.fault.map_or(Ok(()), Err)
-}
-
-fn take_turns(fibers: &mut [Coroutine<(), (), (), DefaultStack>]) {
-    loop {
-        let mut any = false;
-        for (thread, fiber) in fibers.iter_mut().enumerate() {
-            if !current(|block| block.threads[thread].state == State::Ready) {
-                continue;
-            }
-            any = true;
-            current(|block| (block.running, block.accesses) = (thread as u32, 0));
-            let result = fiber.resume(());
-            debug_assert_eq!(
-                matches!(result, CoroutineResult::Return(())),
-                current(|block| block.threads[thread].state == State::Ended)
-            );
-            if current(|block| block.fault.is_some()) {
-                return;
-            }
-        }
-        if !any && !current(|block| block.wake()) {
-            return;
         }
     }
 }
@@ -399,7 +360,7 @@ fn take_turns(fibers: &mut [Coroutine<(), (), (), DefaultStack>]) {
 impl Block<'_> {
     /// Nobody can run: what is under way asynchronously goes on, or the block is over or stuck. Says whether
     /// somebody can run now.
-    fn wake(&mut self) -> bool {
+    pub(super) fn wake(&mut self) -> bool {
         if self.threads.iter().all(|thread| thread.state == State::Ended) {
             return false;
         }
@@ -408,5 +369,40 @@ impl Block<'_> {
         }
         self.stuck();
         false
+    }
+
+    /// The running thread begins.
+    pub(super) fn begin_thread(&mut self, yielder: *const Yielder<(), ()>) {
+        self.threads[self.running as usize].yielder = yielder;
+    }
+
+    /// Whether the threads' turns are over, if only for now.
+    pub(super) fn pause(&self) -> Option<Pause> {
+        match (&self.fault, &self.aside) {
+            (Some(_), _) => Some(Pause::Over),
+            (None, Some(_)) => Some(Pause::Aside),
+            (None, None) => None,
+        }
+    }
+
+    /// Other blocks may have got somewhere.
+    pub(super) fn return_from_aside(&mut self) {
+        self.aside = None;
+        self.progress();
+    }
+
+    /// The threads' turns are over: what is left behind, and what went wrong.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+        self.global.forget(&self.memory.all(self.geometry.cluster));
+        if self.fault.is_none()
+            && let Err((thread, place, problem)) =
+                self.land_all().and_then(|()| self.check_remote()).and_then(|()| self.check_tensor_memory())
+        {
+            self.fail(thread, place, problem);
+        }
+        self.fault.take().map_or(Ok(()), Err)
     }
 }

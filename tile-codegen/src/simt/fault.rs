@@ -178,6 +178,17 @@ pub enum Problem {
     Misuse(String),
     /// A thread that goes round and round while nobody does anything it could wait for.
     Spins,
+    /// A block that waits for what no block will write: every one that has begun and not ended waits so.
+    Waits {
+        /// The tensor in which it looks.
+        argument: String,
+        /// Bytes from its start.
+        offset: usize,
+        /// The blocks that wait.
+        waiting: Vec<u64>,
+        /// The first block that hasn't begun, where there isn't room for more that wait at once.
+        not_begun: Option<u64>,
+    },
     /// Nobody can run: a list of what threads wait for.
     Stuck(String),
 }
@@ -292,7 +303,26 @@ impl fmt::Display for Problem {
             ),
             Problem::Misuse(what) => f.write_str(what),
             Problem::Spins => f.write_str("goes round and round, and nobody does what it may wait for"),
+            Problem::Waits { argument, offset, waiting, not_begun } => {
+                write!(f, "waits for ever: byte {offset} of `{argument}` stays as it is, because ")?;
+                write_waiting(f, waiting, *not_begun)?;
+                f.write_str("; let a block store what others wait for before it waits itself")
+            }
             Problem::Stuck(waiting) => write!(f, "no thread can go on: {waiting}"),
         }
     }
+}
+
+/// Why nothing comes of waiting.
+fn write_waiting(f: &mut fmt::Formatter<'_>, waiting: &[u64], not_begun: Option<u64>) -> fmt::Result {
+    match waiting {
+        [_] => f.write_str("all other blocks that have begun have ended")?,
+        [one, other] => write!(f, "blocks {one} and {other} both wait")?,
+        [first, .., last] if *last - first + 1 == waiting.len() as u64 => {
+            write!(f, "blocks {first} to {last} all wait")?;
+        }
+        _ => write!(f, "{} blocks all wait", waiting.len())?,
+    }
+    not_begun
+        .map_or(Ok(()), |block| write!(f, ", and blocks from {block} on begin only when one of these ends"))
 }

@@ -188,6 +188,16 @@ impl Block<'_> {
         Ok(flight)
     }
 
+    /// Whether an operation that nobody has waited for yet works on a tensor that the kernel writes.
+    pub(super) fn has_flights_in_tensors(&self) -> bool {
+        let addresses = |flight: &Flight| -> Vec<u64> {
+            flight.order.pieces.iter().flat_map(|piece| [piece.from, piece.to]).flatten().collect()
+        };
+        let is_written = |&address: &u64| !self.is_shared(address) && self.global.is_written(address);
+        let going_on = self.flights.0.iter().filter(|flight| !flight.landed);
+        going_on.flat_map(addresses).any(|address| is_written(&address))
+    }
+
     /// Reads the source, once.
     fn fetch(&mut self, flight: u32) {
         let flight = self.flights.of_mut(flight);

@@ -1,6 +1,6 @@
 //! Global memory: where the arguments lie, what blocks did to them, and what atomic writes publish.
 //!
-//! Blocks run one after the other here, but on a device in any order. What a block wrote is seen by another
+//! Blocks run one after the other here, unless one waits for another, but on a device in any order. What a block wrote is seen by another
 //! only if a thread *released* it, by an atomic write with that order or behind a fence, and one of the other
 //! *acquired* it from the same address, both at a scope that holds both blocks.
 
@@ -68,6 +68,7 @@ impl Region {
 struct Published(Vec<Snapshot>);
 
 /// The memory of one launch.
+#[derive(Default)]
 pub(super) struct Global {
     regions: Vec<Region>,
     published: HashMap<u64, Published>,
@@ -185,6 +186,17 @@ impl Global {
             range.for_each(|offset| action(region.cells.at(offset)));
         }
         Ok(())
+    }
+
+    /// The tensor that an address lies in, and how far it is from its first byte.
+    pub(super) fn name_of(&self, address: u64) -> Option<(&str, usize)> {
+        let region = self.regions.iter().find(|region| region.holds(address, 1))?;
+        Some((&region.name, (address - region.start) as usize))
+    }
+
+    /// Whether an address is that of a tensor which the kernel writes.
+    pub(super) fn is_written(&self, address: u64) -> bool {
+        self.regions.iter().any(|region| region.mutable && region.holds(address, 1))
     }
 
     fn outside(&self, address: u64, bytes: usize) -> Problem {

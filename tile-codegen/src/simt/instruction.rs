@@ -76,12 +76,20 @@ pub(super) struct Program {
     pub(super) instructions: Vec<Instruction>,
     /// The accesses of the code: what they are, and their op.
     pub(super) accesses: Vec<(String, Loc)>,
+    /// Of each access whether it is in a loop that shows what it carries.
+    pub(super) shown: Vec<bool>,
+    /// How many accesses and instructions are in such loops.
+    pub(super) places: u32,
+    /// How many values such loops carry.
+    pub(super) carried: u32,
 }
 
 /// An instruction of a kernel.
 pub(super) struct Instruction {
     /// Its name in LLVM.
     pub(super) name: String,
+    /// Whether it is in a loop that shows what it carries, and does the same whenever its operands are the same.
+    pub(super) repeats: bool,
     pub(super) place: Loc,
     pub(super) operation: Operation,
     pub(super) operands: Vec<Slot>,

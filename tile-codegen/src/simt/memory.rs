@@ -129,6 +129,9 @@ impl Block<'_> {
             self.progress();
         }
         let bytes = kind.bytes as usize;
+        if !self.program.shown[number as usize] {
+            self.changes();
+        }
         let shared = match kind.space {
             Space::Shared | Space::Cluster => true,
             Space::Global => false,
@@ -146,6 +149,9 @@ impl Block<'_> {
         if kind.space == Space::Cluster {
             self.reach(address, number)?;
         }
+        if !shared && kind.writes && !kind.reads {
+            self.changes();
+        }
         if shared {
             self.note_shared(running, address, bytes, access)?;
         } else {
@@ -154,6 +160,9 @@ impl Block<'_> {
         if let Some(order) = kind.atomic {
             let clock = &mut self.threads[running as usize].clock;
             self.global.synchronize(address, [kind.reads, kind.writes], order, clock);
+        }
+        if self.reads_atomically(&touch) {
+            self.remember_read(&touch);
         }
         Ok(())
     }
@@ -165,6 +174,9 @@ impl Block<'_> {
 
     fn record(&mut self, site: Site, thread: u32, shared: bool, access: [u64; 2]) {
         let warp = self.geometry.warp;
+        // Several blocks may be in progress.
+        let before = (self.number as u32).wrapping_mul(self.geometry.threads.next_multiple_of(warp));
+        let thread = before.wrapping_add(thread);
         if let Some(recorder) = &mut self.global.recorder {
             recorder.access(site, thread, warp, shared, access);
         }

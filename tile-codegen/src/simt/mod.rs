@@ -3,7 +3,8 @@
 //! The LLVM module that the back end of a GPU gets is rewritten for the host (`host_module`): its intrinsics
 //! become calls of `runtime`, which carries out `operations`, and every access to shared and global memory is judged
 //! before it is made. Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is
-//! reproducible. The blocks of a `cluster` run together, others one after the other. `order` knows what happens before
+//! reproducible. The blocks of a `cluster` run together (`running`), others one after the other, unless one waits for another
+//! (`polls`, `grid`). `order` knows what happens before
 //! what, `shadow` for every byte who touched it, so a missing barrier is found whatever order the threads had; `global`
 //! holds the same of arguments, across blocks, and `tensor_memory` of the sums of `tcgen05`. Asynchronous operations are
 //! in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A [`Fault`] names the thread, the
@@ -24,6 +25,7 @@ mod fault;
 mod flight;
 mod format;
 mod global;
+mod grid;
 mod groups;
 mod host_module;
 mod instruction;
@@ -32,9 +34,12 @@ mod mbarrier;
 mod memory;
 mod operations;
 mod order;
+mod polls;
+mod running;
 mod runtime;
 mod shadow;
 mod stack;
+mod steady;
 mod tensor_map;
 mod tensor_memory;
 #[cfg(test)]
@@ -54,12 +59,14 @@ use block::{Geometry, Start, ThreadEntry};
 use counters::Recorder;
 use fault::MOST_BLOCKS;
 use global::{Global, Region};
+use grid::Grid;
 use host_module::{Gpu, Rewritten};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
 use instruction::Program;
 use memory::SharedMemory;
+use running::Running;
 use std::ptr;
 use tensor_map::Encoded;
 use tile_ir::abi::KernelAbi;
@@ -174,7 +181,7 @@ impl Code {
         Ok(Code { entry, _engine: engine, _ir: ir, _context: context, program, geometry, shared_bytes })
     }
 
-    /// Runs blocks `0..blocks`, whole clusters, one of these after the other, with arguments that lie in these regions.
+    /// Runs blocks `0..blocks`, whole clusters, in the order of a [`Grid`], with arguments that lie in these regions.
     ///
     /// # Safety
     /// The slots are what the kernel's parameters are loaded from, and the regions are memory.
@@ -187,29 +194,27 @@ impl Code {
     ) -> Result<Trace, Fault> {
         let mut global = Global::new(regions);
         global.recorder = counted.then(Recorder::default);
-        let cluster = self.geometry.cluster;
-        // What lies behind a block's memory is nobody's.
-        let stride = self.shared_bytes.next_multiple_of(SHARED_ALIGNMENT) + SHARED_ALIGNMENT;
-        for number in (0..blocks).step_by(cluster as usize) {
-            // Bytes that a kernel forgets to write are not conveniently zero.
-            let mut memory = vec![0xa5u8; stride * cluster as usize + SHARED_ALIGNMENT];
-            let offset = memory.as_ptr().align_offset(SHARED_ALIGNMENT);
-            let start = memory[offset..].as_mut_ptr() as u64;
-            let start = Start {
-                number,
-                blocks,
-                geometry: self.geometry,
-                timing,
-                program: &self.program,
-                memory: SharedMemory { start, bytes: self.shared_bytes, stride: stride as u64 },
-                global: &mut global,
-            };
+        let cluster = |number| {
+            let (bytes, memory) = self.shared_memory();
+            let (geometry, program) = (self.geometry, &self.program);
+            let start = Start { number, blocks, geometry, timing, program, memory };
             // SAFETY: the code is that of `of`, and the caller vouches for the slots.
-            unsafe { block::run(self.entry, slots.as_ptr(), start) }?;
-            global.recorder.iter_mut().for_each(Recorder::finish_block);
-        }
+            unsafe { Running::begin(self.entry, slots.as_ptr(), start, bytes) }
+        };
+        Grid::of(blocks, self.geometry).run(cluster, &mut global)?;
         let counters = global.recorder.map(|recorder| recorder.counters(&self.program));
         Ok(Trace { prefetched: global.prefetched, counters })
+    }
+
+    /// Shared memory for the blocks of a cluster: bytes, and where it lies in them.
+    fn shared_memory(&self) -> (Vec<u8>, SharedMemory) {
+        // What lies behind a block's memory is nobody's.
+        let stride = self.shared_bytes.next_multiple_of(SHARED_ALIGNMENT) + SHARED_ALIGNMENT;
+        // Bytes that a kernel forgets to write are not conveniently zero.
+        let mut bytes = vec![0xa5u8; stride * self.geometry.cluster as usize + SHARED_ALIGNMENT];
+        let offset = bytes.as_ptr().align_offset(SHARED_ALIGNMENT);
+        let start = bytes[offset..].as_mut_ptr() as u64;
+        (bytes, SharedMemory { start, bytes: self.shared_bytes, stride: stride as u64 })
     }
 }
 
@@ -219,7 +224,7 @@ impl SimtKernel {
         self.code.geometry.threads
     }
 
-    /// Runs blocks `0..blocks`, one cluster after the other, with asynchronous operations as late as they may be. Where a
+    /// Runs blocks `0..blocks`, one cluster after the other as long as none waits for another, with asynchronous operations as late as they may be. Where a
     /// cluster has each place of the grid, these are places. Tensor maps are made here.
     ///
     /// # Safety

@@ -10,15 +10,18 @@ pub(super) const ACCESS: &str = "tile_simt_access";
 pub(super) const FENCE: &str = "tile_simt_fence";
 /// The address of shared memory.
 pub(super) const SHARED: &str = "tile_simt_shared";
+/// What a loop carries into a turn: the value's number, its address, its bytes.
+pub(super) const CARRIED: &str = "tile_simt_carried";
 /// Carries out an instruction: its number, the buffers of its operands and results.
 pub(super) const EXECUTE: &str = "tile_simt_execute";
 
 /// The functions' names and addresses.
-pub(super) fn functions() -> [(&'static str, usize); 4] {
+pub(super) fn functions() -> [(&'static str, usize); 5] {
     [
         (ACCESS, tile_simt_access as *const () as usize),
         (FENCE, tile_simt_fence as *const () as usize),
         (SHARED, tile_simt_shared as *const () as usize),
+        (CARRIED, tile_simt_carried as *const () as usize),
         (EXECUTE, tile_simt_execute as *const () as usize),
     ]
 }
@@ -67,6 +70,12 @@ extern "C" fn tile_simt_access(address: u64, kind: u64, number: u64) {
 
 extern "C" fn tile_simt_fence(order: u64) {
     block::fence(unpack_order(order));
+}
+
+extern "C" fn tile_simt_carried(number: u64, value: *const u8, bytes: u64) {
+    // SAFETY: generated code gives a buffer of its frame, with so many bytes.
+    let value = unsafe { std::slice::from_raw_parts(value, bytes as usize) };
+    current(|block| block.carries(number as u32, value));
 }
 
 extern "C" fn tile_simt_shared() -> *mut u8 {

@@ -9,6 +9,10 @@ pub(super) const LEAST_BYTES: usize = 512 * 1024;
 /// The most, in bytes.
 pub(super) const MOST_BYTES: usize = 256 * 1024 * 1024;
 
+/// The stacks that are kept, at most: after a launch whose blocks waited for each other there are more than the next one
+/// needs.
+const MOST_KEPT: usize = 2048;
+
 thread_local! {
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
@@ -28,9 +32,14 @@ pub(super) fn take(bytes: usize) -> DefaultStack {
 
 /// Keeps a stack for the next block.
 pub(super) fn give_back(stack: DefaultStack) {
-    if bytes_of(&stack) <= 2 * LEAST_BYTES {
-        STACKS.with_borrow_mut(|stacks| stacks.push(stack));
+    if bytes_of(&stack) > 2 * LEAST_BYTES {
+        return;
     }
+    STACKS.with_borrow_mut(|stacks| {
+        if stacks.len() < MOST_KEPT {
+            stacks.push(stack);
+        }
+    });
 }
 
 /// Whether an address lies near the running thread's frame, within a stack of so many bytes.

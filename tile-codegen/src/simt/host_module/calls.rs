@@ -1,6 +1,7 @@
 //! Calls: the target's intrinsics become the executor's instructions; those of LLVM itself stay where they touch no
 //! memory, and are watched or refused where they do.
 
+use super::waiting::keeps_nothing;
 use super::watch::watched_space;
 use super::{Rewriter, instructions, place};
 use crate::simt::instruction::{Instruction, Slot};
@@ -147,12 +148,14 @@ impl Rewriter<'_, '_> {
             let results = self.elements(LLVMTypeOf(call));
             let number = self.constant(self.program.instructions.len() as u64);
             let instruction = Instruction {
+                repeats: self.is_shown(call) && keeps_nothing(&name),
                 name,
                 place: place(call),
                 operation,
                 operands: self.slots(&types, 0),
                 results: self.slots(&results, 1),
             };
+            self.program.places += u32::from(instruction.repeats);
             let builder = self.before(call);
             for (&operand, slot) in operands.iter().zip(&instruction.operands) {
                 LLVMSetAlignment(LLVMBuildStore(builder, operand, self.part(0, *slot)), 8);
@@ -194,7 +197,7 @@ impl Rewriter<'_, '_> {
         slots
     }
 
-    unsafe fn part(&self, buffer: usize, slot: Slot) -> LLVMValueRef {
+    pub(super) unsafe fn part(&self, buffer: usize, slot: Slot) -> LLVMValueRef {
         let byte = self.ir.context.i8_type().as_type_ref();
         let mut index = [self.constant(slot.offset as u64)];
         // SAFETY: the builder is positioned, and the buffer is an allocation.

@@ -6,6 +6,7 @@
 
 mod calls;
 mod shared;
+mod waiting;
 mod watch;
 
 pub(super) use shared::WINDOW;
@@ -20,11 +21,12 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
-use inkwell::llvm_sys::prelude::{LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
+use inkwell::llvm_sys::prelude::{LLVMBasicBlockRef, LLVMBuilderRef, LLVMTypeRef, LLVMValueRef};
 use inkwell::llvm_sys::target::LLVMStoreSizeOfType;
 use inkwell::targets::TargetData;
 use inkwell::types::{AsTypeRef, BasicTypeEnum};
 use inkwell::values::{AsValueRef, FunctionValue};
+use std::collections::HashSet;
 use std::ffi::CString;
 use tile_ir::Loc;
 
@@ -77,6 +79,7 @@ pub(super) fn rewrite<'c>(
     }
     let own = instructions(kernel.as_value_ref());
     let mut rewriter = Rewriter::new(ir, kernel, gpu, host.layout());
+    rewriter.show_waiting_loops(kernel.as_value_ref());
     rewriter.replace_shared_memory(kernel)?;
     for instruction in own {
         rewriter.instruction(instruction)?;
@@ -145,6 +148,8 @@ struct Rewriter<'a, 'c> {
     /// Places for the buffers of operands and results, and the bytes that they need.
     buffers: [LLVMValueRef; 2],
     needed: [usize; 2],
+    /// The basic blocks of loops in which threads may wait for another block.
+    waiting: HashSet<LLVMBasicBlockRef>,
 }
 
 // SAFETY of the blocks below: every value comes from the module that `ir` owns, its kind is asked before it is
@@ -160,6 +165,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             base: null,
             buffers: [null; 2],
             needed: [0; 2],
+            waiting: HashSet::new(),
         };
         // SAFETY: as said above.
         unsafe {

@@ -24,4 +24,5 @@ mod shuffles;
 mod tcgen05;
 mod tensor_memory;
 mod tensors;
+mod waiting;
 mod wgmma;

@@ -1,0 +1,116 @@
+//! Blocks that wait for others: for earlier ones they may on every device, for any on simulated GPUs, which say when a wait
+//! never ends. What the reference device says takes millions of turns, and is tested by `src/kernel/repeated.rs`.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
+use super::devices;
+use tile::prelude::*;
+
+/// Every block adds its number to the sum of the one before, which it waits for. Flags and sums are a word each.
+#[tile_kernel(grid = [n])]
+fn relay(words: &mut Tensor<i32, n>) {
+    let words = words.atomic_view();
+    let b = block_id(0);
+    let mut before = 1;
+    if b > 0 {
+        before = words.load([b - 1], Acquire, DeviceScope);
+        while before == 0 {
+            before = words.load([b - 1], Acquire, DeviceScope);
+        }
+    }
+    words.store([b], before + b as i32, Release, DeviceScope);
+}
+
+#[test]
+fn blocks_wait_for_earlier_ones_on_every_device() {
+    for (device, label) in devices() {
+        let mut words = Tensor::zeros(&device, [40]).unwrap();
+        relay(&mut words).launch().unwrap();
+        let sums: Vec<i32> = (0..40).map(|b| 1 + (0..=b).sum::<i32>()).collect();
+        assert_eq!(words.to_vec().unwrap(), sums, "{label}");
+    }
+}
+
+/// Two blocks meet.
+#[cfg(feature = "jit")]
+#[tile_kernel(grid = [2])]
+fn meet(flags: &mut Tensor<i32, 2>) {
+    let flags = flags.atomic_view();
+    let b = block_id(0);
+    flags.store([b], 1, Release, DeviceScope);
+    while flags.load([1 - b], Acquire, DeviceScope) == 0 {}
+}
+
+/// Each waits before it stores.
+#[cfg(feature = "jit")]
+#[tile_kernel(grid = [2])]
+fn miss(flags: &mut Tensor<i32, 2>) {
+    let flags = flags.atomic_view();
+    let b = block_id(0);
+    while flags.load([1 - b], Acquire, DeviceScope) == 0 {}
+    flags.store([b], 1, Release, DeviceScope);
+}
+
+/// The second block looks for the first for a while, and goes on without, for which that one waits.
+#[cfg(feature = "jit")]
+#[tile_kernel(grid = [2])]
+fn patient(flags: &mut Tensor<i32, 2>) {
+    let flags = flags.atomic_view();
+    let b = block_id(0);
+    let mut turns = 0;
+    if b == 0 {
+        while flags.load([1], Acquire, DeviceScope) == 0 {}
+    } else {
+        while flags.load([0], Acquire, DeviceScope) == 0 && turns < 2000 {
+            turns += 1;
+        }
+    }
+    flags.store([b], turns + 1, Release, DeviceScope);
+}
+
+/// Looks for a while with every lane.
+#[cfg(feature = "jit")]
+#[tile_kernel(grid = [1])]
+fn lanes(words: &mut Tensor<i32, 64>) {
+    let words = words.atomic_view();
+    let lanes = Tile::<i32, 1>::iota([64], 0);
+    let mut sum = Tile::<i32, 1>::zeros([64]);
+    for _ in 0..3000 {
+        sum += words.load([lanes], Relaxed, DeviceScope);
+    }
+    words.store([lanes], sum, Relaxed, DeviceScope);
+}
+
+#[test]
+#[cfg(feature = "jit")]
+fn on_simulated_gpus_blocks_meet_and_deadlocks_are_errors() {
+    for target in ["sm_80", "sm_90a", "gfx942", "gfx1100"] {
+        let device = Device::simulated(target).unwrap();
+        let mut flags = Tensor::zeros(&device, [2]).unwrap();
+        meet(&mut flags).launch().unwrap();
+        assert_eq!(flags.to_vec().unwrap(), [1, 1], "{target}");
+        flags.fill(0).unwrap();
+        let error = miss(&mut flags).launch().unwrap_err();
+        let line = line!() - 44;
+        assert_eq!(
+            error.reason().to_string(),
+            format!(
+                "fault in block [0] of kernel `miss` on simulated:{target}, at tests/kernels/waiting.rs:{line}:11: \
+                 thread 0: waits for ever: byte 4 of `flags` stays as it is, because blocks 0 and 1 both wait; let a block \
+                 store what others wait for before it waits itself"
+            )
+        );
+    }
+}
+
+#[test]
+#[cfg(feature = "jit")]
+fn kernels_that_look_for_a_while_end() {
+    let device = Device::simulated("sm_90a").unwrap();
+    let mut flags = Tensor::zeros(&device, [2]).unwrap();
+    patient(&mut flags).launch().unwrap();
+    assert_eq!(flags.to_vec().unwrap(), [1, 2001]);
+    let mut words = Tensor::from_slice(&device, &[1; 64], [64]).unwrap();
+    lanes(&mut words).launch().unwrap();
+    assert_eq!(words.to_vec().unwrap(), [3000; 64]);
+}
