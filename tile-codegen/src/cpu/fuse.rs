@@ -2,7 +2,7 @@
 //!
 //! The result of an elementwise op is computed in its consumer's loop if it has a single use, in the same region, by an op
 //! that reads each element once. The same goes for a load from a view that is only read: its elements are then read from
-//! the tensor where they are needed, unless that would be across rows. A load may have several such uses, and so may what a
+//! the tensor where they are needed, unless that would be across rows, or one by one with masks. A load may have several such uses, and so may what a
 //! single instruction computes from it: a copy in scratch memory would cost a store, and room in the first cache that the
 //! tensor's rows need.
 //!
@@ -30,7 +30,7 @@ mod tests;
 mod together;
 
 use super::atomics::is_plain_store;
-use super::elements::splits_axes;
+use super::elements::{is_short, splits_axes};
 use super::lines::hosted;
 use super::lines::hosted::Hosted;
 use super::lines::reduce::{SHORTEST, lanes_of};
@@ -221,7 +221,9 @@ impl<'a> Fusion<'a> {
             op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
-                let is_across = self.permuted.contains(&tile) || self.is_joined_to_rows(tile);
+                let is_across = self.permuted.contains(&tile)
+                    || self.is_joined_to_rows(tile)
+                    || self.is_taken_apart(data);
                 let is_stream = has_one_consumer || (self.feeds_loops(tile, MOST_LOOPS) && !is_across);
                 let only_use = self.only_use(tile);
                 let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
@@ -252,6 +254,19 @@ impl<'a> Fusion<'a> {
                 .zip(result.and_then(|&result| shape(result)))
                 .is_some_and(|(from, to)| joins_rows(&from, &to) && !self.is_split_by_lanes(user))
         })
+    }
+
+    /// Whether parts of the short rows of a load with a mask are taken: each element would have a mask of its own there, where
+    /// a copy of the rows has one for all of them.
+    fn is_taken_apart(&self, load: &OpData) -> bool {
+        let tile = load.results[0];
+        let width = |tile| self.shape_of(tile).and_then(|shape| extents(shape).last().copied());
+        let is_part = |user: &OpData| {
+            matches!(user.op, Op::Movement(Movement::Extract { .. })) && width(user.results[0]) != width(tile)
+        };
+        load.op == Op::LoadMasked
+            && width(tile).is_some_and(is_short)
+            && self.users(tile).any(|(_, user)| is_part(user))
     }
 
     /// Whether what a reshape joins to rows is read by one reduction of rows alone, each of whose vectors is a part of one of

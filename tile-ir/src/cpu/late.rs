@@ -1,6 +1,7 @@
 //! Integers that are widened stay narrow while bits of them are taken and while they are moved: what is shuffled and stored of a
 //! tile on the way is bytes where it would be words. Weights of four bits are unpacked so: `cast(bytes) & 15` is
-//! `cast(bytes & 15)`, and pairs of these are joined before they become words.
+//! `cast(bytes & 15)`, and pairs of these are joined before they become words. And so are colours of pixels, of which parts are
+//! taken.
 
 use crate::dtype::DType;
 use crate::insert::Inserter;
@@ -72,7 +73,7 @@ fn bits_of(kernel: &mut Kernel, op: OpId) -> Option<ValueId> {
 /// What was widened and then moved, moved before.
 fn moved(kernel: &mut Kernel, op: OpId) -> Option<ValueId> {
     let data = kernel.op(op).clone();
-    if !matches!(data.op, Op::Reshape(_) | Op::Movement(Movement::Cat { .. })) {
+    if !matches!(data.op, Op::Reshape(_) | Op::Movement(Movement::Cat { .. } | Movement::Extract { .. })) {
         return None;
     }
     let parts: Vec<(ValueId, DType)> =
