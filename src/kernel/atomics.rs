@@ -55,7 +55,7 @@ use tile_layout::multi_index;
 /// ```
 pub struct AtomicView<'a, T, const R: usize> {
     data: &'a [Cell<T>],
-    seen: Rc<Seen>,
+    pub(super) seen: Rc<Seen>,
     repeated: Repeated,
 }
 

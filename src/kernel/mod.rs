@@ -49,6 +49,7 @@ mod constructors;
 mod contract;
 mod convert;
 mod cut;
+mod debug;
 pub mod either;
 mod folds;
 mod functions;

@@ -6,8 +6,8 @@ use super::{Element, PartitionViewMut};
 
 /// A mutable tensor cut into tiles, of which a block owns all along some axes: see [`PartitionViewMut::spanning`].
 pub struct SpanningViewMut<'a, T, const R: usize, const S: usize> {
-    view: PartitionViewMut<'a, T, R>,
-    axes: [usize; S],
+    pub(super) view: PartitionViewMut<'a, T, R>,
+    pub(super) axes: [usize; S],
 }
 
 impl<'a, T: Element, const R: usize> PartitionViewMut<'a, T, R> {

@@ -236,7 +236,7 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
 }
 
 impl<T: Element, const R: usize> PartitionView<'_, T, R> {
-    fn cut(&self) -> Rc<Cut<R>> {
+    pub(super) fn cut(&self) -> Rc<Cut<R>> {
         arena::read(self.cut)
     }
 
