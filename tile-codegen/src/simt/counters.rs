@@ -50,8 +50,24 @@ pub(super) enum Site {
     Instruction(u32),
 }
 
-/// Addresses and bytes that the lanes of a warp access together.
-type Lanes = Vec<(u64, u64)>;
+/// What a lane accesses.
+#[derive(Clone, Copy)]
+pub(super) struct LaneAccess {
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+}
+
+/// What the lanes of a warp access together.
+type Lanes = Vec<LaneAccess>;
+
+/// What the accesses of a site took: as [`AccessCount`] has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cost {
+    bytes: u64,
+    warps: u64,
+    parts: u64,
+    least: u64,
+}
 
 /// Accesses as they are made.
 #[derive(Default)]
@@ -60,24 +76,17 @@ pub(super) struct Recorder {
     times: HashMap<(Site, u32), u32>,
     /// What the lanes of a warp accessed, per site, kind of memory, and time in a row.
     warps: BTreeMap<(Site, bool), BTreeMap<(u32, u32), Lanes>>,
-    accesses: BTreeMap<(Site, bool), [u64; 4]>,
+    accesses: BTreeMap<(Site, bool), Cost>,
     instructions: BTreeMap<u32, u64>,
 }
 
 impl Recorder {
     /// A thread's access.
-    pub(super) fn access(
-        &mut self,
-        site: Site,
-        thread: u32,
-        warp: u32,
-        shared: bool,
-        [address, bytes]: [u64; 2],
-    ) {
+    pub(super) fn access(&mut self, site: Site, thread: u32, warp: u32, shared: bool, access: LaneAccess) {
         let time = self.times.entry((site, thread)).or_default();
         *time += 1;
         let lanes = self.warps.entry((site, shared)).or_default().entry((thread / warp, *time)).or_default();
-        lanes.push((address, bytes));
+        lanes.push(access);
     }
 
     /// A thread carries out an instruction.
@@ -89,25 +98,26 @@ impl Recorder {
     pub(super) fn finish_block(&mut self) {
         self.times.clear();
         for ((site, shared), warps) in std::mem::take(&mut self.warps) {
-            let count = self.accesses.entry((site, shared)).or_default();
+            let cost = self.accesses.entry((site, shared)).or_default();
             for lanes in warps.into_values() {
-                let bytes: u64 = lanes.iter().map(|&(_, bytes)| bytes).sum();
+                let bytes: u64 = lanes.iter().map(|lane| lane.bytes).sum();
                 let (parts, least) = if shared {
                     (turns(&lanes), lanes.len().div_ceil(lanes_together(&lanes)) as u64)
                 } else {
                     (sectors(&lanes), bytes.div_ceil(SECTOR_BYTES))
                 };
-                count[0] = lanes[0].1;
-                count[1] += 1;
-                count[2] += parts;
-                count[3] += least.min(parts);
+                cost.bytes = lanes[0].bytes;
+                cost.warps += 1;
+                cost.parts += parts;
+                cost.least += least.min(parts);
             }
         }
     }
 
     /// The costs so far, with what the program says of its instructions.
     pub(super) fn counters(&self, program: &Program) -> Counters {
-        let access = |(&(site, shared), &[bytes, warps, parts, least]): (&(Site, bool), &[u64; 4])| {
+        let access = |(&(site, shared), cost): (&(Site, bool), &Cost)| {
+            let Cost { bytes, warps, parts, least } = *cost;
             let (name, place) = match site {
                 Site::Code(number) => program.accesses[number as usize].clone(),
                 Site::Instruction(number) => {
@@ -127,20 +137,15 @@ impl Recorder {
 }
 
 /// Lanes whose accesses of shared memory are one part: as many as there are banks, or as 128 bytes are for.
-fn lanes_together(lanes: &[(u64, u64)]) -> usize {
-    let bytes = lanes.iter().map(|&(_, bytes)| bytes).max().unwrap_or(1).max(BANK_BYTES);
+fn lanes_together(lanes: &[LaneAccess]) -> usize {
+    let bytes = lanes.iter().map(|lane| lane.bytes).max().unwrap_or(1).max(BANK_BYTES);
     (BANKS * BANK_BYTES / bytes).max(1) as usize
 }
 
 /// Turns that shared memory takes for the lanes of a warp.
-fn turns(lanes: &[(u64, u64)]) -> u64 {
-    let of_part = |part: &[(u64, u64)]| {
-        let mut words: Vec<u64> = part
-            .iter()
-            .flat_map(|&(address, bytes)| address / BANK_BYTES..(address + bytes).div_ceil(BANK_BYTES))
-            .collect();
-        words.sort_unstable();
-        words.dedup();
+fn turns(lanes: &[LaneAccess]) -> u64 {
+    let of_part = |part: &[LaneAccess]| {
+        let words = pieces(part, BANK_BYTES);
         let mut banks = [0; BANKS as usize];
         words.iter().for_each(|word| banks[(word % BANKS) as usize] += 1);
         banks.into_iter().max().unwrap_or(0)
@@ -149,14 +154,18 @@ fn turns(lanes: &[(u64, u64)]) -> u64 {
 }
 
 /// Sectors of global memory that the lanes of a warp touch.
-fn sectors(lanes: &[(u64, u64)]) -> u64 {
-    let mut sectors: Vec<u64> = lanes
-        .iter()
-        .flat_map(|&(address, bytes)| address / SECTOR_BYTES..(address + bytes).div_ceil(SECTOR_BYTES))
-        .collect();
-    sectors.sort_unstable();
-    sectors.dedup();
-    sectors.len() as u64
+fn sectors(lanes: &[LaneAccess]) -> u64 {
+    pieces(lanes, SECTOR_BYTES).len() as u64
+}
+
+/// The pieces of memory of so many bytes that lanes touch, each once.
+fn pieces(lanes: &[LaneAccess], piece: u64) -> Vec<u64> {
+    let touched =
+        |&LaneAccess { address, bytes }: &LaneAccess| address / piece..(address + bytes).div_ceil(piece);
+    let mut pieces: Vec<u64> = lanes.iter().flat_map(touched).collect();
+    pieces.sort_unstable();
+    pieces.dedup();
+    pieces
 }
 
 impl Counters {
@@ -206,11 +215,11 @@ impl fmt::Display for Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessCount, Counters, Recorder, Site, sectors, turns};
+    use super::{AccessCount, Cost, Counters, LaneAccess, Recorder, Site, sectors, turns};
     use tile_ir::Loc;
 
-    fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
-        (0..count).map(|lane| (address(lane), bytes)).collect()
+    fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Vec<LaneAccess> {
+        (0..count).map(|lane| LaneAccess { address: address(lane), bytes }).collect()
     }
 
     #[test]
@@ -231,11 +240,12 @@ mod tests {
         // Warps of 64 lanes: two bytes each are two parts of 32 lanes; so are four bytes, a row of a matrix apart.
         for (bytes, apart, parts) in [(2, 2, 2), (4, 4, 2), (4, 128, 64)] {
             let mut recorder = Recorder::default();
-            for (lane, (address, bytes)) in (0..).zip(lanes(64, bytes, |lane| apart * lane)) {
-                recorder.access(Site::Code(0), lane, 64, true, [address, bytes]);
+            for (lane, access) in (0..).zip(lanes(64, bytes, |lane| apart * lane)) {
+                recorder.access(Site::Code(0), lane, 64, true, access);
             }
             recorder.finish_block();
-            assert_eq!(recorder.accesses[&(Site::Code(0), true)], [bytes, 1, parts, 2]);
+            let cost = Cost { bytes, warps: 1, parts, least: 2 };
+            assert_eq!(recorder.accesses[&(Site::Code(0), true)], cost);
         }
     }
 

@@ -2,7 +2,7 @@
 //! memory knows.
 
 use super::block::Block;
-use super::counters::Site;
+use super::counters::{LaneAccess, Site};
 use super::fault::{Memory, Problem};
 use super::instruction::Call;
 use super::order::{Moment, Of, Ordering, Scope};
@@ -142,7 +142,7 @@ impl Block<'_> {
         let (running, atomic) = (self.running, kind.atomic.map(|order| order.scope));
         let moment = self.threads[running as usize].clock.moment();
         let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, begins: false, place };
-        self.record(Site::Code(number), running, shared, [address, kind.bytes]);
+        self.record(Site::Code(number), running, shared, LaneAccess { address, bytes: kind.bytes });
         if shared && kind.space == Space::Shared && !self.is_own(running, address) {
             return Err(self.outside_shared(running, address, bytes));
         }
@@ -172,7 +172,7 @@ impl Block<'_> {
         self.program.accesses[touch.number as usize].1
     }
 
-    fn record(&mut self, site: Site, thread: u32, shared: bool, access: [u64; 2]) {
+    fn record(&mut self, site: Site, thread: u32, shared: bool, access: LaneAccess) {
         let warp = self.geometry.warp;
         // Several blocks may be in progress.
         let before = (self.number as u32).wrapping_mul(self.geometry.threads.next_multiple_of(warp));
@@ -310,7 +310,7 @@ impl Block<'_> {
             Site::Instruction(call.number),
             call.thread,
             self.is_shared(address),
-            [address, bytes as u64],
+            LaneAccess { address: address, bytes: bytes as u64 },
         );
         let moment = self.threads[call.thread as usize].clock.moment();
         let access = Access { moment, reads, writes, atomic, begins: false, place: call.place() };
