@@ -310,7 +310,7 @@ impl Block<'_> {
             Site::Instruction(call.number),
             call.thread,
             self.is_shared(address),
-            LaneAccess { address: address, bytes: bytes as u64 },
+            LaneAccess { address, bytes: bytes as u64 },
         );
         let moment = self.threads[call.thread as usize].clock.moment();
         let access = Access { moment, reads, writes, atomic, begins: false, place: call.place() };
