@@ -2,7 +2,8 @@
 //! and a shift takes the low bits of its distance; that of floats is Rust's.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
-//! fit, of `a.div_ceil(b)`, and on scalars of a type parameter, which may be one; and [`cast`] in place of an `as` that Rust doesn't have.
+//! fit, of `a.div_ceil(b)`, and on scalars of a type parameter, which may be one; and [`cast`] in place of an `as` that
+//! Rust doesn't have.
 //!
 //! ```
 //! use tile::kernel::scalar;

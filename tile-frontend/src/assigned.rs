@@ -51,6 +51,7 @@ pub(crate) fn by_target(target: &Expr) -> BTreeSet<String> {
     names
 }
 
+/// Goes through these.
 fn each_variable(target: &Expr, found: &mut dyn FnMut(String)) {
     match target {
         Expr::Path(path) => path.path.get_ident().into_iter().for_each(|name| found(name.to_string())),

@@ -5,7 +5,7 @@
 //! as in a build script, no macro has made the tokens.
 
 use crate::diagnostic::Diagnostic;
-use proc_macro2::{Ident, Span};
+use proc_macro2::Span;
 use std::collections::HashMap;
 use syn::visit::{self, Visit};
 use syn::{ItemFn, Label, PatIdent};
@@ -39,7 +39,7 @@ impl BoundNames {
 
 impl<'ast> Visit<'ast> for BoundNames {
     fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
-        self.bound(pattern.ident.to_string(), Ident::span(&pattern.ident));
+        self.bound(pattern.ident.to_string(), pattern.ident.span());
         visit::visit_pat_ident(self, pattern);
     }
 

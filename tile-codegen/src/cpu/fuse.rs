@@ -2,9 +2,9 @@
 //!
 //! The result of an elementwise op is computed in its consumer's loop if it has a single use, in the same region, by an op
 //! that reads each element once. The same goes for a load from a view that is only read: its elements are then read from
-//! the tensor where they are needed, unless that would be across rows, or one by one with masks. A load may have several such uses, and so may what a
-//! single instruction computes from it: a copy in scratch memory would cost a store, and room in the first cache that the
-//! tensor's rows need.
+//! the tensor where they are needed, unless that would be across rows, or one by one with masks. A load may have several
+//! such uses, and so may what a single instruction computes from it: a copy in scratch memory would cost a store, and room
+//! in the first cache that the tensor's rows need.
 //!
 //! Splats and counters cost nothing, and a broadcast of a stored tile is an address computation, so these are computed
 //! wherever they are used. Everything else is stored. In particular, these are: a factor of a product that is gathered by

@@ -201,16 +201,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let moved = matches!(data.op, Op::Reshape(_) | Op::ConvertLayout)
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
-                self.sources.first_joined = self.first_joined_in_loop(data);
-                let shape = self.loop_shape(data, &self.shape(result));
-                let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
-                self.with_streams(&loads, &[], &mut |emitter, _| match gathers.as_slice() {
-                    [] => emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index)),
-                    gathers => emitter.fill_from_rows(&buffer, data, gathers),
-                });
-                self.sources.first_joined = None;
+                self.with_joined(self.first_joined_in_loop(data), |emitter| emitter.fill_tile(data, &buffer));
             }
         }
+    }
+
+    /// Computes a tile into its buffer.
+    fn fill_tile(&mut self, data: &'a OpData, buffer: &Buffer<'c>) {
+        let shape = self.loop_shape(data, &self.shape(data.results[0]));
+        let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
+        self.with_streams(&loads, &[], &mut |emitter, _| match gathers.as_slice() {
+            [] => emitter.fill(buffer, &shape, |emitter, index| emitter.compute(data, index)),
+            gathers => emitter.fill_from_rows(buffer, data, gathers),
+        });
     }
 
     fn for_loop(&mut self, data: &'a OpData) {
@@ -375,7 +378,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let buffer = self.stored(to);
         let shape = match self.definition(from).filter(|_| self.buffer(from).is_none()) {
             Some(data) => self.loop_shape(data, &self.shape(from)),
-            None => flat(&self.shape(from)),
+            None => joined(&self.shape(from), 0),
         };
         self.fill(&buffer, &shape, |emitter, index| emitter.element(from, index));
     }
@@ -384,20 +387,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// the result's, so that narrow tiles vectorise as well as wide ones.
     fn loop_shape(&self, data: &OpData, shape: &[i64]) -> Vec<i64> {
         match self.sources.first_joined {
-            _ if self.fusion.is_flat(data) => flat(shape),
+            _ if self.fusion.is_flat(data) => joined(shape, 0),
             Some(first) => joined(shape, first),
             None => shape.to_vec(),
         }
     }
-}
-
-/// All elements of a tile along its last axis. Positions computed from such an index are those of the tile.
-fn flat(shape: &[i64]) -> Vec<i64> {
-    let mut flat = vec![1; shape.len()];
-    if let Some(last) = flat.last_mut() {
-        *last = shape.iter().product();
-    }
-    flat
 }
 
 /// Bytes of a tile in a tensor.

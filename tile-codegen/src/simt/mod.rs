@@ -4,11 +4,10 @@
 //! become calls of `runtime`, which carries out `operations`, and every access to shared and global memory is judged
 //! before it is made. Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is
 //! reproducible. The blocks of a `cluster` run together (`running`), others one after the other, unless one waits for another
-//! (`polls`, `grid`). `order` knows what happens before
-//! what, `shadow` for every byte who touched it, so a missing barrier is found whatever order the threads had; `global`
-//! holds the same of arguments, across blocks, and `tensor_memory` of the sums of `tcgen05`. Asynchronous operations are
-//! in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A [`Fault`] names the thread, the
-//! line of the kernel's source, and the other party.
+//! (`polls`, `grid`). `order` knows what happens before what, `shadow` for every byte who touched it, so a missing barrier
+//! is found whatever order the threads had; `global` holds the same of arguments, across blocks, and `tensor_memory` of the
+//! sums of `tcgen05`. Asynchronous operations are in `flight` and land when somebody waits for them, as `groups` and
+//! `mbarrier` say. A [`Fault`] names the thread, the line of the kernel's source, and the other party.
 //!
 //! What isn't proved: LLVM's own passes for the target, instruction selection, registers, and what devices
 //! reorder beyond the model.
@@ -224,8 +223,8 @@ impl SimtKernel {
         self.code.geometry.threads
     }
 
-    /// Runs blocks `0..blocks`, one cluster after the other as long as none waits for another, with asynchronous operations as late as they may be. Where a
-    /// cluster has each place of the grid, these are places. Tensor maps are made here.
+    /// Runs blocks `0..blocks`, one cluster after the other as long as none waits for another, with asynchronous operations
+    /// as late as they may be. Where a cluster has each place of the grid, these are places. Tensor maps are made here.
     ///
     /// # Safety
     /// The slots are as [`tile_ir::abi`] says for the kernel's instance, and tensors are as large as their

@@ -3,6 +3,7 @@
 //! `cast(bytes & 15)`, and pairs of these are joined before they become words. And so are colours of pixels, of which parts are
 //! taken.
 
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -10,6 +11,7 @@ use crate::ops::{BinaryOp, Literal, Movement, Op};
 use crate::passes;
 use crate::specialize::Instance;
 use crate::types::{Elem, Type};
+use std::collections::HashMap;
 
 /// The instance with its integers widened where they are computed with.
 ///
@@ -35,12 +37,19 @@ pub fn widened_late(instance: Instance) -> Instance {
 }
 
 fn run(kernel: &mut Kernel) {
+    // An op that changes gives what it gave, so these stay.
+    let definitions = kernel.definitions();
+    let mut late = Late { kernel, definitions };
     let mut changed = false;
-    for op in kernel.walk() {
-        let narrow = bits_of(kernel, op).or_else(|| moved(kernel, op));
+    for op in late.kernel.walk() {
+        let narrow = match late.kernel.op(op).op {
+            Op::Binary(taken @ (BinaryOp::And | BinaryOp::Shr)) => late.bits_of(op, taken),
+            Op::Reshape(_) | Op::Movement(Movement::Cat { .. } | Movement::Extract { .. }) => late.moved(op),
+            _ => None,
+        };
         if let Some(narrow) = narrow {
-            let elem = kernel.ty(kernel.op(op).results[0]).elem().clone();
-            let data = kernel.op_mut(op);
+            let elem = late.kernel.ty(late.kernel.op(op).results[0]).elem().clone();
+            let data = late.kernel.op_mut(op);
             (data.op, data.operands) = (Op::Cast(elem), vec![narrow]);
             changed = true;
         }
@@ -50,58 +59,71 @@ fn run(kernel: &mut Kernel) {
     }
 }
 
-/// Bits that an op takes of what was widened, taken before.
-fn bits_of(kernel: &mut Kernel, op: OpId) -> Option<ValueId> {
-    let data = kernel.op(op).clone();
-    let Op::Binary(taken @ (BinaryOp::And | BinaryOp::Shr)) = data.op else { return None };
-    let (narrow, dtype) = widened(kernel, data.operands[0]).filter(|(_, dtype)| !dtype.is_signed())?;
-    let number = number_of_all(kernel, data.operands[1])?;
-    let number = match taken {
-        BinaryOp::And => number & ((1 << dtype.bits()) - 1),
-        _ => Some(number).filter(|number| (0..i128::from(dtype.bits())).contains(number))?,
-    };
-    let elem = Elem::from(dtype);
-    let ty = Type::tile(kernel.ty(data.results[0]).as_tile()?.shape.clone(), elem.clone());
-    let shape = ty.as_tile()?.shape.clone();
-    let mut place = Inserter::before(kernel, op);
-    let constant = Op::Constant { value: Literal::Int(number), elem: elem.clone() };
-    let number = place.emit(constant, Vec::new(), Type::scalar(elem));
-    let all = place.emit(Op::Splat(shape), vec![number], ty.clone());
-    Some(place.emit(data.op, vec![narrow, all], ty))
+struct Late<'k> {
+    kernel: &'k mut Kernel,
+    definitions: HashMap<ValueId, OpId>,
 }
 
-/// What was widened and then moved, moved before.
-fn moved(kernel: &mut Kernel, op: OpId) -> Option<ValueId> {
-    let data = kernel.op(op).clone();
-    if !matches!(data.op, Op::Reshape(_) | Op::Movement(Movement::Cat { .. } | Movement::Extract { .. })) {
-        return None;
+impl Late<'_> {
+    fn definition(&self, value: ValueId) -> Option<&OpData> {
+        self.definitions.get(&value).map(|&op| self.kernel.op(op))
     }
-    let parts: Vec<(ValueId, DType)> =
-        data.operands.iter().map(|&part| widened(kernel, part)).collect::<Option<_>>()?;
-    let (_, dtype) = *parts.first()?;
-    if parts.iter().any(|(_, other)| *other != dtype) {
-        return None;
+
+    /// Bits that an op takes of what was widened, taken before.
+    fn bits_of(&mut self, op: OpId, taken: BinaryOp) -> Option<ValueId> {
+        let &[wide, number] = self.kernel.op(op).operands.as_slice() else { return None };
+        let (narrow, dtype) = self.widened(wide).filter(|(_, dtype)| !dtype.is_signed())?;
+        let number = self.number_of_all(number)?;
+        let number = match taken {
+            BinaryOp::And => number & ((1 << dtype.bits()) - 1),
+            _ => Some(number).filter(|number| (0..i128::from(dtype.bits())).contains(number))?,
+        };
+        let elem = Elem::from(dtype);
+        let shape = self.shape_of(op)?;
+        let ty = Type::tile(shape.clone(), elem.clone());
+        let mut place = Inserter::before(self.kernel, op);
+        let constant = Op::Constant { value: Literal::Int(number), elem: elem.clone() };
+        let number = place.emit(constant, Vec::new(), Type::scalar(elem));
+        let all = place.emit(Op::Splat(shape), vec![number], ty.clone());
+        Some(place.emit(Op::Binary(taken), vec![narrow, all], ty))
     }
-    let shape = kernel.ty(data.results[0]).as_tile()?.shape.clone();
-    let parts = parts.into_iter().map(|(part, _)| part).collect();
-    Some(Inserter::before(kernel, op).emit(data.op, parts, Type::tile(shape, Elem::from(dtype))))
-}
 
-/// The tile of integers of up to 16 bits that one of more bits is, and their format.
-fn widened(kernel: &Kernel, tile: ValueId) -> Option<(ValueId, DType)> {
-    let OpData { op: Op::Cast(_), operands, .. } = kernel.definition(tile)? else { return None };
-    let format = |value| kernel.ty(value).as_tile()?.elem.known().filter(|dtype| dtype.is_int());
-    let (narrow, wide) = (format(operands[0])?, format(tile)?);
-    let is_widened = narrow.bits() <= 16 && narrow.bits() < wide.bits();
-    is_widened.then_some((operands[0], narrow))
-}
+    /// What was widened and then moved, moved before.
+    fn moved(&mut self, op: OpId) -> Option<ValueId> {
+        let data = self.kernel.op(op);
+        let parts: Vec<(ValueId, DType)> =
+            data.operands.iter().map(|&part| self.widened(part)).collect::<Option<_>>()?;
+        let (_, dtype) = *parts.first()?;
+        if parts.iter().any(|(_, other)| *other != dtype) {
+            return None;
+        }
+        let movement = data.op.clone();
+        let ty = Type::tile(self.shape_of(op)?, Elem::from(dtype));
+        let parts = parts.into_iter().map(|(part, _)| part).collect();
+        Some(Inserter::before(self.kernel, op).emit(movement, parts, ty))
+    }
 
-/// The integer that all elements of a tile are.
-fn number_of_all(kernel: &Kernel, tile: ValueId) -> Option<i128> {
-    let OpData { op: Op::Splat(_), operands, .. } = kernel.definition(tile)? else { return None };
-    match kernel.definition(operands[0])?.op {
-        Op::Constant { value: Literal::Int(number), .. } => Some(number),
-        _ => None,
+    /// The shape of the tile that an op gives.
+    fn shape_of(&self, op: OpId) -> Option<Vec<Dim>> {
+        Some(self.kernel.ty(self.kernel.op(op).results[0]).as_tile()?.shape.clone())
+    }
+
+    /// The tile of integers of up to 16 bits that one of more bits is, and their format.
+    fn widened(&self, tile: ValueId) -> Option<(ValueId, DType)> {
+        let OpData { op: Op::Cast(_), operands, .. } = self.definition(tile)? else { return None };
+        let format = |value| self.kernel.ty(value).as_tile()?.elem.known().filter(|dtype| dtype.is_int());
+        let (narrow, wide) = (format(operands[0])?, format(tile)?);
+        let is_widened = narrow.bits() <= 16 && narrow.bits() < wide.bits();
+        is_widened.then_some((operands[0], narrow))
+    }
+
+    /// The integer that all elements of a tile are.
+    fn number_of_all(&self, tile: ValueId) -> Option<i128> {
+        let OpData { op: Op::Splat(_), operands, .. } = self.definition(tile)? else { return None };
+        match self.definition(operands[0])?.op {
+            Op::Constant { value: Literal::Int(number), .. } => Some(number),
+            _ => None,
+        }
     }
 }
 

@@ -5,12 +5,12 @@
 //! The index of such a row's element has its place along the last axis, beyond the tile's extent there, and 0 along the axes that
 //! are joined with it. As a position, in memory or in a buffer, it is the element's.
 
+use super::reached::reached;
 use crate::cpu::elements::is_short;
 use crate::cpu::region::{Emitter, extents};
 use tile_ir::Op;
 use tile_ir::kernel::OpData;
 use tile_ir::types::PartitionType;
-use tile_ir::view::Source;
 
 /// The axis that all behind it are joined with: the last one that tiles may divide.
 fn first_joined(ty: &PartitionType) -> Option<usize> {
@@ -21,7 +21,8 @@ fn first_joined(ty: &PartitionType) -> Option<usize> {
     (is_whole(last) && ty.steps[first..] == ty.tile[first..]).then_some(first)
 }
 
-/// A tile's extents with the axes behind this one joined with it.
+/// A tile's extents with the axes behind this one joined with it. Positions computed from an index of these are those of the
+/// tile.
 pub(in crate::cpu) fn joined(shape: &[i64], first: usize) -> Vec<i64> {
     let mut joined = shape.to_vec();
     joined[first..].fill(1);
@@ -34,11 +35,16 @@ pub(in crate::cpu) fn joined(shape: &[i64], first: usize) -> Vec<i64> {
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The axis that the axes behind it are joined with in the rows that an access goes over.
     pub(super) fn first_joined_of(&self, access: &OpData) -> Option<usize> {
-        let view = access.operands[0];
-        let tensor = self.definition(view)?.operands[0];
-        let is_dense = self.tensor_type(tensor).layout.is_none()
-            && Source::of(self.instance, tensor).selections.is_empty();
-        first_joined(self.instance.ty(view).as_partition()?).filter(|_| is_dense)
+        let ty = self.instance.ty(access.operands[0]).as_partition()?;
+        let is_dense = ty.tensor.layout.is_none() && reached(self.instance, access)?.selections.is_empty();
+        first_joined(ty).filter(|_| is_dense)
+    }
+
+    /// Emits loops whose rows are joined from this axis on, if they are from one.
+    pub(in crate::cpu) fn with_joined(&mut self, first: Option<usize>, emit: impl FnOnce(&mut Self)) {
+        let around = std::mem::replace(&mut self.sources.first_joined, first);
+        emit(self);
+        self.sources.first_joined = around;
     }
 
     /// The same for the loop of an op on elements, or of stores, if it reads and stores tiles of one shape alone and computes

@@ -1,6 +1,6 @@
-//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`gathered`], [`strided`]) and in
-//! memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), and what is asked for
-//! before it is needed ([`ahead`], [`prefetch`], [`pieces`]).
+//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`gathered`],
+//! [`strided`]) and in memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), and
+//! what is asked for before it is needed ([`ahead`], [`prefetch`], [`pieces`]).
 
 pub(super) mod ahead;
 pub(super) mod behind;

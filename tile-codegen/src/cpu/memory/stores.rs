@@ -34,9 +34,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// A store, with those that share its loop.
     fn store(&mut self, data: &'a OpData) {
-        self.sources.first_joined = self.first_joined_in_loop(data);
-        self.store_rows(data);
-        self.sources.first_joined = None;
+        self.with_joined(self.first_joined_in_loop(data), |emitter| emitter.store_rows(data));
     }
 
     fn store_rows(&mut self, data: &'a OpData) {

@@ -475,9 +475,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(in crate::cpu) fn load(&mut self, data: &OpData) {
-        self.sources.first_joined = self.first_joined_of(data);
-        self.load_rows(data);
-        self.sources.first_joined = None;
+        self.with_joined(self.first_joined_of(data), |emitter| emitter.load_rows(data));
     }
 
     fn load_rows(&mut self, data: &OpData) {

@@ -112,20 +112,25 @@ fn add_entry<'c>(ir: &Ir<'c>, kernel: FunctionValue<'c>, name: &str) {
 }
 
 fn instructions(function: LLVMValueRef) -> Vec<LLVMValueRef> {
-    let mut found = Vec::new();
-    // SAFETY: the function is alive, and nothing is changed while its lists are walked.
+    blocks_of(function).into_iter().flat_map(instructions_of).collect()
+}
+
+fn blocks_of(function: LLVMValueRef) -> Vec<LLVMBasicBlockRef> {
+    let some = |block: LLVMBasicBlockRef| (!block.is_null()).then_some(block);
+    // SAFETY: the function is alive, and nothing is changed while its list is walked.
     unsafe {
-        let mut block = LLVMGetFirstBasicBlock(function);
-        while !block.is_null() {
-            let mut instruction = LLVMGetFirstInstruction(block);
-            while !instruction.is_null() {
-                found.push(instruction);
-                instruction = LLVMGetNextInstruction(instruction);
-            }
-            block = LLVMGetNextBasicBlock(block);
-        }
+        let first = some(LLVMGetFirstBasicBlock(function));
+        std::iter::successors(first, |&block| some(LLVMGetNextBasicBlock(block))).collect()
     }
-    found
+}
+
+fn instructions_of(block: LLVMBasicBlockRef) -> Vec<LLVMValueRef> {
+    let some = |instruction: LLVMValueRef| (!instruction.is_null()).then_some(instruction);
+    // SAFETY: the block is alive, and nothing is changed while its list is walked.
+    unsafe {
+        let first = some(LLVMGetFirstInstruction(block));
+        std::iter::successors(first, |&instruction| some(LLVMGetNextInstruction(instruction))).collect()
+    }
 }
 
 fn place(instruction: LLVMValueRef) -> Loc {

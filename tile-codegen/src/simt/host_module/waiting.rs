@@ -4,8 +4,8 @@
 //! knows that a loop never ends, and doesn't take one for it that counts its turns. Only innermost loops that read tensors
 //! atomically are changed: others cost what they did.
 
-use super::Rewriter;
 use super::watch::watched_space;
+use super::{Rewriter, blocks_of, instructions_of};
 use crate::simt::instruction::Slot;
 use crate::simt::memory::Space;
 use crate::simt::runtime::CARRIED;
@@ -25,14 +25,9 @@ struct Flow {
 // SAFETY of the blocks below: as in the parent module.
 impl Flow {
     unsafe fn of(function: LLVMValueRef) -> Flow {
-        let mut blocks = Vec::new();
+        let blocks = blocks_of(function);
         // SAFETY: as said above.
         let next: Vec<Vec<usize>> = unsafe {
-            let mut block = LLVMGetFirstBasicBlock(function);
-            while !block.is_null() {
-                blocks.push(block);
-                block = LLVMGetNextBasicBlock(block);
-            }
             let numbers: HashMap<_, _> = blocks.iter().enumerate().map(|(i, &block)| (block, i)).collect();
             let next = |&block: &LLVMBasicBlockRef| {
                 let end = LLVMGetBasicBlockTerminator(block);
@@ -111,27 +106,17 @@ fn walk(
     }
 }
 
-fn instructions(block: LLVMBasicBlockRef) -> Vec<LLVMValueRef> {
-    let some = |instruction: LLVMValueRef| (!instruction.is_null()).then_some(instruction);
-    // SAFETY: the block is alive, and nothing is changed while its list is walked.
-    unsafe {
-        let first = some(LLVMGetFirstInstruction(block));
-        std::iter::successors(first, |&instruction| some(LLVMGetNextInstruction(instruction))).collect()
-    }
-}
-
 /// Whether an instruction reads what another block may write.
 unsafe fn reads_atomically(instruction: LLVMValueRef) -> bool {
     // SAFETY: the opcode is asked first.
     unsafe {
-        let address = match LLVMGetInstructionOpcode(instruction) {
-            LLVMOpcode::LLVMAtomicRMW | LLVMOpcode::LLVMAtomicCmpXchg => LLVMGetOperand(instruction, 0),
-            LLVMOpcode::LLVMLoad if LLVMGetOrdering(instruction) != Order::LLVMAtomicOrderingNotAtomic => {
-                LLVMGetOperand(instruction, 0)
-            }
-            _ => return false,
+        let is_atomic = match LLVMGetInstructionOpcode(instruction) {
+            LLVMOpcode::LLVMAtomicRMW | LLVMOpcode::LLVMAtomicCmpXchg => true,
+            LLVMOpcode::LLVMLoad => LLVMGetOrdering(instruction) != Order::LLVMAtomicOrderingNotAtomic,
+            _ => false,
         };
-        matches!(watched_space(address), Some(Space::Global | Space::Generic))
+        is_atomic
+            && matches!(watched_space(LLVMGetOperand(instruction, 0)), Some(Space::Global | Space::Generic))
     }
 }
 
@@ -180,7 +165,7 @@ impl Rewriter<'_, '_> {
         let flow = unsafe { Flow::of(function) };
         for part in flow.innermost(&(0..flow.blocks.len()).collect()) {
             let blocks: Vec<LLVMBasicBlockRef> = part.iter().map(|&block| flow.blocks[block]).collect();
-            let all = || blocks.iter().flat_map(|&block| instructions(block));
+            let all = || blocks.iter().flat_map(|&block| instructions_of(block));
             // SAFETY: these are instructions.
             let waits = unsafe {
                 all().any(|instruction| reads_atomically(instruction))
@@ -198,7 +183,7 @@ impl Rewriter<'_, '_> {
         // SAFETY: the opcode is asked first, and a block ends with what is no phi.
         unsafe {
             let is_phi = |it: &LLVMValueRef| LLVMGetInstructionOpcode(*it) == LLVMOpcode::LLVMPHI;
-            let (phis, others): (Vec<_>, Vec<_>) = instructions(block).into_iter().partition(is_phi);
+            let (phis, others): (Vec<_>, Vec<_>) = instructions_of(block).into_iter().partition(is_phi);
             for phi in phis {
                 let slot = Slot { offset: 0, bytes: self.store_size(LLVMTypeOf(phi)) };
                 self.needed[0] = self.needed[0].max(slot.bytes.next_multiple_of(8));

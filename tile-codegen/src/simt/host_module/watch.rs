@@ -85,8 +85,9 @@ impl Rewriter<'_, '_> {
         let builder = self.ir.builder.as_mut_ptr();
         let access = self.constant(self.program.accesses.len() as u64);
         self.program.accesses.push((name.to_owned(), place(instruction)));
-        self.program.shown.push(self.is_shown(instruction));
-        self.program.places += u32::from(self.is_shown(instruction));
+        let is_shown = self.is_shown(instruction);
+        self.program.shown.push(is_shown);
+        self.program.places += u32::from(is_shown);
         // SAFETY: the address is a pointer, the kind a word.
         unsafe {
             let number = LLVMBuildPtrToInt(builder, address, self.word(), c"".as_ptr());
