@@ -198,7 +198,7 @@ fn run(row: &Row, instance: &Instance, kernel: &CpuKernel) -> Duration {
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the slots are as the instance's ABI says, tensors are as large as their shapes, and the scratch
     // memory has the size and alignment that the kernel asks for.
-    time(|| unsafe { (kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned, false) })
+    time(|| unsafe { (kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned, false, true) })
 }
 
 fn main() -> Result<(), Error> {

@@ -128,7 +128,7 @@ impl Compiled {
         let address = scratch.as_mut_ptr().cast::<u8>();
         let aligned = address.wrapping_add(address.align_offset(64));
         // SAFETY: the caller vouches for the tensors; the scratch memory has the size and alignment that the kernel asks for.
-        unsafe { (self.kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned, false) };
+        unsafe { (self.kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned, false, true) };
     }
 }
 

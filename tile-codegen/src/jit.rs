@@ -83,7 +83,7 @@ mod tests {
         // kernel asks for.
         unsafe {
             let aligned = aligned.add(aligned.align_offset(64));
-            kernel.entry()([y.as_mut_ptr() as u64, 6].as_ptr(), 0, 2, aligned, false);
+            kernel.entry()([y.as_mut_ptr() as u64, 6].as_ptr(), 0, 2, aligned, false, true);
         }
         y
     }

@@ -36,10 +36,17 @@ use crate::view::{ArgumentLayout, Requirement, Source, Strided};
 use smallvec::SmallVec;
 
 /// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
-/// of [`Launch::scratch_bytes`] bytes, aligned to 64, and whether an earlier range of the same launch has left that as it is:
-/// blocks find there what those before them have packed.
-pub type CpuEntry =
-    unsafe extern "C" fn(slots: *const u64, first: u64, end: u64, scratch: *mut u8, goes_on: bool);
+/// of [`Launch::scratch_bytes`] bytes, aligned to 64, whether an earlier range of the same launch has left that as it is:
+/// blocks find there what those before them have packed; and whether no other thread runs blocks of the launch meanwhile:
+/// what is atomic for their sake needn't be.
+pub type CpuEntry = unsafe extern "C" fn(
+    slots: *const u64,
+    first: u64,
+    end: u64,
+    scratch: *mut u8,
+    goes_on: bool,
+    is_alone: bool,
+);
 
 /// How many blocks share the tiles of a persistent kernel in the evaluators.
 pub const REFERENCE_BLOCKS: usize = 4;

@@ -102,7 +102,14 @@ fn without_code_the_message_says_how_to_get_it() {
 #[test]
 fn an_instance_without_code_is_not_chosen() {
     /// Doesn't compute: the element at a block's begin is how large its tile is.
-    unsafe extern "C" fn marks<const B: u64>(slots: *const u64, first: u64, end: u64, _: *mut u8, _: bool) {
+    unsafe extern "C" fn marks<const B: u64>(
+        slots: *const u64,
+        first: u64,
+        end: u64,
+        _: *mut u8,
+        _: bool,
+        _: bool,
+    ) {
         for block in first..end {
             // SAFETY: the second slot is the address of the output, whose length is the third.
             unsafe {
@@ -269,7 +276,7 @@ fn tensors_that_no_code_can_be_made_for_are_refused() {
 #[cfg(not(feature = "jit"))]
 #[test]
 fn without_a_compiler_embedded_code_takes_dense_tensors_alone() {
-    unsafe extern "C" fn nothing(_: *const u64, _: u64, _: u64, _: *mut u8, _: bool) {}
+    unsafe extern "C" fn nothing(_: *const u64, _: u64, _: u64, _: *mut u8, _: bool, _: bool) {}
     static EMBEDDED: [Embedded; 1] = [Embedded {
         target: "cpu",
         bindings: &[("B", Binding::Const(B))],

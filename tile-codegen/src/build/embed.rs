@@ -27,7 +27,7 @@ pub(super) fn expression(
                 let symbol = &artifact.symbol;
                 let _ = writeln!(
                     declarations,
-                    "        fn {symbol}(slots: *const u64, first: u64, end: u64, scratch: *mut u8, goes_on: bool);"
+                    "        fn {symbol}(slots: *const u64, first: u64, end: u64, scratch: *mut u8, goes_on: bool, is_alone: bool);"
                 );
                 format!("Cpu {{ level: {level:?}, entry: {symbol} }}")
             }

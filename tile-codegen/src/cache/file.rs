@@ -7,7 +7,7 @@ use tile_ir::tensor_map::TensorMap;
 use tile_ir::text;
 
 /// What a file begins with, and its key as well: where files take another form, those of the old one aren't found.
-pub(super) const MAGIC: &str = "tile-art-5";
+pub(super) const MAGIC: &str = "tile-art-6";
 
 pub(super) fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
     let kind = match &artifact.code {

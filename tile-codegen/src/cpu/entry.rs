@@ -3,7 +3,7 @@
 //! What is the same for all blocks is loaded or decided before the loop over them: arguments and sizes, which outputs are
 //! streamed, and the order in which the range goes through the grid.
 
-use super::atomics::privatized::{Owns, Privatized};
+use super::atomics::privatized::{Owns, Privatized, Range};
 use super::fuse::Fusion;
 use super::memory::ahead::blocks_ahead;
 use super::memory::behind;
@@ -64,6 +64,8 @@ struct Parameters<'c> {
     scratch: PointerValue<'c>,
     /// Whether scratch memory is as an earlier range of the launch has left it: a byte.
     goes_on: IntValue<'c>,
+    /// Whether no other thread runs blocks of the launch meanwhile: a byte.
+    is_alone: IntValue<'c>,
 }
 
 /// The position of [`Parameters::slots`].
@@ -73,13 +75,14 @@ const SCRATCH: u32 = 3;
 
 impl<'c> Parameters<'c> {
     fn of(function: FunctionValue<'c>) -> Self {
-        let parameter = |i| function.get_nth_param(i).expect("the entry has five parameters");
+        let parameter = |i| function.get_nth_param(i).expect("the entry has six parameters");
         Parameters {
             slots: parameter(SLOTS).into_pointer_value(),
             first: parameter(1).into_int_value(),
             end: parameter(2).into_int_value(),
             scratch: parameter(SCRATCH).into_pointer_value(),
             goes_on: parameter(4).into_int_value(),
+            is_alone: parameter(5).into_int_value(),
         }
     }
 }
@@ -101,7 +104,9 @@ pub(super) struct Entry<'a, 'c> {
     pub(super) streamed: Streamed<'c>,
     /// What is known of the factors that products have kept.
     pub(super) memories: Memories<'c>,
-    /// The thread's own elements of tensors that are only updated.
+    /// Whether no other thread runs blocks of the launch meanwhile.
+    pub(super) is_alone: IntValue<'c>,
+    /// Where tensors that are only updated are updated.
     pub(super) owns: Owns<'c>,
     /// The extents of the grid.
     space: Vec<IntValue<'c>>,
@@ -115,8 +120,9 @@ impl<'a, 'c> Entry<'a, 'c> {
     /// Loads and decides what the blocks have in common.
     fn of(ir: &'a Ir<'c>, plans: &'a Plans<'a>, abi: &KernelAbi, parameters: Parameters<'c>) -> Self {
         let &Plans { instance, products, scratch, behind, privatized, processor, .. } = plans;
-        let Parameters { slots, first, end, goes_on, .. } = parameters;
-        let goes_on = ir.icmp(IntPredicate::NE, goes_on, goes_on.get_type().const_zero());
+        let Parameters { slots, first, end, .. } = parameters;
+        let is_set = |byte: IntValue<'c>| ir.icmp(IntPredicate::NE, byte, byte.get_type().const_zero());
+        let [goes_on, is_alone] = [parameters.goes_on, parameters.is_alone].map(is_set);
         let blocks_bytes = behind::bytes(behind, scratch.bytes());
         let behind_blocks = ir.bytes_further(parameters.scratch, ir.i64(blocks_bytes as i64));
         let arguments = load_arguments(ir, abi, instance, slots);
@@ -131,7 +137,8 @@ impl<'a, 'c> Entry<'a, 'c> {
         let streamed = streaming::decide(ir, instance, &sizes);
         let memories = Memories::of(ir, products, behind_blocks, goes_on);
         let own_memory = ir.bytes_further(behind_blocks, ir.i64(own_offset(products) as i64));
-        let owns = privatized.begin(ir, own_memory, ir.sub(end, first), &sizes);
+        let range = Range { is_alone, blocks: ir.sub(end, first), own_memory };
+        let owns = privatized.begin(ir, range, &arguments, &sizes);
         Entry {
             ir,
             plans,
@@ -143,6 +150,7 @@ impl<'a, 'c> Entry<'a, 'c> {
             log,
             streamed,
             memories,
+            is_alone,
             owns,
             space,
             order: rows_of_band.map(|rows| TileOrder::Grouped(Dim::from(rows))),
@@ -212,7 +220,8 @@ fn own_offset(products: &Products<'_>) -> u64 {
 /// Declares the entry: a function with [`Parameters`], for this processor.
 fn declare<'c>(ir: &Ir<'c>, symbol: &str, machine: &Machine) -> FunctionValue<'c> {
     let (pointer, i64) = (ir.context.ptr_type(AddressSpace::default()), ir.context.i64_type());
-    let parameters = [pointer.into(), i64.into(), i64.into(), pointer.into(), ir.context.i8_type().into()];
+    let byte = ir.context.i8_type();
+    let parameters = [pointer.into(), i64.into(), i64.into(), pointer.into(), byte.into(), byte.into()];
     let ty = ir.context.void_type().fn_type(&parameters, false);
     let function = ir.module.add_function(symbol, ty, None);
     let attribute =

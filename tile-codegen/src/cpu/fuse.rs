@@ -29,7 +29,7 @@ mod reads;
 mod tests;
 mod together;
 
-use super::atomics::is_plain_store;
+use super::atomics::rows::is_plain_store;
 use super::elements::{is_short, splits_axes};
 use super::lines::hosted;
 use super::lines::hosted::Hosted;

@@ -85,6 +85,28 @@ impl<'c> Ir<'c> {
         }
     }
 
+    /// Does to an element what [`Ir::atomic`] does, as a load and a store: where nobody else comes to it meanwhile.
+    pub(crate) fn update_alone(
+        &self,
+        kind: AtomicKind,
+        dtype: DType,
+        address: PointerValue<'c>,
+        values: &[Value<'c>],
+    ) -> Value<'c> {
+        let there = self.load(self.int_type(8 * dtype.bytes() as u32).into(), address).into_int_value();
+        let old = self.number(there, dtype);
+        let put = |value: Value<'c>| self.store(address, self.word(value, dtype).into());
+        match (kind, kind.binary()) {
+            (AtomicKind::CompareExchange, _) => {
+                let is_equal = self.icmp(IntPredicate::EQ, there, self.word(values[0], dtype));
+                self.if_then(is_equal, || put(values[1]));
+            }
+            (_, Some(op)) => put(self.binary(op, dtype, old, values[0])),
+            (_, None) => put(values[0]),
+        }
+        old
+    }
+
     /// Compares and exchanges after a look at the element: where it differs, nothing but that look has been done. Gives what was
     /// there.
     pub(crate) fn look_and_exchange(
@@ -111,7 +133,8 @@ impl<'c> Ir<'c> {
         }
     }
 
-    fn number(&self, word: IntValue<'c>, dtype: DType) -> Value<'c> {
+    /// The number that has these bits in memory.
+    pub(crate) fn number(&self, word: IntValue<'c>, dtype: DType) -> Value<'c> {
         let stored = match self.storage_type(dtype) {
             inkwell::types::BasicTypeEnum::FloatType(ty) => self.float_of_bits(word, ty).into(),
             _ => word.into(),

@@ -1,7 +1,7 @@
 //! Atomic operations of compiled code against the evaluator, and what GPU code says of orders and scopes.
 
 use crate::gpu;
-use crate::support::{close, instance, run_everywhere, run_native, run_simt, sample};
+use crate::support::{all_cpus, close, identical, instance, run_everywhere, run_native, run_simt, sample};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp};
@@ -152,6 +152,55 @@ fn unused_results_keep_the_operation() {
     let instance = instance(&source, &[]);
     let optimized = tile_ir::passes::optimize(instance.clone());
     assert!(optimized.to_string().contains("atomic add"), "{optimized:?}");
+}
+
+/// Updates of one kind whose results nobody uses, by more lanes than there are elements: a thread may do them in memory of its
+/// own first, or, where it is alone, as loads and stores.
+fn only_updated(ty: DType, op: &str) -> Instance {
+    let source = format!(
+        "kernel @k(%x: tensor<m x {ty}>, %y: mut tensor<m x {ty}>, %c: mut tensor<n x {ty}>) {{
+  %vx = partition %x [8] : partition<m x {ty}, [8]>
+  %vy = partition %y [8] : mut partition<m x {ty}, [8]>
+  %b = block_index %vy : index
+  %lane = iota 0 : tile<8 x i32>
+  %v = load %vx[%b] : tile<8 x {ty}>
+  %old = atomic {op} relaxed device %c[%lane], %v : tile<8 x {ty}>
+  store %vy, %v
+}}
+"
+    );
+    instance(&source, &[])
+}
+
+/// Elements to which no update comes stay as they are, negative zeros and NaN among them.
+#[test]
+fn updates_of_a_threads_own_elements_agree_with_the_evaluator() {
+    let floats = [DType::F16, DType::F32, DType::F64].map(|ty| (ty, &["add"] as &[&str]));
+    let extremes = [DType::F32, DType::F64].map(|ty| (ty, &["min", "max"] as &[&str]));
+    let integers = [DType::I32, DType::U64].map(|ty| {
+        let ops: &[&str] = &["add", "sub", "min", "max", "and", "or", "xor"];
+        (ty, ops)
+    });
+    for (dtype, ops) in floats.into_iter().chain(extremes).chain(integers) {
+        for op in ops {
+            let instance = only_updated(dtype, op);
+            let updated = match dtype.is_float() {
+                true => {
+                    Elements::Float(vec![-0.0, f64::NAN, 0.0, 5.0, -5.0, 0.5, f64::INFINITY, -0.0, f64::NAN])
+                }
+                false => Elements::Int(vec![0, 5, 77, 1, 3, 96, 2, 11, 9]),
+            };
+            let arguments =
+                [sample(dtype, &[160], 1), sample(dtype, &[160], 0), Array::new(dtype, vec![9], updated)];
+            let mut expected = arguments.to_vec();
+            interp::run(&instance, &mut expected).unwrap();
+            for cpu in all_cpus() {
+                let options = Options { cpu, ..Options::default() };
+                let found = run_native(&instance, &arguments, &options);
+                identical(&found[2], &expected[2], &format!("`{op}` of {dtype} on {cpu:?}"));
+            }
+        }
+    }
 }
 
 /// What numbers alone become: a tile of one element, whose old value decides what all threads of a block do.

@@ -2,7 +2,7 @@
 //! evaluator saw, and through every GPU back end.
 
 use crate::emulated::Region;
-use crate::support::{Memory, Native, close, compile_simt, instance, sample};
+use crate::support::{Company, Memory, Native, close, compile_simt, instance, sample};
 use tile_codegen::Error;
 use tile_codegen::Options;
 use tile_codegen::simt::Mode;
@@ -70,7 +70,7 @@ fn logged(
 
 fn native(instance: &Instance, arguments: &[Array], words: usize) -> (Contents, Vec<Array>) {
     let kernel = Native::of(instance, &Options::default());
-    logged(instance, arguments, words, |memory, log| kernel.run_beside(memory, &[log]))
+    logged(instance, arguments, words, |memory, log| kernel.run_beside(memory, &[log], Company::Others))
 }
 
 fn threads(

@@ -4,7 +4,7 @@
 use crate::emulated::Region;
 use crate::fenced::{Fence, Fenced};
 use crate::kernels::SOFTMAX;
-use crate::support::{Native, agree, agree_on, cpus, instance, run_native, sample};
+use crate::support::{Company, Native, agree, agree_on, cpus, instance, run_native, sample};
 use tile_codegen::{Cpu, Options};
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
@@ -237,7 +237,9 @@ fn run_at_on(cpu: Cpu, source: &str, constants: &[(&str, usize)], tensors: &[(*m
     let regions = tensors.iter().map(|(at, shape)| Region { address: at.cast(), bytes: bytes(shape) });
     let regions: Vec<Region> = regions.collect();
     // SAFETY: the tensors are as large as their shapes.
-    unsafe { Native::of(&instance, &options).run_with(&slots, &regions, bound.blocks() as u64) };
+    unsafe {
+        Native::of(&instance, &options).run_with(&slots, &regions, bound.blocks() as u64, Company::Others)
+    };
 }
 
 pub(crate) fn number(i: usize) -> f32 {

@@ -197,6 +197,13 @@ pub(crate) fn all_cpus() -> Vec<Cpu> {
     host.into_iter().chain(embedded_levels()).collect()
 }
 
+/// Who else runs blocks of a launch, as its code is told; here nobody does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    Nobody,
+    Others,
+}
+
 /// Native code that can be run.
 pub(crate) enum Native {
     /// In this process.
@@ -217,13 +224,13 @@ impl Native {
         Native::Emulated(Emulated::of(&artifact.unwrap_or_else(|error| failed(error))))
     }
 
-    /// Runs every block, on this thread.
+    /// Runs every block, as one of the threads that run a launch.
     pub(crate) fn run(&self, memory: &Memory) {
-        self.run_beside(memory, &[]);
+        self.run_beside(memory, &[], Company::Others);
     }
 
     /// Runs every block, with slots that point to further memory.
-    pub(crate) fn run_beside(&self, memory: &Memory, further: &[Region]) {
+    pub(crate) fn run_beside(&self, memory: &Memory, further: &[Region], company: Company) {
         let own = memory.arguments.iter().map(|argument| Region {
             address: argument.pages.open().as_ptr().cast_mut(),
             bytes: argument.pages.open().len(),
@@ -231,14 +238,14 @@ impl Native {
         let regions: Vec<Region> = own.chain(further.iter().copied()).collect();
         // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes; the arguments and what
         // the caller adds are this thread's.
-        unsafe { self.run_with(&memory.slots, &regions, memory.blocks) };
+        unsafe { self.run_with(&memory.slots, &regions, memory.blocks, company) };
     }
 
     /// Runs blocks from 0 on with these slots.
     ///
     /// # Safety
     /// The slots are as the instance's ABI says, and what they point to lies in the regions, which nobody else uses.
-    pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64) {
+    pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64, company: Company) {
         match self {
             Native::Here(kernel) => {
                 let bytes = kernel.launch().scratch_bytes as usize;
@@ -246,10 +253,10 @@ impl Native {
                 let aligned = scratch.place(bytes.next_multiple_of(64), Fence::Behind);
                 // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel
                 // asks for.
-                unsafe { enter(kernel, slots, 0..blocks, (aligned, false)) };
+                unsafe { enter(kernel, slots, 0..blocks, (aligned, false), company) };
             }
             // SAFETY: the caller vouches for the regions.
-            Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks) },
+            Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks, company) },
         }
     }
 }
@@ -288,7 +295,7 @@ pub(crate) unsafe fn run_range(
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel asks for.
-    unsafe { enter(kernel, slots, blocks, (aligned, goes_on)) };
+    unsafe { enter(kernel, slots, blocks, (aligned, goes_on), Company::Others) };
 }
 
 /// Runs blocks with scratch memory at an address.
@@ -300,10 +307,12 @@ unsafe fn enter(
     slots: &[u64],
     blocks: Range<u64>,
     (scratch, goes_on): (*mut u8, bool),
+    company: Company,
 ) {
     let (entry, first) = (kernel.entry(), slots.as_ptr());
+    let is_alone = company == Company::Nobody;
     // SAFETY: the caller vouches for what the code is given.
-    let code = move || unsafe { entry(first, blocks.start, blocks.end, scratch, goes_on) };
+    let code = move || unsafe { entry(first, blocks.start, blocks.end, scratch, goes_on, is_alone) };
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     // SAFETY: kernels call nothing, and write where their slots point to.
     unsafe { faulting::run(code) }.unwrap_or_else(|fault| panic!("{}", fault.message(slots)));
@@ -311,16 +320,20 @@ unsafe fn enter(
     code();
 }
 
-/// The arguments after running every block natively, the same whichever way they lie in their pages.
+/// The arguments after running every block natively, the same whichever way they lie in their pages, and by one thread as by
+/// one of several.
 pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
     let native = Native::of(instance, options);
-    let [before, behind] = Fence::BOTH.map(|fence| {
+    let run = |fence, company| {
         let memory = Memory::fenced(instance, arguments, fence);
-        native.run(&memory);
+        native.run_beside(&memory, &[], company);
         memory.arrays(arguments)
-    });
+    };
+    let (before, behind) = (run(Fence::BOTH[0], Company::Others), run(Fence::BOTH[1], Company::Nobody));
     for (number, (before, behind)) in before.iter().zip(&behind).enumerate() {
-        identical(behind, before, &format!("argument {number} of {}, which begins elsewhere", instance.name));
+        let what =
+            format!("argument {number} of {}, elsewhere in memory and run by one thread", instance.name);
+        identical(behind, before, &what);
     }
     before
 }

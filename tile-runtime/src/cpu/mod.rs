@@ -202,26 +202,28 @@ unsafe fn run_on(
         limit: None,
     })?;
     let launch = launch_number();
-    let run = |first: usize, end: usize| {
+    let run = |first: usize, end: usize, way: Way| {
         with_scratch(scratch_bytes, launch, |scratch, goes_on| {
             // SAFETY: the caller vouches for the slots and keeps the tensors until every block is finished; the scratch
             // memory is this thread's own, as large and as aligned as the kernel asks for, and where it goes on nobody has
-            // written it since an earlier range of this launch.
-            unsafe { entry(slots.as_ptr(), first as u64, end as u64, scratch, goes_on) }
+            // written it since an earlier range of this launch. No other range runs at the same time where the thread is alone.
+            unsafe {
+                entry(slots.as_ptr(), first as u64, end as u64, scratch, goes_on, way == Way::Alone);
+            }
         })
     };
     if work.blocks <= 1 || served.threads == 1 {
-        return run(0, work.blocks);
+        return run(0, work.blocks, Way::Alone);
     }
     let begin = match work.way(0, served, work.pace.known()) {
         Way::Shared => 0,
         Way::Alone => {
             let start = Instant::now();
-            run(0, 1)?;
+            run(0, 1, Way::Alone)?;
             // Its sizes may be others than those of the launches before: its first block decides about the rest.
             let tile = pace::of(work.tiles_of(1), start.elapsed());
             if work.way(1, served, Some(tile)) == Way::Alone {
-                run(1, work.blocks)?;
+                run(1, work.blocks, Way::Alone)?;
                 work.note(work.blocks, start.elapsed());
                 return Ok(());
             }
@@ -236,7 +238,7 @@ fn share(
     served: &Served,
     begin: usize,
     work: &Work<'_>,
-    run: &(impl Fn(usize, usize) -> Result<()> + Sync),
+    run: &(impl Fn(usize, usize, Way) -> Result<()> + Sync),
 ) -> Result<()> {
     let (threads, blocks) = (served.threads, work.blocks - begin);
     let failure = Mutex::new(None);
@@ -246,7 +248,7 @@ fn share(
         let Some(Range { start: first, end }) = chunks.get(chunk) else { return };
         // The first chunk is measured, by whoever takes it.
         let start = (!is_measured.swap(true, Relaxed)).then(Instant::now);
-        if let Err(error) = run(begin + first, begin + end) {
+        if let Err(error) = run(begin + first, begin + end, Way::Shared) {
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }
         if let Some(start) = start {
@@ -264,7 +266,14 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Counts each block in a table whose address is the only slot; writes to its scratch memory.
-    unsafe extern "C" fn count_blocks(slots: *const u64, first: u64, end: u64, scratch: *mut u8, _: bool) {
+    unsafe extern "C" fn count_blocks(
+        slots: *const u64,
+        first: u64,
+        end: u64,
+        scratch: *mut u8,
+        _: bool,
+        _: bool,
+    ) {
         for block in first..end {
             // SAFETY: the slot is the address of a table of counters, one per block; scratch has 64 bytes.
             unsafe {
@@ -300,31 +309,40 @@ mod tests {
     /// A block that takes longer than the pace says is handed to the pool with those behind it.
     #[test]
     fn the_first_block_decides_about_the_others() {
-        unsafe extern "C" fn sleeps(slots: *const u64, first: u64, end: u64, _: *mut u8, _: bool) {
+        unsafe extern "C" fn sleeps(
+            slots: *const u64,
+            first: u64,
+            end: u64,
+            _: *mut u8,
+            _: bool,
+            is_alone: bool,
+        ) {
             // SAFETY: the slot is the address of a list under a lock.
-            let seen = unsafe { &*(slots.read() as *const Mutex<Vec<(u64, u64)>>) };
+            let seen = unsafe { &*(slots.read() as *const Mutex<Vec<(u64, u64, bool)>>) };
             std::thread::sleep(Duration::from_micros(100 * (end - first)));
-            seen.lock().unwrap().push((first, end));
+            seen.lock().unwrap().push((first, end, is_alone));
         }
         let of = |served: &Served, nanoseconds: u64| {
-            let (seen, pace) = (Mutex::new(Vec::<(u64, u64)>::new()), Pace::new());
+            let (seen, pace) = (Mutex::new(Vec::<(u64, u64, bool)>::new()), Pace::new());
             pace.note(1.0, Duration::from_nanos(nanoseconds));
             let work = Work { blocks: 200, tiles: 200, pace: &pace };
             // SAFETY: the slot is the list's address, which outlives the call; no scratch memory is used.
             unsafe { run_on(served, sleeps, &[std::ptr::from_ref(&seen) as u64], 0, work) }.unwrap();
             let mut seen = seen.into_inner().unwrap();
             seen.sort_unstable();
-            assert_eq!(seen.iter().map(|(first, end)| end - first).sum::<u64>(), 200);
+            assert_eq!(seen.iter().map(|(first, end, _)| end - first).sum::<u64>(), 200);
             seen
         };
         let two = Served { pool: Pool::new(1), threads: 2 };
         let seen = of(&two, 1_000_000_000);
-        assert!(seen[0] != (0, 1) && seen.len() > 2, "shared from the beginning: {seen:?}");
+        assert!(seen[0] != (0, 1, true) && seen.len() > 2, "shared from the beginning: {seen:?}");
+        assert!(seen.iter().all(|&(.., is_alone)| !is_alone), "{seen:?}");
         // A block is said to take 10 ns: 2 µs, for which nobody is asked to help.
         let seen = of(&two, 10);
-        assert!(seen[0] == (0, 1) && seen.len() > 2, "{seen:?}");
+        assert!(seen[0] == (0, 1, true) && seen.len() > 2, "{seen:?}");
+        assert!(seen[1..].iter().all(|&(.., is_alone)| !is_alone), "{seen:?}");
         let one = Served { pool: Pool::new(1), threads: 1 };
-        assert_eq!(of(&one, 10), [(0, 200)]);
+        assert_eq!(of(&one, 10), [(0, 200, true)]);
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]

@@ -2,19 +2,22 @@
 //! range of blocks amounts to there goes to the tensor at its end: **privatization**. An addition in memory takes a cycle
 //! or two, an atomic one ten times as long, and hundreds where two threads want the same line.
 //!
-//! Nobody can tell: such updates are relaxed, of integers, whose sums have no order, and the kernel looks at nothing that
-//! other blocks change meanwhile. Whether it pays is decided for each range, by its blocks and the tensor's elements.
+//! Such updates are relaxed, so that they have no order, and the kernel looks at nothing that other blocks change meanwhile:
+//! of integers nobody can tell. Sums of floats are rounded elsewhere, as they are whenever other blocks come between.
+//! Whether it pays is decided for each range, by its blocks and the tensor's elements; a thread that is alone updates the
+//! tensor itself ([`super::company`]).
 
-use super::{Access, is_used, joined, site_of};
-use crate::cpu::memory::gathered::Gathered;
+use super::company::is_of_the_launch;
+use super::{is_used, joined, site_of};
 use crate::cpu::memory::reached::reached;
-use crate::cpu::region::{Emitter, extents};
+use crate::cpu::region::extents;
+use crate::emit::atomic::Site;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{Atomic, Order, ReduceOp};
+use tile_ir::ops::{Atomic, AtomicKind, Order, ReduceOp};
 use tile_ir::{DType, Dim, Instance, Op, Type, ValueId};
 
 /// Memory for the elements of all such tensors of a kernel: a part of any second cache.
@@ -88,12 +91,12 @@ impl Privatized {
 }
 
 impl Updated {
-    /// The tensor of an operation, if that is an update whose results don't depend on an order, of all of a dense tensor.
+    /// The tensor of an operation, if that is an update that has no order, of all of a dense tensor.
     fn of(instance: &Instance, data: &OpData, argument: ValueId) -> Option<Updated> {
         let Op::Atomic(atomic) = data.op else { return None };
-        let join = joined(atomic.kind)?;
+        let join = joined(atomic.kind).filter(|_| is_of_the_launch(&atomic))?;
         let Type::Tensor(tensor) = instance.ty(data.operands[0]) else { return None };
-        let dtype = tensor.elem.known().filter(|dtype| dtype.is_int())?;
+        let dtype = tensor.elem.known()?;
         let is_whole = tensor.layout.is_none() && reached(instance, data)?.selections.is_empty();
         let updates = match instance.ty(data.operands[1]).as_tile() {
             Some(tile) => extents(&tile.shape).iter().product(),
@@ -104,102 +107,103 @@ impl Updated {
     }
 }
 
-/// The thread's own elements of a tensor, while a range of blocks runs.
+/// A range of blocks that begins.
+#[derive(Clone, Copy)]
+pub(in crate::cpu) struct Range<'c> {
+    /// Whether no other thread runs blocks of the launch meanwhile.
+    pub(in crate::cpu) is_alone: IntValue<'c>,
+    pub(in crate::cpu) blocks: IntValue<'c>,
+    /// [`Privatized::bytes`] of the thread's own.
+    pub(in crate::cpu) own_memory: PointerValue<'c>,
+}
+
+/// Where a range updates a tensor that is only updated.
 #[derive(Clone, Copy)]
 pub(in crate::cpu) struct Own<'c> {
-    first: PointerValue<'c>,
-    count: IntValue<'c>,
+    /// Elements that nobody else comes to: the tensor's where the thread is alone, or of its own.
+    pub(in crate::cpu) first: PointerValue<'c>,
     /// Whether updates go there.
-    is_used: IntValue<'c>,
-    join: ReduceOp,
+    pub(in crate::cpu) is_used: IntValue<'c>,
+    /// How many there are in the thread's own memory: none if they don't go there.
+    private: IntValue<'c>,
 }
 
 /// By tensor argument.
 pub(in crate::cpu) type Owns<'c> = HashMap<ValueId, Own<'c>>;
 
 impl Privatized {
-    /// Decides for a range of so many blocks which tensors it updates in memory of its own, from `memory` on, and sets that up.
+    /// Decides for a range which tensors it updates in memory of its own, and sets that up.
     pub(in crate::cpu) fn begin<'c>(
         &self,
         ir: &Ir<'c>,
-        memory: PointerValue<'c>,
-        blocks: IntValue<'c>,
+        range: Range<'c>,
+        arguments: &HashMap<ValueId, Value<'c>>,
         sizes: &HashMap<String, IntValue<'c>>,
     ) -> Owns<'c> {
         let mut offset = 0;
         let own = self.tensors.iter().enumerate().map(|(number, updated)| {
-            let first = ir.bytes_further(memory, ir.i64(offset));
+            let memory = ir.bytes_further(range.own_memory, ir.i64(offset));
             let bytes = self.bytes_of(number) as i64;
             offset += bytes;
             let each = updated.extents.iter().map(|dim| ir.dim(dim, &|name| sizes[name]));
             let count = each.reduce(|a, b| ir.mul(a, b)).expect("verified: a tensor has rank 1 or more");
             let has_room = ir.icmp(IntPredicate::ULE, count, ir.i64(bytes / updated.dtype.bytes() as i64));
-            let updates = ir.mul(blocks, ir.i64(updated.updates));
+            let updates = ir.mul(range.blocks, ir.i64(updated.updates));
             let pays = ir.icmp(IntPredicate::UGE, updates, ir.mul(count, ir.i64(LEAST_UPDATES)));
-            let own = Own { first, count, is_used: ir.and(has_room, pays), join: updated.join };
-            let neutral = ir.literal(updated.join.identity(updated.dtype), updated.dtype);
-            own.each(ir, |i| ir.store(ir.element(neutral.get_type(), first, i), neutral));
+            let is_private = ir.all([has_room, pays, ir.xor(range.is_alone, ir.bool(true))]);
+            let tensor = arguments[&updated.argument];
+            let own = Own {
+                first: ir.select(range.is_alone, tensor, memory.into()).into_pointer_value(),
+                is_used: ir.or(range.is_alone, is_private),
+                private: ir.select_int(is_private, count, ir.i64(0)),
+            };
+            let neutral = updated.neutral(ir);
+            own.each(ir, |i| ir.store(ir.element(neutral.get_type().into(), memory, i), neutral.into()));
             (updated.argument, own)
         });
         own.collect()
     }
 
-    /// Joins what the range amounts to with the tensors.
+    /// Joins what the range amounts to in its own memory with the tensors.
     pub(in crate::cpu) fn end<'c>(
         &self,
         ir: &Ir<'c>,
         owns: &Owns<'c>,
         arguments: &HashMap<ValueId, Value<'c>>,
     ) {
-        for &Updated { argument, dtype, atomic, join, .. } in &self.tensors {
-            let own = owns[&argument];
-            let neutral = ir.literal(join.identity(dtype), dtype);
-            let base = arguments[&argument].into_pointer_value();
+        for updated in &self.tensors {
+            let own = owns[&updated.argument];
+            let neutral = updated.neutral(ir);
+            let ty = neutral.get_type().into();
+            let base = arguments[&updated.argument].into_pointer_value();
             own.each(ir, |i| {
-                let value = ir.load(neutral.get_type(), ir.element(neutral.get_type(), own.first, i));
-                let changes = ir.icmp(IntPredicate::NE, value.into_int_value(), neutral.into_int_value());
-                ir.if_then(changes, || {
-                    ir.atomic(site_of(atomic), dtype, ir.element(neutral.get_type(), base, i), &[value]);
+                let word = ir.load(ty, ir.element(ty, own.first, i)).into_int_value();
+                ir.if_then(ir.icmp(IntPredicate::NE, word, neutral), || {
+                    let value = ir.number(word, updated.dtype);
+                    ir.atomic(updated.joining(), updated.dtype, ir.element(ty, base, i), &[value]);
                 });
             });
         }
     }
 }
 
-impl<'c> Own<'c> {
-    /// Emits what is done with each element, where they are used.
-    fn each(&self, ir: &Ir<'c>, body: impl FnOnce(IntValue<'c>)) {
-        let end = ir.select_int(self.is_used, self.count, ir.i64(0));
-        ir.each((ir.i64(0), end, ir.i64(1)), LoopHint::Rolled, body);
+impl Updated {
+    /// The bits of what changes nothing.
+    fn neutral<'c>(&self, ir: &Ir<'c>) -> IntValue<'c> {
+        ir.word(ir.literal(self.join.identity(self.dtype), self.dtype), self.dtype)
+    }
+
+    /// The operation that joins what several updates amount to: of what was subtracted, that is the negative sum.
+    fn joining(&self) -> Site {
+        let kind = if self.atomic.kind == AtomicKind::Sub { AtomicKind::Add } else { self.atomic.kind };
+        site_of(Atomic { kind, ..self.atomic })
     }
 }
 
-impl<'a, 'c> Emitter<'a, 'c> {
-    /// Emits updates of a tensor: in memory of the thread's own where the range has it, else as `elsewhere` does.
-    pub(in crate::cpu) fn update_own_or(
-        &mut self,
-        access: &Access<'a, 'c>,
-        elsewhere: &mut dyn FnMut(&mut Self),
-    ) {
-        let Some(&own) = self.entry.owns.get(&access.tensor.argument) else { return elsewhere(self) };
-        self.ir.on_each_side(own.is_used, |is_used| match is_used {
-            true => self.update_own(access, own),
-            false => elsewhere(self),
-        });
-    }
-
-    fn update_own(&mut self, access: &Access<'a, 'c>, own: Own<'c>) {
-        let (ir, dtype) = (self.ir, access.tensor.dtype);
-        let own_tensor = Gathered { base: own.first, ..access.tensor.clone() };
-        let shape = self.shape(access.indices[0]);
-        self.each_place(access.mask, &shape, &mut |emitter, index| {
-            let value = emitter.element(access.values[0], index);
-            let (address, exists) = emitter.named_element(&own_tensor, access.indices, index);
-            ir.if_then(exists, || {
-                let before = ir.load(value.get_type(), address);
-                ir.store(address, ir.binary(own.join.combine(), dtype, before, value));
-            });
-        });
+impl<'c> Own<'c> {
+    /// Emits what is done with each element in the thread's own memory.
+    fn each(&self, ir: &Ir<'c>, body: impl FnOnce(IntValue<'c>)) {
+        ir.each((ir.i64(0), self.private, ir.i64(1)), LoopHint::Rolled, body);
     }
 }
 
@@ -235,7 +239,7 @@ mod tests {
             assert_eq!(found("u32", &format!("{update} relaxed"), ""), 1, "{update}");
         }
         assert_eq!(found("u32", "swap relaxed", ""), 0, "the last one stays");
-        assert_eq!(found("f32", "add relaxed", ""), 0, "sums of floats depend on their order");
+        assert_eq!(found("f32", "add relaxed", ""), 1);
         assert_eq!(found("u32", "add release", ""), 0, "it says that what stands before it is done");
         assert_eq!(found("u32", "add relaxed", "  store_masked %vg, %old\n"), 0, "its result is used");
         let again = "  %again = atomic add relaxed device %y[%t], %ones : tile<256 x u32>\n";

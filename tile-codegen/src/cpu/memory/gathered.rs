@@ -227,6 +227,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (OpenRow { first, stride: place.strides[along] }, exists)
     }
 
+    /// Reads a plain element at a place of a row.
+    pub(in crate::cpu) fn load_in_row(
+        &self,
+        gathered: &Gathered<'c>,
+        row: OpenRow<'c>,
+        place: IntValue<'c>,
+    ) -> Value<'c> {
+        let address = self.address_in_row(gathered, row, place);
+        self.buffers.read_tensor(gathered.argument, gathered.dtype, address)
+    }
+
     /// Writes a plain element at a place of a row.
     pub(in crate::cpu) fn store_in_row(
         &self,

@@ -1,5 +1,5 @@
 // Calls a kernel as a program without any library: maps the file that the first argument names at MEMORY, and calls `kernel`
-// with what the file begins with, and 0. Ends with 0; with 1 where the file can't be mapped, with 2 where the kernel left the stack
+// with what the file begins with, 0 in the last place but one. Ends with 0; with 1 where the file can't be mapped, with 2 where the kernel left the stack
 // pointer or a register that isn't its own otherwise than it found them (Procedure Call Standard for the Arm 64-bit
 // Architecture, 6.1).
     .text
@@ -36,6 +36,7 @@ _start:
     ldp x0, x1, [x20]
     ldp x2, x3, [x20, #16]
     mov x4, #0
+    ldr x5, [x20, #32]
     bl kernel
     mov x9, sp
     cmp x9, x22

@@ -4,6 +4,7 @@
 //! given lies in a file that the program maps: the launch's arguments first, then its slots, the memory that these point to,
 //! and scratch memory. Registers that are tiles, which few machines have, are emulated [in this process](tiles).
 
+use crate::support::Company;
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetTriple};
@@ -32,7 +33,8 @@ const MEMORY: u64 = 0x10_0000_0000;
 /// QEMU for AArch64, from the package `qemu-user`, which `cargo xtask setup` installs.
 const EMULATOR: &str = "qemu-aarch64";
 
-/// Bytes of the arguments but the last one, which is 0: slots, first block, end of blocks, scratch memory.
+/// Bytes of the arguments but whether scratch memory was used before, which is 0: slots, first block, end of blocks, scratch
+/// memory, whether nobody else runs blocks.
 const HEADER: usize = 64;
 
 /// A kernel as a program.
@@ -67,7 +69,7 @@ impl Emulated {
     ///
     /// # Safety
     /// The regions are memory that nobody else uses.
-    pub(crate) unsafe fn run(&self, slots: &[u64], regions: &[Region], blocks: u64) {
+    pub(crate) unsafe fn run(&self, slots: &[u64], regions: &[Region], blocks: u64, company: Company) {
         let mut image = vec![0u8; HEADER + slots.len() * 8];
         let mut places = Vec::new();
         for region in regions {
@@ -85,7 +87,8 @@ impl Emulated {
             });
             within.unwrap_or(slot)
         };
-        let header = [MEMORY + HEADER as u64, 0, blocks, MEMORY + scratch as u64];
+        let is_alone = u64::from(company == Company::Nobody);
+        let header = [MEMORY + HEADER as u64, 0, blocks, MEMORY + scratch as u64, is_alone];
         for (i, word) in header.into_iter().enumerate() {
             image[8 * i..][..8].copy_from_slice(&word.to_le_bytes());
         }
