@@ -75,6 +75,14 @@ impl Request {
         Request { kind: Kind::Kernel(options), function, seen, functions, absent, found }
     }
 
+    /// The options of a kernel; a function has none.
+    fn options(&self) -> TokenStream {
+        match &self.kind {
+            Kind::Kernel(options) => options.clone(),
+            Kind::Function | Kind::Question => TokenStream::new(),
+        }
+    }
+
     /// A function that sees itself alone.
     pub(crate) fn function(function: ItemFn) -> Request {
         let itself: ItemFn = {
@@ -348,11 +356,7 @@ enum Unknown {
 }
 
 fn lowered(request: &Request) -> Result<Lowered, Unknown> {
-    let function = &request.function;
-    let options = match &request.kind {
-        Kind::Kernel(options) => options.clone(),
-        Kind::Function | Kind::Question => TokenStream::new(),
-    };
+    let (function, options) = (&request.function, request.options());
     tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function)).map_err(
         |errors| match request.missing(&errors) {
             Some(path) => Unknown::Wanted(path),
@@ -365,9 +369,9 @@ fn lowered(request: &Request) -> Result<Lowered, Unknown> {
 pub(crate) fn kernel(request: Request) -> TokenStream {
     let function = &request.function;
     match lowered(&request) {
-        Ok(lowered) => expand::kernel(function, &lowered),
+        Ok(lowered) => expand::kernel(function, &request.options(), &lowered),
         Err(Unknown::Wanted(path)) => {
-            let (face, asked) = (expand::face(function), ask(function, &path, &request));
+            let (face, asked) = (expand::face(function, &request.options()), ask(function, &path, &request));
             quote!(#face #asked)
         }
         Err(Unknown::Refused(errors)) => {

@@ -4,8 +4,10 @@
 //! body keeps its spans: completion, go-to-definition and rustc's errors work in it.
 
 mod choice;
+mod documentation;
 
 use crate::signature::{Argument, ArgumentKind};
+use documentation::documentation;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::HashSet;
@@ -14,16 +16,17 @@ use syn::visit::Visit;
 use syn::{Attribute, ConstParam, GenericParam, ItemFn, TypeParam};
 use tile_frontend::Lowered;
 
-/// Writes out a kernel: `function` as the user wrote it, and what the front end made of it.
-pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
-    let (face, meaning) = (face(function), meaning(function, lowered));
+/// Writes out a kernel: `function` and its options as the user wrote them, and what the front end made of it.
+pub(crate) fn kernel(function: &ItemFn, options: &TokenStream, lowered: &Lowered) -> TokenStream {
+    let (face, meaning) = (face(function, options), meaning(function, lowered));
     quote!(#face #meaning)
 }
 
 /// What of a kernel its callers see, which follows from its signature: its type and its launch function.
-pub(crate) fn face(function: &ItemFn) -> TokenStream {
-    let namespace = namespace(function);
-    let launch = launch_function(function, &Argument::all(&function.sig));
+pub(crate) fn face(function: &ItemFn, options: &TokenStream) -> TokenStream {
+    let shown = documentation(&function.sig, options);
+    let namespace = namespace(function, &shown);
+    let launch = launch_function(function, &Argument::all(&function.sig), &shown);
     quote! {
         #namespace
 
@@ -72,8 +75,8 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
         return TokenStream::new();
     }
     let arguments = &Argument::all(&function.sig);
-    let (namespace, ir) = (namespace(function), ir_of_refused(function));
-    let head = head(function, arguments);
+    let (namespace, ir) = (namespace(function, ""), ir_of_refused(function));
+    let head = head(function, arguments, "");
     let (name, best) = (&function.sig.ident, choice::head(function, arguments));
     // While a kernel is being written it is mostly wrong; completion should work in its body all the same.
     let block = block_function(function, arguments, &size_bindings(function, arguments));
@@ -124,10 +127,10 @@ pub(crate) fn meaning_of_refused(function: &ItemFn) -> TokenStream {
     }
 }
 
-/// `enum matmul {}`: the type namespace is free next to a function.
-fn namespace(function: &ItemFn) -> TokenStream {
+/// `enum matmul {}`: the type namespace is free next to a function. Its documentation shows the kernel.
+fn namespace(function: &ItemFn, shown: &str) -> TokenStream {
     let (name, visibility) = (&function.sig.ident, &function.vis);
-    let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).");
+    let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).\n\n{shown}");
     quote! {
         #[doc = #doc]
         #[allow(non_camel_case_types, dead_code, missing_debug_implementations, missing_copy_implementations)]
@@ -169,14 +172,19 @@ fn definition(name: &Ident, lowered: &Lowered) -> TokenStream {
     }
 }
 
-/// The launch function up to its body: attributes, name, generics, host types.
-fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+/// The launch function up to its body: attributes, name, generics, host types. Behind its documentation, if its author wrote
+/// any, stands `shown`.
+fn head(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
     let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
+    let is_documented = attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
+    let shown = (is_documented && !shown.is_empty()).then(|| format!("\n{shown}"));
+    let shown = shown.map(|shown| quote!(#[doc = #shown]));
     let generics = function.sig.generics.params.iter();
     let bounds = &function.sig.generics.where_clause;
     let arguments = host_arguments(arguments);
     quote! {
         #(#attributes)*
+        #shown
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
         #visibility fn #name<'tile, #(#generics),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
@@ -210,8 +218,8 @@ fn host_type(kind: &ArgumentKind) -> TokenStream {
     }
 }
 
-fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
-    let head = head(function, arguments);
+fn launch_function(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
+    let head = head(function, arguments, shown);
     let name = &function.sig.ident;
     let parameters = &function.sig.generics.params;
     let bind_parameters = parameters.iter().filter_map(bind_parameter);
