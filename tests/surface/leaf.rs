@@ -36,8 +36,8 @@ fn of_numbers<T: Number>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found
 }
 
 fn of_integers<T: Int>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b: count_ones leading_zeros trailing_zeros;
-        mul_hi saturating_add saturating_sub saturating_mul div_floor div_ceil rem_euclid;
+    call!(op, a, b: count_ones leading_zeros trailing_zeros swap_bytes reverse_bits;
+        mul_hi saturating_add saturating_sub saturating_mul div_floor div_ceil rem_euclid rotate_left rotate_right;
         "shl" a << b, "shr" a >> b)
 }
 

@@ -175,20 +175,23 @@ fn functions_of_integers_mean_what_they_are_offered_for() {
 }
 
 #[tile_kernel]
-fn rotations(x: &Tensor<u32, 4>, k: u32, left: &mut Tensor<u32, 4>, right: &mut Tensor<u32, 4>) {
+fn bits(x: &Tensor<u32, 4>, k: u32, y: &mut Tensor<u32, 4, 4>) {
     let x = x.partition_view([4]).load([0]);
-    left.partition_view_mut([4]).store((x << k) | (x >> (32 - k)));
-    right.partition_view_mut([4]).store((x >> k) | (x << (32 - k)));
+    let rows = [x.rotate_left(k), x.rotate_right(k), x.swap_bytes(), x.reverse_bits()];
+    let mut y = y.partition_view_mut([1, 4]).spanning([0]);
+    for i in 0..rows.len() {
+        y.at([i]).store(rows[i].unsqueeze(0));
+    }
 }
 
 #[test]
-fn bits_are_rotated() {
+fn bits_go_where_they_are_said_to() {
     let x = [1u32, 0x8000_0001, 0xdead_beef, 7];
     for by in [0, 1, 13] {
-        check_kernel!(rotations<>(
-            input x: (x, [4]), number k: (by),
-            output left: ([0u32; 4], [4] => x.map(|x| x.rotate_left(by)), 0.0),
-            output right: ([0u32; 4], [4] => x.map(|x| x.rotate_right(by)), 0.0),
+        let rows = [x.map(|x| x.rotate_left(by)), x.map(|x| x.rotate_right(by)), x.map(u32::swap_bytes)];
+        let expected = [rows.concat(), x.map(u32::reverse_bits).to_vec()].concat();
+        check_kernel!(bits<>(
+            input x: (x, [4]), number k: (by), output y: ([0u32; 16], [4, 4] => expected, 0.0),
         ));
     }
 }
