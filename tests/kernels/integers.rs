@@ -232,3 +232,24 @@ fn bits_of_numbers_move_too() {
         }
     }
 }
+
+/// A counter over an array has the type of its numbers.
+#[tile_kernel]
+fn by_counters(x: u64, y: &mut Tensor<u64, 1>) {
+    let mut sum = 0u64;
+    for k in [1u32, 33] {
+        sum += x.rotate_right(k) ^ (x << k);
+    }
+    y.partition_view_mut([1]).store(Tile::full([1], sum));
+}
+
+#[test]
+fn numbers_are_shifted_by_counters_of_other_types() {
+    let x = 0x0123_4567_89ab_cdefu64;
+    let expected = (x.rotate_right(1) ^ (x << 1)).wrapping_add(x.rotate_right(33) ^ (x << 33));
+    for (device, label) in super::devices() {
+        let mut y = Tensor::zeros(&device, [1]).unwrap();
+        by_counters(x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [expected], "{label}");
+    }
+}

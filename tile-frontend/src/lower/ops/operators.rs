@@ -114,6 +114,13 @@ impl Lowering {
                 let by = self.extent(by, operands[1]);
                 self.shifted_by(left, by, &what, operands)?
             }
+            // A counter over an array, which has a type of its own.
+            (Val::Data(_), Val::Int(Int { value, shared: Some(_) }))
+                if op.moves_bits() && self.is_scalar(left) =>
+            {
+                let by = Val::Int(Int { value: *value, shared: None });
+                self.pair(left, &by, &what, span, operands)?
+            }
             (&Val::Data(tile), by) if self.is_shift_by_another_type(op, left, by) => {
                 let by = self.distance_for(tile, by, &what, operands[1])?;
                 self.pair(left, &by, &what, span, operands)?
