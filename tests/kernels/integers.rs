@@ -114,7 +114,7 @@ fn digits<const STEP: usize>(
     for k in 0..4 {
         y.at([k]).store_masked(((words >> (k * STEP)) & 15).cast::<i32>());
     }
-    let mut t = words << last;
+    let mut t = words.wrapping_shl(last);
     t >>= STEP;
     lowest.store_masked(shifted(t, STEP));
 }
