@@ -225,6 +225,7 @@ binary_functions! {
     CopySign copysign, "The magnitude of the first float with the sign of the second, elementwise; a NaN's sign too.";
     Powf powf, "The left float to the power of the right, elementwise, within 2 ulp. 1 if the right is 0 or the left is 1; NaN if the left is below zero and the right not an integer.";
     Atan2 atan2, "The angle of the point (right, left) from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
+    Hypot hypot, "The length √(left² + right²), elementwise, within 2 ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
     MulHi mul_hi, "The high half of the product of two integers, elementwise; the product has twice the width.";
     Philox philox, "Random words, elementwise: of Philox4x32-10 (Salmon et al., SC'11) with the left `u64`, the position, as the low half of its counter (the high half is 0) and the right `u64`, the seed, as its key, words 0 and 1; word 0 is the low half.";
     SaturatingAdd saturating_add, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
@@ -257,6 +258,7 @@ binary_methods! {
     CopySign copysign Float, "The magnitude with the sign of another float, elementwise; a NaN's sign too.";
     Powf powf Float, "The power with another float as exponent, elementwise, within 2 ulp. 1 if the exponent is 0 or the base is 1; NaN if the base is below zero and the exponent not an integer.";
     Atan2 atan2 Float, "The angle of the point whose height this is, at another float, from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
+    Hypot hypot Float, "The length √(x² + y²) with another float y, elementwise, within 2 ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
     MulHi mul_hi Int, "The high half of the product with another integer, elementwise; the product has twice the width.";
     SaturatingAdd saturating_add Int, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub Int, "The difference of two integers, elementwise, or the format's bound that it exceeds.";

@@ -87,7 +87,7 @@ pub use folds::{
 };
 pub use functions::{
     Condition, FloatValue, IntValue, Rotated, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil,
-    copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu,
+    copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, hypot,
     is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum,
     mul_hi, philox, powf, recip, rem_euclid, reverse_bits, rotate_left, rotate_right, round, round_tf32,
     round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub, select, sigmoid, signum, silu,

@@ -254,7 +254,14 @@ def angle(name, a, b):
     return rounded(name, mpmath.atan2(mpmath.mpf(y), mpmath.mpf(x)))
 
 
-FLOAT_BINARY |= {"powf": power, "atan2": angle}
+def length(name, a, b):
+    x, y = float(a), float(b)
+    if not math.isfinite(x) or not math.isfinite(y):
+        return FLOATS[name](math.hypot(x, y))
+    return rounded(name, mpmath.hypot(mpmath.mpf(x), mpmath.mpf(y)))
+
+
+FLOAT_BINARY |= {"powf": power, "atan2": angle, "hypot": length}
 
 
 def philox(counter, key):

@@ -45,7 +45,7 @@ fn of_floats<T: Float>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> 
     call!(op, a, b:
         exp exp2 exp10 exp_m1 log log2 log10 ln_1p sqrt rsqrt cbrt recip sin cos tan asin acos atan sinh cosh tanh erf
         sigmoid silu gelu floor ceil trunc round round_ties_even is_nan is_infinite is_finite;
-        minimum maximum copysign powf atan2;
+        minimum maximum copysign powf atan2 hypot;
         "mul_add" a.mul_add(b, a))
 }
 

@@ -219,6 +219,7 @@ impl<'c> Ir<'c> {
             BinaryOp::Maximum => self.extremum(a, b, Extremum::Larger, NanRule::Kept),
             BinaryOp::Powf => math::powf(self, a, b),
             BinaryOp::Atan2 => math::atan2(self, a, b),
+            BinaryOp::Hypot => math::hypot(self, a, b),
             BinaryOp::CopySign => self.float_intrinsic("llvm.copysign", &[a, b]),
             BinaryOp::And
             | BinaryOp::Or
@@ -322,9 +323,12 @@ impl<'c> Ir<'c> {
             BinaryOp::DivFloor | BinaryOp::DivCeil | BinaryOp::RemEuclid => {
                 self.rounding_division(op, signed, a, b)
             }
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign | BinaryOp::Powf | BinaryOp::Atan2 => {
-                unreachable!("verified: `{}` has float operands", op.name())
-            }
+            BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::CopySign
+            | BinaryOp::Powf
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot => unreachable!("verified: `{}` has float operands", op.name()),
         }
     }
 

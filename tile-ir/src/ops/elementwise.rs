@@ -298,6 +298,7 @@ leaf_ops! {
     RemEuclid "rem_euclid" Int, int: rem_euclid, float: no_float2, "Remainder that is never negative; x rem 0 = x.";
     Powf "powf" Float, int: no_int2, float: f64::powf, "aᵇ, within 2 ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
     Atan2 "atan2" Float, int: no_int2, float: f64::atan2, "Angle of the point (b, a) from −π to π, within 3 ulp; the signs of zeros count.";
+    Hypot "hypot" Float, int: no_int2, float: f64::hypot, "√(a² + b²), within 2 ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
     MulHi "mul_hi" Int, int: mul_hi, float: no_float2, "The high half of the product, which has twice the width.";
     Philox "philox" U64, int: |a, b, _| i128::from(philox::philox(a as u64, b as u64)), float: no_float2, "Words 0 and 1 of Philox4x32-10 under the key b, at the counter (a, 0, 0); word 0 is the low half.";
     Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
@@ -325,6 +326,11 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
+    /// Whether it is a function that takes many instructions, and not an operation.
+    pub const fn is_mathematical(self) -> bool {
+        matches!(self, BinaryOp::Powf | BinaryOp::Atan2 | BinaryOp::Hypot)
+    }
+
     /// The Rust operator, for an op that is one.
     pub const fn operator(self) -> Option<&'static str> {
         match self {
@@ -363,6 +369,7 @@ impl BinaryOp {
                 | Max
                 | Minimum
                 | Maximum
+                | Hypot
                 | And
                 | Or
                 | Xor

@@ -110,7 +110,6 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("gridDim", OnlyThere, "write `block_count(axis)`"),
     ("grid_dim", OnlyThere, "write `block_count(axis)`"),
     ("half", Anywhere, "write `x.cast::<f16>()`"),
-    ("hypot", Anywhere, "write `sqrt(a * a + b * b)`"),
     ("interleave", Anywhere, "write `stack([a, b], 1).reshape([2 * N])`"),
     ("into", Anywhere, "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
     ("inverse_sqrt", Anywhere, "write `rsqrt(x)`"),
