@@ -1,7 +1,6 @@
 //! Functions of tiles and scalars: the leaf ops that have no operator, and `select`.
 //!
-//! Every unary function is also a method of [`Tile`]; `minimum` and `maximum` too. `min` and `max` are not:
-//! as methods those names reduce an axis.
+//! Every function is also a method of [`Tile`], but `min` and `max`: as methods those names reduce an axis.
 
 use super::compare::{Pair, common_shape};
 use super::either::{Distance, Shift};
@@ -249,6 +248,9 @@ macro_rules! binary_methods {
                 }
             }
         )*
+
+        #[cfg(test)]
+        const BINARY_METHODS: &[(BinaryOp, &str)] = &[$((BinaryOp::$op, stringify!($name)),)*];
     };
 }
 
@@ -450,6 +452,7 @@ mod tests {
     use super::super::operators;
     use super::*;
     use tile_ir::DType;
+    use tile_ir::ops::ReduceOp;
 
     #[test]
     fn every_unary_op_is_an_operator_or_a_function_of_its_name() {
@@ -505,6 +508,19 @@ mod tests {
                     assert_eq!(i128::from(found), expected, "{name}({a}, {b})");
                 }
             }
+        }
+    }
+
+    /// As methods `min` and `max` reduce an axis; `philox` is one of tiles of `u64` alone.
+    #[test]
+    fn every_binary_function_is_a_method_too() {
+        for &(op, name, ..) in BINARY {
+            let is_elsewhere = ReduceOp::from_method(name).is_some() || op == BinaryOp::Philox;
+            let is_method = BINARY_METHODS.contains(&(op, name));
+            assert!(
+                is_method || is_elsewhere,
+                "kernels may write `a.{name}(b)`: `binary_methods!` needs a row for it"
+            );
         }
     }
 
