@@ -108,7 +108,9 @@ pub(super) fn check(case: &Value, a: &[u64], b: &[u64]) -> (String, DType) {
     let result = if op.contains("cast") {
         conversion(op, from, to, a)
     } else {
-        function(op, from, a, b).unwrap_or_else(|| panic!("no function is called for {op} of {from}"))
+        function(op, from, a, b).unwrap_or_else(|| {
+            panic!("no function is called for {op} of {from}: add it to the lists of this file")
+        })
     };
     let places = if case["at"].is_array() { shape(&case["at"]) } else { (0..a.len()).collect() };
     let what = format!("{op} of {from} to {to}");
