@@ -1,5 +1,6 @@
 //! Conversions between element formats, and arithmetic whose point is how it rounds or wraps.
 
+use super::either::Distance;
 use super::tile::Tile;
 use super::{AnyBits, Element, Float, Int, Pair};
 use tile_ir::array::Elements;
@@ -150,8 +151,27 @@ wrapping! {
     Mul wrapping_mul, "The product, as `*`: what doesn't fit wraps.";
     Div wrapping_div, "The quotient, as `/`: MIN / −1 wraps, x / 0 is 0.";
     Rem wrapping_rem, "The remainder, as `%`: MIN % −1 is 0, x % 0 is x.";
-    Shl wrapping_shl, "The left shift, as `<<`: the amount is taken modulo the width.";
-    Shr wrapping_shr, "The right shift, as `>>`: the amount is taken modulo the width.";
+}
+
+macro_rules! wrapping_shifts {
+    ($($op:ident $name:ident, $doc:literal;)*) => {
+        impl<T: Int, const R: usize> Tile<T, R> {
+            $(
+                #[doc = $doc]
+                pub fn $name<By: Distance<T, R>>(self, by: By) -> Self {
+                    by.shift(BinaryOp::$op, self)
+                }
+            )*
+        }
+
+        #[cfg(test)]
+        const WRAPPING_SHIFTS: &[(BinaryOp, &str)] = &[$((BinaryOp::$op, stringify!($name)),)*];
+    };
+}
+
+wrapping_shifts! {
+    Shl wrapping_shl, "The left shift, as `<<`: the amount, a tile of this type or an integer of any, is taken modulo the width.";
+    Shr wrapping_shr, "The right shift, as `>>`: the amount, a tile of this type or an integer of any, is taken modulo the width.";
 }
 
 impl<T: Int, const R: usize> Tile<T, R> {
@@ -216,7 +236,7 @@ mod tests {
 
     #[test]
     fn wrapping_forms_are_those_of_the_front_end() {
-        for &(op, name) in WRAPPING {
+        for &(op, name) in WRAPPING.iter().chain(WRAPPING_SHIFTS) {
             assert_eq!(BinaryOp::wrapping(name), Some(op), "{name}");
         }
     }

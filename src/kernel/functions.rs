@@ -1,9 +1,10 @@
 //! Functions of tiles and scalars: the leaf ops that have no operator, and `select`.
 //!
-//! Every unary function is also a method of [`Tile`]; `minimum` and `maximum` too. `min` and `max` are not:
-//! as methods those names reduce an axis.
+//! Every function is also a method of [`Tile`], but `min` and `max`: as methods those names reduce an axis.
 
 use super::compare::{Pair, common_shape};
+use super::either::{Distance, Shift};
+use super::scalar::cast;
 use super::tile::{scalar, scalar_value};
 use super::{Element, Float, Int, Number, Tile};
 use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
@@ -160,6 +161,8 @@ unary_functions! {
     CountOnes count_ones IntValue int_function Int, "The number of bits that are 1.";
     LeadingZeros leading_zeros IntValue int_function Int, "The number of 0 bits above the highest 1; the width at 0.";
     TrailingZeros trailing_zeros IntValue int_function Int, "The number of 0 bits below the lowest 1; the width at 0.";
+    SwapBytes swap_bytes IntValue int_function Int, "The bytes in the opposite order; one byte stays.";
+    ReverseBits reverse_bits IntValue int_function Int, "The bits in the opposite order.";
 }
 
 macro_rules! classifications {
@@ -221,6 +224,7 @@ binary_functions! {
     CopySign copysign, "The magnitude of the first float with the sign of the second, elementwise; a NaN's sign too.";
     Powf powf, "The left float to the power of the right, elementwise, within 2 ulp. 1 if the right is 0 or the left is 1; NaN if the left is below zero and the right not an integer.";
     Atan2 atan2, "The angle of the point (right, left) from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
+    Hypot hypot, "The length √(left² + right²), elementwise, within 2 ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
     MulHi mul_hi, "The high half of the product of two integers, elementwise; the product has twice the width.";
     Philox philox, "Random words, elementwise: of Philox4x32-10 (Salmon et al., SC'11) with the left `u64`, the position, as the low half of its counter (the high half is 0) and the right `u64`, the seed, as its key, words 0 and 1; word 0 is the low half.";
     SaturatingAdd saturating_add, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
@@ -244,6 +248,9 @@ macro_rules! binary_methods {
                 }
             }
         )*
+
+        #[cfg(test)]
+        const BINARY_METHODS: &[(BinaryOp, &str)] = &[$((BinaryOp::$op, stringify!($name)),)*];
     };
 }
 
@@ -253,6 +260,7 @@ binary_methods! {
     CopySign copysign Float, "The magnitude with the sign of another float, elementwise; a NaN's sign too.";
     Powf powf Float, "The power with another float as exponent, elementwise, within 2 ulp. 1 if the exponent is 0 or the base is 1; NaN if the base is below zero and the exponent not an integer.";
     Atan2 atan2 Float, "The angle of the point whose height this is, at another float, from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
+    Hypot hypot Float, "The length √(x² + y²) with another float y, elementwise, within 2 ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
     MulHi mul_hi Int, "The high half of the product with another integer, elementwise; the product has twice the width.";
     SaturatingAdd saturating_add Int, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub Int, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
@@ -260,6 +268,85 @@ binary_methods! {
     DivFloor div_floor Int, "The quotient of two integers, elementwise, rounded down; 0 where the divisor is 0.";
     DivCeil div_ceil Int, "The quotient of two integers, elementwise, rounded up; 0 where the divisor is 0.";
     RemEuclid rem_euclid Int, "The remainder of two integers, elementwise, that is never negative; the dividend where the divisor is 0.";
+}
+
+/// What `rotate_left(x, by)` takes: a tile by a tile of its type or an integer of any, an integer by one of any or a tile
+/// of its type.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` isn't rotated by `{By}`",
+    label = "needs integers, or tiles of integers of one element type and rank",
+    note = "convert one side with `.cast()` or `as`"
+)]
+pub trait Rotated<By> {
+    /// The type of `rotate_left(x, by)`.
+    type Output;
+
+    #[doc(hidden)]
+    fn rotate(self, op: BinaryOp, by: By) -> Self::Output;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Int, const R: usize, By: Distance<T, R>> Rotated<By> for Tile<T, R> {
+    type Output = Tile<T, R>;
+
+    fn rotate(self, op: BinaryOp, by: By) -> Tile<T, R> {
+        by.shift(op, self)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Shift, By: Shift> Rotated<By> for T {
+    type Output = T;
+
+    fn rotate(self, op: BinaryOp, by: By) -> T {
+        self.binary(op, cast(by))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Int, const R: usize> Rotated<Tile<T, R>> for T {
+    type Output = Tile<T, R>;
+
+    fn rotate(self, op: BinaryOp, by: Tile<T, R>) -> Tile<T, R> {
+        Pair::binary(self, op, by)
+    }
+}
+
+macro_rules! rotations {
+    ($($op:ident $name:ident, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            ///
+            /// The amount is an integer of any type, or a tile of the elements' type; axes of extent 1 are broadcast.
+            pub fn $name<Value: Rotated<By>, By>(x: Value, by: By) -> Value::Output {
+                x.rotate(BinaryOp::$op, by)
+            }
+
+            impl<T: Int, const R: usize> Tile<T, R> {
+                #[doc = $doc]
+                ///
+                /// The amount is an integer of any type, or a tile of the elements' type; axes of extent 1 are broadcast.
+                ///
+                /// ```
+                /// use tile::prelude::*;
+                /// let (x, by) = (Tile::full([1], 0x1234_5678u32), 40u64);
+                #[doc = concat!("assert_eq!(x.", stringify!($name), "(by).to_vec(), [0x1234_5678u32.", stringify!($name), "(8)]);")]
+                /// ```
+                pub fn $name<By: Distance<T, R>>(self, by: By) -> Self {
+                    by.shift(BinaryOp::$op, self)
+                }
+            }
+        )*
+
+        #[cfg(test)]
+        const ROTATIONS: &[(BinaryOp, &str, BinaryFunction<i32>, BinaryFunction<i32>)] =
+            &[$((BinaryOp::$op, stringify!($name), $name, Tile::$name),)*];
+    };
+}
+
+rotations! {
+    RotateLeft rotate_left, "The bits moved up, elementwise, those that leave at the top coming back below; the amount is taken modulo the width.";
+    RotateRight rotate_right, "The bits moved down, elementwise, those that leave at the bottom coming back above; the amount is taken modulo the width.";
 }
 
 /// A condition of [`select()`] with these two choices. Each of the three is a tile or a scalar; axes of extent 1 and
@@ -365,6 +452,7 @@ mod tests {
     use super::super::operators;
     use super::*;
     use tile_ir::DType;
+    use tile_ir::ops::ReduceOp;
 
     #[test]
     fn every_unary_op_is_an_operator_or_a_function_of_its_name() {
@@ -395,6 +483,14 @@ mod tests {
             if operators::BINARY.iter().any(|(operator, _)| *operator == op) {
                 continue;
             }
+            if let Some(&(_, name, function, method)) = ROTATIONS.iter().find(|row| row.0 == op) {
+                assert_eq!(name, op.name());
+                let (x, by) = (Tile::full([1], 0x1234_5678), Tile::full([1], -3));
+                let expected = op.int()(0x1234_5678, -3, DType::I32) as i32;
+                assert_eq!(function(x, by).to_vec(), [expected], "{name}");
+                assert_eq!(method(x, by).to_vec(), [expected], "{name}");
+                continue;
+            }
             let Some(&(_, name, floats, ints)) = BINARY.iter().find(|row| row.0 == op) else {
                 panic!("no function for {op:?}")
             };
@@ -412,6 +508,19 @@ mod tests {
                     assert_eq!(i128::from(found), expected, "{name}({a}, {b})");
                 }
             }
+        }
+    }
+
+    /// As methods `min` and `max` reduce an axis; `philox` is one of tiles of `u64` alone.
+    #[test]
+    fn every_binary_function_is_a_method_too() {
+        for &(op, name, ..) in BINARY {
+            let is_elsewhere = ReduceOp::from_method(name).is_some() || op == BinaryOp::Philox;
+            let is_method = BINARY_METHODS.contains(&(op, name));
+            assert!(
+                is_method || is_elsewhere,
+                "kernels may write `a.{name}(b)`: `binary_methods!` needs a row for it"
+            );
         }
     }
 
@@ -446,6 +555,9 @@ mod tests {
         assert_eq!(saturating_add(i32::MAX, 1), i32::MAX);
         assert_eq!(Tile::<u8, 1>::iota([2], 0).saturating_sub(1).to_vec(), [0, 0]);
         assert!(is_nan(f32::NAN) && !is_finite(f64::INFINITY));
+        assert_eq!((rotate_left(0x81u8, 9u64), rotate_right(1i16, 1)), (3, i16::MIN));
+        assert_eq!(rotate_left(1u64, Tile::<u64, 1>::iota([3], 0)).to_vec(), [1, 2, 4]);
+        assert_eq!((swap_bytes(0x1234u16), swap_bytes(7i8), reverse_bits(1i32)), (0x3412, 7, i32::MIN));
     }
 
     #[test]

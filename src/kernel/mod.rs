@@ -86,11 +86,12 @@ pub use folds::{
     scan_exclusive_reverse, scan_reverse,
 };
 pub use functions::{
-    Condition, FloatValue, IntValue, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
-    cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite,
-    is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum, mul_hi, philox,
-    powf, recip, rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul,
-    saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
+    Condition, FloatValue, IntValue, Rotated, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil,
+    copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, hypot,
+    is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum,
+    mul_hi, philox, powf, recip, rem_euclid, reverse_bits, rotate_left, rotate_right, round, round_tf32,
+    round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub, select, sigmoid, signum, silu,
+    sin, sinh, sqrt, swap_bytes, tan, tanh, trailing_zeros, trunc,
 };
 pub use gather::{GatherIndex, GatherIndices};
 pub use grid::{block_count, block_id, in_block};

@@ -157,6 +157,17 @@ def real(op, name, x):
     return None if isinstance(value, mpmath.mpc) or not mpmath.isfinite(value) else rounded(name, value)
 
 
+def rotated(name, x, by):
+    """The bits of an integer as a string, whose end goes to the front."""
+    bits = format(x & ((1 << width(name)) - 1), f"0{width(name)}b")
+    by %= width(name)
+    return wrap(name, int(bits[by:] + bits[:by], 2))
+
+
+def reversed_bytes(name, x):
+    return int(np.asarray(x, INTS[name]).byteswap())
+
+
 INT_UNARY = {
     "neg": lambda name, x: wrap(name, -x),
     "not": lambda name, x: wrap(name, ~x),
@@ -165,6 +176,8 @@ INT_UNARY = {
     "count_ones": lambda name, x: bin(x & ((1 << width(name)) - 1)).count("1"),
     "leading_zeros": lambda name, x: width(name) - (x & ((1 << width(name)) - 1)).bit_length(),
     "trailing_zeros": lambda name, x: width(name) if x == 0 else (x & -x).bit_length() - 1,
+    "swap_bytes": reversed_bytes,
+    "reverse_bits": lambda name, x: wrap(name, int(format(x & ((1 << width(name)) - 1), f"0{width(name)}b")[::-1], 2)),
 }
 
 INT_BINARY = {
@@ -184,6 +197,8 @@ INT_BINARY = {
     "xor": lambda name, a, b: a ^ b,
     "shl": lambda name, a, b: wrap(name, a << (b % width(name))),
     "shr": lambda name, a, b: a >> (b % width(name)),
+    "rotate_left": lambda name, a, b: rotated(name, a, b),
+    "rotate_right": lambda name, a, b: rotated(name, a, -b),
     "saturating_add": lambda name, a, b: min(max(a + b, limits(name)[0]), limits(name)[1]),
     "saturating_sub": lambda name, a, b: min(max(a - b, limits(name)[0]), limits(name)[1]),
     "saturating_mul": lambda name, a, b: min(max(a * b, limits(name)[0]), limits(name)[1]),
@@ -239,7 +254,14 @@ def angle(name, a, b):
     return rounded(name, mpmath.atan2(mpmath.mpf(y), mpmath.mpf(x)))
 
 
-FLOAT_BINARY |= {"powf": power, "atan2": angle}
+def length(name, a, b):
+    x, y = float(a), float(b)
+    if not math.isfinite(x) or not math.isfinite(y):
+        return FLOATS[name](math.hypot(x, y))
+    return rounded(name, mpmath.hypot(mpmath.mpf(x), mpmath.mpf(y)))
+
+
+FLOAT_BINARY |= {"powf": power, "atan2": angle, "hypot": length}
 
 
 def philox(counter, key):

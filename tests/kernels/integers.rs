@@ -114,7 +114,7 @@ fn digits<const STEP: usize>(
     for k in 0..4 {
         y.at([k]).store_masked(((words >> (k * STEP)) & 15).cast::<i32>());
     }
-    let mut t = words << last;
+    let mut t = words.wrapping_shl(last);
     t >>= STEP;
     lowest.store_masked(shifted(t, STEP));
 }
@@ -136,5 +136,120 @@ fn tiles_are_shifted_by_integers_of_other_types() {
         assert_eq!(y.to_vec().unwrap(), expected.collect::<Vec<_>>(), "{label}");
         let expected = x.iter().map(|x| (x << 8 >> 4 >> 4) << 1);
         assert_eq!(lowest.to_vec().unwrap(), expected.collect::<Vec<_>>(), "{label}");
+    }
+}
+
+/// Rows: rotated to the left and to the right by what a number says, and by what each element says; bytes and bits in the
+/// opposite order.
+#[tile_kernel]
+fn moved_bits<T: Int, const B: usize>(
+    x: &Tensor<T, n>,
+    by: &Tensor<T, n>,
+    amount: i32,
+    y: &mut Tensor<T, 6, n>,
+) {
+    let mut y = y.partition_view_mut([1, B]).spanning([0]);
+    let [_, j] = y.index();
+    let (x, by) = (x.partition_view([B]).load_masked([j]), by.partition_view([B]).load_masked([j]));
+    let rows = [
+        x.rotate_left(amount),
+        rotate_right(x, amount),
+        rotate_left(x, by),
+        x.rotate_right(by),
+        x.swap_bytes(),
+        reverse_bits(x),
+    ];
+    for i in 0..rows.len() {
+        y.at([i]).store_masked(rows[i].unsqueeze(0));
+    }
+}
+
+macro_rules! check_moved_bits {
+    ($($format:ty)*) => { $(
+        let x = [0x0123_4567_89ab_cdef_u64, 1, 0x8000_8000_8000_8080, u64::MAX, 0xfedc_ba98_7654_3210].map(|x| x as $format);
+        let by = [1i8, 0, -3, 63, 32].map(|by| by as $format);
+        for (device, label) in super::devices() {
+            for amount in [0, 5, 37, -1] {
+                let of = |by: i64| by.rem_euclid(i64::from(<$format>::BITS)) as u32;
+                let expected = [
+                    x.map(|x| x.rotate_left(of(amount.into()))),
+                    x.map(|x| x.rotate_right(of(amount.into()))),
+                    std::array::from_fn(|i| x[i].rotate_left(of(by[i] as i64))),
+                    std::array::from_fn(|i| x[i].rotate_right(of(by[i] as i64))),
+                    x.map(<$format>::swap_bytes),
+                    x.map(<$format>::reverse_bits),
+                ];
+                let mut y = Tensor::zeros(&device, [6, 5]).unwrap();
+                let (x, by) = (Tensor::from_slice(&device, &x, [5]).unwrap(), Tensor::from_slice(&device, &by, [5]).unwrap());
+                moved_bits::<$format, 4>(&x, &by, amount, &mut y).launch().unwrap();
+                let what = format!("{} by {amount} on {label}", stringify!($format));
+                assert_eq!(y.to_vec().unwrap(), expected.concat(), "{what}");
+            }
+        }
+    )* };
+}
+
+#[test]
+fn bits_move_as_those_of_rusts_integers() {
+    check_moved_bits!(i8 u8 i16 u16 i32 u32 i64 u64);
+}
+
+/// On numbers they are Rust's own methods, and functions that take an amount of any type.
+#[tile_kernel]
+fn moved_bits_of_numbers(word: u32, wide: u64, narrow: i8, by: u32, far: i64, y: &mut Tensor<u64, 7>) {
+    let rows = [
+        word.rotate_left(by) as u64,
+        wide.rotate_right(by),
+        narrow.rotate_left(3) as u64,
+        rotate_left(word, far) as u64,
+        rotate_right(wide, narrow),
+        wide.swap_bytes() ^ word.reverse_bits() as u64,
+        narrow.swap_bytes().reverse_bits() as u64,
+    ];
+    let mut y = y.partition_view_mut([1]).spanning([0]);
+    for i in 0..rows.len() {
+        y.at([i]).store(Tile::full([1], rows[i]));
+    }
+}
+
+#[test]
+fn bits_of_numbers_move_too() {
+    let (word, wide, narrow, far) = (0x8123_4567u32, 0x0123_4567_89ab_cdefu64, -77i8, -4i64);
+    for (device, label) in super::devices() {
+        for by in [0, 7, 31] {
+            let expected = [
+                word.rotate_left(by).into(),
+                wide.rotate_right(by),
+                narrow.rotate_left(3) as u64,
+                word.rotate_left(28).into(),
+                wide.rotate_right(narrow.rem_euclid(64) as u32),
+                wide.swap_bytes() ^ u64::from(word.reverse_bits()),
+                narrow.reverse_bits() as u64,
+            ];
+            let mut y = Tensor::zeros(&device, [7]).unwrap();
+            moved_bits_of_numbers(word, wide, narrow, by, far, &mut y).launch().unwrap();
+            assert_eq!(y.to_vec().unwrap(), expected, "by {by} on {label}");
+        }
+    }
+}
+
+/// A counter over an array has the type of its numbers.
+#[tile_kernel]
+fn by_counters(x: u64, y: &mut Tensor<u64, 1>) {
+    let mut sum = 0u64;
+    for k in [1u32, 33] {
+        sum += x.rotate_right(k) ^ (x << k);
+    }
+    y.partition_view_mut([1]).store(Tile::full([1], sum));
+}
+
+#[test]
+fn numbers_are_shifted_by_counters_of_other_types() {
+    let x = 0x0123_4567_89ab_cdefu64;
+    let expected = (x.rotate_right(1) ^ (x << 1)).wrapping_add(x.rotate_right(33) ^ (x << 33));
+    for (device, label) in super::devices() {
+        let mut y = Tensor::zeros(&device, [1]).unwrap();
+        by_counters(x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [expected], "{label}");
     }
 }

@@ -1,4 +1,4 @@
-//! Transforms of rows in their own number of steps: Fourier's by fours, Hadamard's by twos, and a digest.
+//! Transforms of rows in their own number of steps: Fourier's by fours, Hadamard's by twos, a digest and a cipher.
 
 use super::numbers;
 use super::whole::check_kernel;
@@ -81,12 +81,7 @@ fn rows_are_spread_by_signs() {
     ));
 }
 
-#[tile_fn]
-fn rotated(x: Tile<u32, 1>, by: u32) -> Tile<u32, 1> {
-    (x >> by) | (x << (32 - by))
-}
-
-/// SHA-256 of messages of one block, B of them side by side.
+/// SHA-256 of messages of one block as they lie in memory, B of them side by side: its words have their upper byte first.
 #[tile_kernel]
 fn digest<const B: usize>(
     messages: &Tensor<u32, n, 16>,
@@ -95,7 +90,7 @@ fn digest<const B: usize>(
 ) {
     let constants = constants.partition_view([1]);
     let mut digests = digests.partition_view_mut([B, 8]);
-    let mut window = messages.partition_view([B, 16]).load_masked(digests.index());
+    let mut window = messages.partition_view([B, 16]).load_masked(digests.index()).swap_bytes();
     let start: [u32; 8] = [
         0x6a09_e667,
         0xbb67_ae85,
@@ -115,13 +110,16 @@ fn digest<const B: usize>(
         let word = window.take(0, 1).squeeze(1);
         let chosen = (e & f) ^ (!e & g);
         let most = (a & b) ^ (a & c) ^ (b & c);
-        let first =
-            h + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + chosen + constants.load([t]) + word;
-        let second = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + most;
+        let first = h
+            + (e.rotate_right(6) ^ e.rotate_right(11) ^ e.rotate_right(25))
+            + chosen
+            + constants.load([t])
+            + word;
+        let second = (a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22)) + most;
         state = [first + second, a, b, c, d + first, e, f, g];
         let (near, far) = (window.take(1, 1).squeeze(1), window.take(14, 1).squeeze(1));
-        let near = rotated(near, 7) ^ rotated(near, 18) ^ (near >> 3);
-        let far = rotated(far, 17) ^ rotated(far, 19) ^ (far >> 10);
+        let near = near.rotate_right(7) ^ near.rotate_right(18) ^ (near >> 3);
+        let far = far.rotate_right(17) ^ far.rotate_right(19) ^ (far >> 10);
         let next = word + near + window.take(9, 1).squeeze(1) + far;
         window = window.shift(1, -1, 0).insert([0, 15], next.unsqueeze(1));
     }
@@ -138,11 +136,16 @@ fn digests_are_those_of_the_standard() {
     // The first bits of the fractions of the cube roots of the first primes.
     let fraction = |prime: u32| (f64::from(prime).cbrt().fract() * 4_294_967_296.0) as u32;
     let constants: Vec<u32> = (2..).filter(is_prime).map(fraction).take(64).collect();
-    // "abc", nothing and "a", each with a bit behind it and its length at the end.
-    let mut messages = [0u32; 48];
-    (messages[0], messages[15]) = (0x6162_6380, 24);
-    messages[16] = 0x8000_0000;
-    (messages[32], messages[47]) = (0x6180_0000, 8);
+    // Each with a bit behind it and its length at the end.
+    let block = |text: &str| {
+        let mut bytes = [0u8; 64];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        (bytes[text.len()], bytes[63]) = (0x80, 8 * text.len() as u8);
+        bytes
+    };
+    let messages = ["abc", "", "a"].map(block).concat();
+    let (messages, _) = messages.as_chunks::<4>();
+    let messages: Vec<u32> = messages.iter().map(|&bytes| u32::from_ne_bytes(bytes)).collect();
     let digests = [
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -153,5 +156,114 @@ fn digests_are_those_of_the_standard() {
     check_kernel!(digest<B = 4>(
         input messages: (messages, [3, 16]), input constants: (constants, [64]),
         output digests: (vec![0u32; 24], [3, 8] => words, 0.0),
+    ));
+}
+
+/// A quarter round of ChaCha20 on a column or diagonal of words.
+#[tile_fn]
+fn quarter_round(words: [Tile<u32, 1>; 4]) -> [Tile<u32, 1>; 4] {
+    let [a, b, c, d] = words;
+    let a = a + b;
+    let d = (d ^ a).rotate_left(16);
+    let c = c + d;
+    let b = (b ^ c).rotate_left(12);
+    let a = a + b;
+    let d = (d ^ a).rotate_left(8);
+    let c = c + d;
+    let b = (b ^ c).rotate_left(7);
+    [a, b, c, d]
+}
+
+/// The key stream of ChaCha20 (RFC 8439) from a block's number on, B blocks of 16 words side by side.
+#[tile_kernel]
+fn key_stream<const B: usize>(
+    key: &Tensor<u32, 8>,
+    nonce: &Tensor<u32, 3>,
+    first: u32,
+    stream: &mut Tensor<u32, n, 16>,
+) {
+    let (key, nonce) = (key.partition_view([1]), nonce.partition_view([1]));
+    let mut stream = stream.partition_view_mut([B, 16]);
+    let [block, _] = stream.index();
+    let constants: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
+    let mut start = [Tile::<u32, 1>::zeros([B]); 16];
+    for i in 0..4 {
+        start[i] = Tile::full([B], constants[i]);
+    }
+    for i in 0..8 {
+        start[4 + i] = key.load([i]).broadcast([B]);
+    }
+    start[12] = Tile::iota([B], 0) + first + (block * B) as u32;
+    for i in 0..3 {
+        start[13 + i] = nonce.load([i]).broadcast([B]);
+    }
+    let mut words = start;
+    for _ in 0..10 {
+        for i in 0..4 {
+            [words[i], words[4 + i], words[8 + i], words[12 + i]] =
+                quarter_round([words[i], words[4 + i], words[8 + i], words[12 + i]]);
+        }
+        for i in 0..4 {
+            [words[i], words[4 + (i + 1) % 4], words[8 + (i + 2) % 4], words[12 + (i + 3) % 4]] =
+                quarter_round([
+                    words[i],
+                    words[4 + (i + 1) % 4],
+                    words[8 + (i + 2) % 4],
+                    words[12 + (i + 3) % 4],
+                ]);
+        }
+    }
+    let mut result = Tile::zeros([B, 16]);
+    for i in 0..16 {
+        result = result.insert([0, i], (words[i] + start[i]).unsqueeze(1));
+    }
+    stream.store_masked(result);
+}
+
+/// The block function in loops, checked by the example of RFC 8439, 2.3.2.
+fn key_block(key: &[u32; 8], nonce: &[u32; 3], number: u32) -> [u32; 16] {
+    let text = b"expand 32-byte k".as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes));
+    let start: Vec<u32> = text.chain(*key).chain([number]).chain(*nonce).collect();
+    let mut words = start.clone();
+    for round in 0..20 {
+        for i in 0..4 {
+            let turn = |row: usize| 4 * row + (i + row * (round % 2)) % 4;
+            let [a, b, c, d] = [0, 1, 2, 3].map(turn);
+            for (x, y, z, by) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
+                words[x] = words[x].wrapping_add(words[y]);
+                words[z] = (words[z] ^ words[x]).rotate_left(by);
+            }
+        }
+    }
+    std::array::from_fn(|i| words[i].wrapping_add(start[i]))
+}
+
+#[test]
+fn a_key_stream_is_that_of_the_standard() {
+    let key: [u32; 8] = std::array::from_fn(|i| 0x0302_0100 + 0x0404_0404 * i as u32);
+    let nonce = [0x0900_0000, 0x4a00_0000, 0];
+    let example = [
+        0xe4e7_f110,
+        0x1559_3bd1,
+        0x1fdd_0f50,
+        0xc471_20a3,
+        0xc7f4_d1c7,
+        0x0368_c033,
+        0x9aaa_2204,
+        0x4e6c_d4c3,
+        0x4664_82d2,
+        0x09aa_9f07,
+        0x05d7_c214,
+        0xa202_8bd9,
+        0xd19c_12b5,
+        0xb94e_16de,
+        0xe883_d0cb,
+        0x4e3c_50a2,
+    ];
+    assert_eq!(key_block(&key, &nonce, 1), example);
+    let expected: Vec<u32> = (1..6).flat_map(|number| key_block(&key, &nonce, number)).collect();
+    check_kernel!(key_stream<B = 4>(
+        input key: (key, [8]), input nonce: (nonce, [3]), number first: (1u32),
+        output stream: (vec![0u32; 5 * 16], [5, 16] => expected, 0.0),
     ));
 }

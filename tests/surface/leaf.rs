@@ -36,8 +36,8 @@ fn of_numbers<T: Number>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found
 }
 
 fn of_integers<T: Int>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b: count_ones leading_zeros trailing_zeros;
-        mul_hi saturating_add saturating_sub saturating_mul div_floor div_ceil rem_euclid;
+    call!(op, a, b: count_ones leading_zeros trailing_zeros swap_bytes reverse_bits;
+        mul_hi saturating_add saturating_sub saturating_mul div_floor div_ceil rem_euclid rotate_left rotate_right;
         "shl" a << b, "shr" a >> b)
 }
 
@@ -45,7 +45,7 @@ fn of_floats<T: Float>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> 
     call!(op, a, b:
         exp exp2 exp10 exp_m1 log log2 log10 ln_1p sqrt rsqrt cbrt recip sin cos tan asin acos atan sinh cosh tanh erf
         sigmoid silu gelu floor ceil trunc round round_ties_even is_nan is_infinite is_finite;
-        minimum maximum copysign powf atan2;
+        minimum maximum copysign powf atan2 hypot;
         "mul_add" a.mul_add(b, a))
 }
 
@@ -108,7 +108,9 @@ pub(super) fn check(case: &Value, a: &[u64], b: &[u64]) -> (String, DType) {
     let result = if op.contains("cast") {
         conversion(op, from, to, a)
     } else {
-        function(op, from, a, b).unwrap_or_else(|| panic!("no function is called for {op} of {from}"))
+        function(op, from, a, b).unwrap_or_else(|| {
+            panic!("no function is called for {op} of {from}: add it to the lists of this file")
+        })
     };
     let places = if case["at"].is_array() { shape(&case["at"]) } else { (0..a.len()).collect() };
     let what = format!("{op} of {from} to {to}");

@@ -51,6 +51,10 @@ pub(crate) struct Features {
     pub(crate) float8: Option<Float8Conversion>,
     /// The intrinsic that gives the upper word of the product of two i32 without signs.
     pub(crate) upper_product: Option<&'static str>,
+    /// Rotations, and bits in the opposite order, are instructions of words of 32 bits alone.
+    pub(crate) word_permutations: bool,
+    /// Two words are rotated as words by an amount that isn't known, too: in fewer instructions than LLVM makes of its op.
+    pub(crate) pair_rotations: bool,
 }
 
 impl Features {
@@ -68,6 +72,8 @@ impl Features {
         pair_rounding: None,
         float8: None,
         upper_product: None,
+        word_permutations: false,
+        pair_rotations: false,
     };
 }
 

@@ -123,6 +123,8 @@ impl<'c> Ir<'c> {
             UnaryOp::CountOnes => self.int_intrinsic("llvm.ctpop", &[x]),
             UnaryOp::LeadingZeros => self.count_zeros("llvm.ctlz", x),
             UnaryOp::TrailingZeros => self.count_zeros("llvm.cttz", x),
+            UnaryOp::SwapBytes => self.swap_bytes(x),
+            UnaryOp::ReverseBits => self.reverse_bits(x),
             _ => unreachable!("verified: `{}` has float operands", op.name()),
         }
     }
@@ -167,9 +169,12 @@ impl<'c> Ir<'c> {
             UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", &[x]),
             UnaryOp::Round => self.round_half_away(x),
             UnaryOp::RoundTiesEven => self.float_intrinsic("llvm.roundeven", &[x]),
-            UnaryOp::Not | UnaryOp::CountOnes | UnaryOp::LeadingZeros | UnaryOp::TrailingZeros => {
-                unreachable!("verified: `{}` has integer operands", op.name())
-            }
+            UnaryOp::Not
+            | UnaryOp::CountOnes
+            | UnaryOp::LeadingZeros
+            | UnaryOp::TrailingZeros
+            | UnaryOp::SwapBytes
+            | UnaryOp::ReverseBits => unreachable!("verified: `{}` has integer operands", op.name()),
         }
     }
 
@@ -214,12 +219,15 @@ impl<'c> Ir<'c> {
             BinaryOp::Maximum => self.extremum(a, b, Extremum::Larger, NanRule::Kept),
             BinaryOp::Powf => math::powf(self, a, b),
             BinaryOp::Atan2 => math::atan2(self, a, b),
+            BinaryOp::Hypot => math::hypot(self, a, b),
             BinaryOp::CopySign => self.float_intrinsic("llvm.copysign", &[a, b]),
             BinaryOp::And
             | BinaryOp::Or
             | BinaryOp::Xor
             | BinaryOp::Shl
             | BinaryOp::Shr
+            | BinaryOp::RotateLeft
+            | BinaryOp::RotateRight
             | BinaryOp::SaturatingAdd
             | BinaryOp::SaturatingSub
             | BinaryOp::SaturatingMul
@@ -304,6 +312,7 @@ impl<'c> Ir<'c> {
             BinaryOp::Shl => self.shl(a, self.shift_amount(b)),
             BinaryOp::Shr if signed => self.ashr(a, self.shift_amount(b)),
             BinaryOp::Shr => self.lshr(a, self.shift_amount(b)),
+            BinaryOp::RotateLeft | BinaryOp::RotateRight => self.rotation(op, a, b),
             BinaryOp::MulHi => self.mul_hi(signed, a, b),
             BinaryOp::Philox => philox::philox(self, a, b),
             BinaryOp::SaturatingAdd if signed => self.int_intrinsic("llvm.sadd.sat", &[a, b]),
@@ -314,9 +323,12 @@ impl<'c> Ir<'c> {
             BinaryOp::DivFloor | BinaryOp::DivCeil | BinaryOp::RemEuclid => {
                 self.rounding_division(op, signed, a, b)
             }
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign | BinaryOp::Powf | BinaryOp::Atan2 => {
-                unreachable!("verified: `{}` has float operands", op.name())
-            }
+            BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::CopySign
+            | BinaryOp::Powf
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot => unreachable!("verified: `{}` has float operands", op.name()),
         }
     }
 

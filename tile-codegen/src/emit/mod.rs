@@ -1,6 +1,7 @@
 //! What every target's emitter shares: an infallible builder, leaf ops and mathematical functions.
 
 pub(crate) mod atomic;
+mod bits;
 mod control;
 pub(crate) mod convert;
 mod extent;

@@ -358,3 +358,84 @@ fn barriers_between_a_load_and_a_store_of_a_tensor_wait_for_it() {
         assert!(!INVALIDATES.iter().any(|it| at_last.contains(it)), "{target}:\n{at_last}");
     }
 }
+
+/// An op of a tile and a number, both integers of a format.
+fn of_integers(dtype: &str, body: &str) -> String {
+    format!(
+        "kernel @k<B>(%x: tensor<n x {dtype}>, %s: {dtype}, %y: mut tensor<n x {dtype}>) {{
+  %vx = partition %x [B] : partition<n x {dtype}, [B]>
+  %vy = partition %y [B] : mut partition<n x {dtype}, [B]>
+  %i = block_index %vy : index
+  %zero = constant 0 : {dtype}
+  %known = constant 5 : {dtype}
+  %a = load_masked %vx[%i] pad %zero : tile<B x {dtype}>
+  %b = splat %s : tile<B x {dtype}>
+  %c = splat %known : tile<B x {dtype}>
+{body}
+  store_masked %vy, %r
+}}
+"
+    )
+}
+
+/// How many instructions with these names an op of integers of so many bits takes, beside those of a kernel without it.
+fn taken<const N: usize>(body: &str, width: u32, target: &str, names: [&str; N]) -> [usize; N] {
+    let of = |body: &str| {
+        let body = format!("  %r = {body} : tile<B x u{width}>");
+        Instructions::of(&of_integers(&format!("u{width}"), &body), &[("B", 32)], target)
+    };
+    let (found, others) = (of(body), of("add %a, %b"));
+    names.map(|name| found.count(&[name]) - others.count(&[name]))
+}
+
+/// Of words an instruction each, of narrow integers one of a word of copies, of two words two.
+#[test]
+fn bits_move_by_instructions() {
+    for (target, names) in [
+        ("sm_90a", ["shf.", "shr.u16", "shr.u64"]),
+        ("gfx942", ["v_alignbit_b32", "v_lshrrev_b16", "v_lshrrev_b64"]),
+        ("gfx1201", ["v_alignbit_b32", "v_lshrrev_b16", "v_lshrrev_b64"]),
+    ] {
+        for (width, rotated) in [(8, 1), (16, 1), (32, 1), (64, 2)] {
+            for op in ["rotate_left", "rotate_right"] {
+                let known = taken(&format!("{op} %a, %c"), width, target, names);
+                // Of copies a shift to the right is enough, where no bit comes from beyond the word.
+                let is_shift = width < 32 && known == [0, 0, 0];
+                assert!(is_shift || known == [rotated, 0, 0], "{op} of u{width} by 5 on {target}: {known:?}");
+                let unknown = taken(&format!("{op} %a, %b"), width, target, names);
+                let expected = if width == 64 && target != "sm_90a" { [0, 0, 1] } else { [rotated, 0, 0] };
+                assert_eq!(unknown, expected, "{op} of u{width} on {target}");
+            }
+        }
+    }
+}
+
+/// A rotation that is spelled as shifts is one all the same.
+#[test]
+fn shifts_that_rotate_are_a_rotation() {
+    let body = "  %w = constant 32 : u32
+  %ws = splat %w : tile<B x u32>
+  %rest = sub %ws, %b : tile<B x u32>
+  %up = shl %a, %b : tile<B x u32>
+  %down = shr %a, %rest : tile<B x u32>
+  %r = or %up, %down : tile<B x u32>";
+    for (target, rotation) in [("sm_90a", "shf.l.wrap.b32"), ("gfx942", "v_alignbit_b32")] {
+        let instructions = Instructions::of(&of_integers("u32", body), &[("B", 32)], target);
+        assert_eq!(instructions.count(&[rotation]), 1, "{target}: {:?}", instructions.0);
+    }
+}
+
+#[test]
+fn bytes_and_bits_are_reversed_by_instructions() {
+    for width in [8, 16, 32, 64] {
+        let words = (width as usize).div_ceil(32);
+        for (target, swap, reverse) in
+            [("sm_90a", "prmt.b32", "brev.b"), ("gfx942", "v_perm_b32", "v_bfrev_b32")]
+        {
+            let [swaps] = taken("swap_bytes %a", width, target, [swap]);
+            assert_eq!(swaps, if width == 8 { 0 } else { words }, "u{width} on {target}");
+            let [reversals] = taken("reverse_bits %a", width, target, [reverse]);
+            assert_eq!(reversals, if target == "sm_90a" { 1 } else { words }, "u{width} on {target}");
+        }
+    }
+}

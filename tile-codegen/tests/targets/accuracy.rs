@@ -39,7 +39,7 @@ pub(crate) const BOUNDS: &[(UnaryOp, f64, f64)] = &[
 
 /// The same for functions of two numbers.
 pub(crate) const PAIR_BOUNDS: &[(BinaryOp, f64, f64)] =
-    &[(BinaryOp::Powf, 2.0, 3.0), (BinaryOp::Atan2, 3.0, 4.0)];
+    &[(BinaryOp::Powf, 2.0, 3.0), (BinaryOp::Atan2, 3.0, 4.0), (BinaryOp::Hypot, 2.0, 3.0)];
 
 /// Whether an op gives the exact or the correctly rounded result.
 pub(crate) fn is_exact(op: UnaryOp) -> bool {

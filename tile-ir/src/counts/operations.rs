@@ -11,9 +11,8 @@ pub(super) fn of_leaf(op: &Op, operand: DType) -> Option<Operation> {
     match op {
         Op::Unary(unary) if unary.is_special() => Some(Operation::Special),
         Op::Unary(_) => Some(arithmetic),
-        Op::Binary(BinaryOp::Div | BinaryOp::Rem | BinaryOp::Powf | BinaryOp::Atan2) => {
-            Some(Operation::Special)
-        }
+        Op::Binary(binary) if binary.is_mathematical() => Some(Operation::Special),
+        Op::Binary(BinaryOp::Div | BinaryOp::Rem) => Some(Operation::Special),
         Op::Binary(_) => Some(arithmetic),
         Op::MulAdd => Some(Operation::MultiplyAdd),
         Op::Compare(_) | Op::Classify(_) | Op::Select | Op::Cast(_) | Op::CastWith(..) => {

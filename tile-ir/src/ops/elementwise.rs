@@ -172,6 +172,8 @@ leaf_ops! {
     CountOnes "count_ones" Int, int: |x, dtype| i128::from(pattern(x, dtype).count_ones()), float: no_float, "Number of bits that are 1.";
     LeadingZeros "leading_zeros" Int, int: |x, dtype| i128::from(pattern(x, dtype).leading_zeros() - (64 - dtype.bits())), float: no_float, "Number of 0 bits above the highest 1; the width at 0.";
     TrailingZeros "trailing_zeros" Int, int: |x, dtype| i128::from(pattern(x, dtype).trailing_zeros().min(dtype.bits())), float: no_float, "Number of 0 bits below the lowest 1; the width at 0.";
+    SwapBytes "swap_bytes" Int, int: |x, dtype| i128::from(pattern(x, dtype).swap_bytes() >> (64 - dtype.bits())), float: no_float, "Bytes in the opposite order; one byte stays.";
+    ReverseBits "reverse_bits" Int, int: |x, dtype| i128::from(pattern(x, dtype).reverse_bits() >> (64 - dtype.bits())), float: no_float, "Bits in the opposite order.";
     Recip "recip" Float, int: no_int, float: f64::recip, "1/x, correctly rounded; ±∞ at ±0.";
     Signum "signum" SignedNumber, int: |x, _| x.signum(), float: f64::signum, "1 or −1 with the sign of x; NaN stays. Float zeros are signed, so they give 1 and −1; the integer 0 gives 0.";
 }
@@ -216,6 +218,17 @@ fn truncating_rem(a: i128, b: i128, _: DType) -> i128 {
 /// Shift amounts are taken modulo the width, as Rust's `wrapping_shl` does.
 fn shift_amount(b: i128, dtype: DType) -> u32 {
     b.rem_euclid(i128::from(dtype.bits())) as u32
+}
+
+/// The bits moved up, those that leave at the top coming back below.
+fn rotate_left(a: i128, b: i128, dtype: DType) -> i128 {
+    let (bits, amount) = (i128::from(pattern(a, dtype)), shift_amount(b, dtype));
+    (bits << amount) | (bits >> (dtype.bits() - amount))
+}
+
+/// The bits moved down, those that leave at the bottom coming back above.
+fn rotate_right(a: i128, b: i128, dtype: DType) -> i128 {
+    rotate_left(a, -b, dtype)
 }
 
 /// The nearest integer that the format has.
@@ -285,9 +298,12 @@ leaf_ops! {
     RemEuclid "rem_euclid" Int, int: rem_euclid, float: no_float2, "Remainder that is never negative; x rem 0 = x.";
     Powf "powf" Float, int: no_int2, float: f64::powf, "aᵇ, within 2 ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
     Atan2 "atan2" Float, int: no_int2, float: f64::atan2, "Angle of the point (b, a) from −π to π, within 3 ulp; the signs of zeros count.";
+    Hypot "hypot" Float, int: no_int2, float: f64::hypot, "√(a² + b²), within 2 ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
     MulHi "mul_hi" Int, int: mul_hi, float: no_float2, "The high half of the product, which has twice the width.";
     Philox "philox" U64, int: |a, b, _| i128::from(philox::philox(a as u64, b as u64)), float: no_float2, "Words 0 and 1 of Philox4x32-10 under the key b, at the counter (a, 0, 0); word 0 is the low half.";
     Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
+    RotateLeft "rotate_left" Int, int: rotate_left, float: no_float2, "Bits moved up, those that leave at the top coming back below; the amount is taken modulo the width.";
+    RotateRight "rotate_right" Int, int: rotate_right, float: no_float2, "Bits moved down, those that leave at the bottom coming back above; the amount is taken modulo the width.";
 }
 
 impl UnaryOp {
@@ -303,25 +319,18 @@ impl UnaryOp {
     /// Whether a float pipe takes more than an instruction for it.
     pub const fn is_special(self) -> bool {
         use UnaryOp::*;
-        !matches!(
-            self,
-            Neg | Not
-                | Abs
-                | Floor
-                | Ceil
-                | Trunc
-                | Round
-                | RoundTiesEven
-                | RoundTf32
-                | CountOnes
-                | LeadingZeros
-                | TrailingZeros
-                | Signum
-        )
+        let is_of_integers = matches!(self.domain(), Domain::Int | Domain::IntOrBool);
+        !is_of_integers
+            && !matches!(self, Neg | Abs | Floor | Ceil | Trunc | Round | RoundTiesEven | RoundTf32 | Signum)
     }
 }
 
 impl BinaryOp {
+    /// Whether it is a function that takes many instructions, and not an operation.
+    pub const fn is_mathematical(self) -> bool {
+        matches!(self, BinaryOp::Powf | BinaryOp::Atan2 | BinaryOp::Hypot)
+    }
+
     /// The Rust operator, for an op that is one.
     pub const fn operator(self) -> Option<&'static str> {
         match self {
@@ -345,6 +354,11 @@ impl BinaryOp {
         BinaryOp::from_name(name).filter(|op| op.operator().is_some() && op.domain().accepts(DType::I32))
     }
 
+    /// Whether the second operand says by how many bits the first is moved, and so may be an integer of any type.
+    pub const fn moves_bits(self) -> bool {
+        matches!(self, BinaryOp::Shl | BinaryOp::Shr | BinaryOp::RotateLeft | BinaryOp::RotateRight)
+    }
+
     /// Whether the operands may be swapped.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;
@@ -355,6 +369,7 @@ impl BinaryOp {
                 | Max
                 | Minimum
                 | Maximum
+                | Hypot
                 | And
                 | Or
                 | Xor
@@ -420,6 +435,37 @@ mod tests {
         assert_eq!(counts(-1), [8, 0, 0]);
         assert_eq!(counts(20), [2, 3, 2]);
         assert_eq!(UnaryOp::LeadingZeros.int()(1, DType::U64), 63);
+    }
+
+    #[test]
+    fn bits_and_bytes_move_as_those_of_rusts_integers() {
+        macro_rules! check {
+            ($($dtype:ident $rust:ty;)*) => {$(
+                for pattern in [0x0123_4567_89ab_cdef_u64, u64::MAX << 7, 0x8000_0180_7fff_8001] {
+                    let x = pattern as $rust;
+                    let wrapped = |value: i128| value as $rust;
+                    let unary = |op: UnaryOp| wrapped(op.int()(x.into(), DType::$dtype));
+                    assert_eq!(unary(UnaryOp::SwapBytes), x.swap_bytes(), "{x}");
+                    assert_eq!(unary(UnaryOp::ReverseBits), x.reverse_bits(), "{x}");
+                    for by in -70i8..=70 {
+                        let amount = i32::from(by).rem_euclid(<$rust>::BITS as i32) as u32;
+                        let binary = |op: BinaryOp| wrapped(op.int()(x.into(), by.into(), DType::$dtype));
+                        assert_eq!(binary(BinaryOp::RotateLeft), x.rotate_left(amount), "{x} by {by}");
+                        assert_eq!(binary(BinaryOp::RotateRight), x.rotate_right(amount), "{x} by {by}");
+                    }
+                }
+            )*};
+        }
+        check! {
+            I8 i8;
+            I16 i16;
+            I32 i32;
+            I64 i64;
+            U8 u8;
+            U16 u16;
+            U32 u32;
+            U64 u64;
+        }
     }
 
     #[test]

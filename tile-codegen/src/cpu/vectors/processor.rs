@@ -271,6 +271,47 @@ mod tests {
         }
     }
 
+    /// The code of an op of a tile of integers `%a`, and `%b`, as many more.
+    fn of_integers(dtype: &str, body: &str, level: &str) -> String {
+        let source = format!(
+            "kernel @k<B>(%x: tensor<n x {dtype}>, %w: tensor<n x {dtype}>, %y: mut tensor<n x {dtype}>) {{
+  %vx = partition %x [B] : partition<n x {dtype}, [B]>
+  %vw = partition %w [B] : partition<n x {dtype}, [B]>
+  %vy = partition %y [B] : mut partition<n x {dtype}, [B]>
+  %i = block_index %vy : index
+  %zero = constant 0 : {dtype}
+  %a = load_masked %vx[%i] pad %zero : tile<B x {dtype}>
+  %b = load_masked %vw[%i] pad %zero : tile<B x {dtype}>
+  %known = constant 5 : {dtype}
+  %c = splat %known : tile<B x {dtype}>
+  %r = {body} : tile<B x {dtype}>
+  store_masked %vy, %r
+}}
+"
+        );
+        assembly(&Instance::parse(&source, &[("B", 4096)]).unwrap(), level)
+    }
+
+    #[test]
+    fn bits_move_by_instructions_of_whole_vectors() {
+        for (body, dtype, level, instruction) in [
+            ("rotate_left %a, %b", "u32", "x86-64-v4", "vprolvd"),
+            ("rotate_right %a, %b", "i32", "x86-64-v4", "vprorvd"),
+            ("rotate_left %a, %b", "u64", "x86-64-v4", "vprolvq"),
+            ("rotate_left %a, %c", "u32", "x86-64-v4", "vprold"),
+            ("rotate_right %a, %c", "u64", "x86-64-v4", "vprolq"),
+            ("swap_bytes %a", "u16", "x86-64-v4", "vpshufb"),
+            ("swap_bytes %a", "u32", "x86-64-v4", "vpshufb"),
+            ("swap_bytes %a", "u64", "x86-64-v3", "vpshufb"),
+            ("reverse_bits %a", "u32", "x86-64-v3", "vpshufb"),
+        ] {
+            let code = of_integers(dtype, body, level);
+            let vector = if level == "x86-64-v4" { "zmm" } else { "ymm" };
+            let found = code.lines().any(|line| line.contains(instruction) && line.contains(vector));
+            assert!(found, "{body} of {dtype} for {level} has no {instruction}: {code}");
+        }
+    }
+
     /// Levels that ask for memory otherwise have code of kernels that reduce rows or transpose tiles, and of no others.
     #[test]
     fn levels_have_code_of_kernels_that_ask_otherwise() {

@@ -25,7 +25,7 @@ pub(super) use gelu::gelu;
 pub(super) use hyperbolic::{cosh, sinh, tanh};
 pub(super) use inverse::{acos, asin, atan, atan2};
 pub(super) use logarithm::{ln_1p, log, log2, log10};
-pub(super) use power::{cbrt, powf};
+pub(super) use power::{cbrt, hypot, powf};
 pub(super) use trigonometry::{cos, sin, tan};
 
 use super::ir::{Approximations, Ir, float_bits};

@@ -44,6 +44,30 @@ fn is_integer<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> IntValue<'c> {
     ir.fcmp(FloatPredicate::OEQ, ir.float_intrinsic("llvm.trunc", &[x]), x)
 }
 
+/// `√(a² + b²)` of numbers scaled by a power of two, so that the larger is near 1. What the smaller loses then is below the
+/// last place of the sum.
+pub(in crate::emit) fn hypot<'c>(ir: &Ir<'c>, a: FloatValue<'c>, b: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, a);
+    let (a, b) = (abs(ir, a), abs(ir, b));
+    // As integers floats that aren't negative are ordered, and NaN is beyond infinity.
+    let [larger, smaller] = {
+        let (bits_a, bits_b) = (ir.bits(a), ir.bits(b));
+        let above = ir.icmp(IntPredicate::UGT, bits_a, bits_b);
+        [ir.select_float(above, a, b), ir.select_float(above, b, a)]
+    };
+    // The field of the larger exponent, where its power of two and the inverse of that are normal numbers.
+    let field = |value: i64| p.int(ir, value << p.mantissa_bits);
+    let exponent = ir.and(ir.bits(larger), field(2 * p.bias + 1));
+    let exponent = ir.greater(exponent, field(1));
+    let exponent = ir.lesser(exponent, field(2 * p.bias - 1));
+    let [down, up] = [ir.sub(field(2 * p.bias), exponent), exponent].map(|bits| ir.float_of_bits(bits, p.ty));
+    let [x, y] = [larger, smaller].map(|side| ir.fmul(side, down));
+    let root = ir.float_intrinsic("llvm.sqrt", &[ir.mul_add(x, x, ir.fmul(y, y))]);
+    let infinity = p.float(f64::INFINITY);
+    let is_infinite = |side| ir.fcmp(FloatPredicate::OEQ, side, infinity);
+    ir.select_float(ir.or(is_infinite(a), is_infinite(b)), infinity, ir.fmul(root, up))
+}
+
 /// The cube root: a third of the exponent, then Halley's iteration, which triples the correct digits.
 pub(in crate::emit) fn cbrt<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);

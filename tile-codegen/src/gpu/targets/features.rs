@@ -37,6 +37,8 @@ pub(crate) const NVPTX: Features = Features {
     pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
     float8: Some(Float8Conversion::Halves),
     upper_product: Some("llvm.nvvm.mulhi.ui"),
+    word_permutations: true,
+    pair_rotations: true,
 };
 
 /// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals; `V_RSQ_F32` takes no subnormal numbers.
@@ -59,4 +61,6 @@ pub(crate) const AMDGPU: Features = Features {
     pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
     float8: Some(Float8Conversion::Words),
     upper_product: None,
+    word_permutations: true,
+    pair_rotations: false,
 };

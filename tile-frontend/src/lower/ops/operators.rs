@@ -106,14 +106,20 @@ impl Lowering {
             return Ok(folded);
         }
         let what = format!("`{}`", op.operator().unwrap_or(op.name()));
-        let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
         let [a, b] = match (left, right) {
-            (left, Val::Data(by)) if is_shift && self.shifts(left, *by) => {
+            (left, Val::Data(by)) if op.moves_bits() && self.shifts(left, *by) => {
                 self.shifted_by(left, *by, &what, operands)?
             }
-            (left, Val::Dim(by)) if is_shift && self.is_scalar(left) => {
+            (left, Val::Dim(by)) if op.moves_bits() && self.is_scalar(left) => {
                 let by = self.extent(by, operands[1]);
                 self.shifted_by(left, by, &what, operands)?
+            }
+            // A counter over an array, which has a type of its own.
+            (Val::Data(_), Val::Int(Int { value, shared: Some(_) }))
+                if op.moves_bits() && self.is_scalar(left) =>
+            {
+                let by = Val::Int(Int { value: *value, shared: None });
+                self.pair(left, &by, &what, span, operands)?
             }
             (&Val::Data(tile), by) if self.is_shift_by_another_type(op, left, by) => {
                 let by = self.distance_for(tile, by, &what, operands[1])?;
@@ -124,7 +130,7 @@ impl Lowering {
         self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
     }
 
-    /// Whether a tile is shifted by a number that isn't of its elements' type, or may not be.
+    /// Whether a tile is shifted or rotated by a number that isn't of its elements' type, or may not be.
     fn is_shift_by_another_type(&self, op: BinaryOp, left: &Val, by: &Val) -> bool {
         let Val::Data(tile) = *left else { return false };
         let of_another_type = match by {
@@ -132,10 +138,10 @@ impl Lowering {
             Val::Data(by) => self.shifts(&Val::Data(*by), *by) && self.elem(*by) != self.elem(tile),
             _ => false,
         };
-        matches!(op, BinaryOp::Shl | BinaryOp::Shr) && self.shape(tile).is_some() && of_another_type
+        op.moves_bits() && self.shape(tile).is_some() && of_another_type
     }
 
-    /// By how much a tile is shifted, as a number of its type: of the distance the low bits count.
+    /// By how much a tile is shifted or rotated, as a number of its type: of the distance the low bits count.
     fn distance_for(&mut self, tile: ValueId, by: &Val, what: &str, place: Span) -> Lowered<Val> {
         let by = match by {
             Val::Int(Int { value, .. }) => return Ok(Val::Int(Int { value: *value, shared: None })),
@@ -145,14 +151,14 @@ impl Lowering {
         self.emit_one(Op::Cast(self.elem(tile)), &[by], place, &[place]).map(Val::Data)
     }
 
-    /// Whether a number is shifted by an integer, which may be of another type, as in Rust.
+    /// Whether a number is shifted or rotated by an integer, which may be of another type, as in Rust.
     fn shifts(&self, value: &Val, by: ValueId) -> bool {
         let is_integer =
             |elem: Elem| elem.known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
         self.is_scalar(value) && self.shape(by).is_none() && is_integer(self.elem(by))
     }
 
-    /// A number, and by how much it is shifted as one of its type: of the distance the low bits count.
+    /// A number, and by how much it is shifted or rotated, as one of its type: of the distance the low bits count.
     fn shifted_by(
         &mut self,
         value: &Val,

@@ -44,7 +44,7 @@ fn neutral(site: &Site<'_>) -> Option<Rewrite> {
             Add | Sub | Or | Xor | SaturatingAdd | SaturatingSub => number == 0,
             Mul | Div | DivFloor | DivCeil | SaturatingMul => number == 1,
             Rem | RemEuclid => number == 0,
-            Shl | Shr => number.rem_euclid(dtype.bits().into()) == 0,
+            Shl | Shr | RotateLeft | RotateRight => number.rem_euclid(dtype.bits().into()) == 0,
             And => number == ones(dtype),
             Min => number == dtype.int_range().1,
             Max => number == dtype.int_range().0,
@@ -89,11 +89,11 @@ fn absorbing(site: &Site<'_>) -> Option<Rewrite> {
     Some(Rewrite::Number(Literal::Int(result)))
 }
 
-/// `0 / x`, `0 % x`, `0 << x` and `0 >> x` of integers are 0, whatever `x` is.
+/// `0 / x`, `0 % x`, and 0 shifted or rotated by `x`, of integers, are 0, whatever `x` is.
 fn nothing_divided(site: &Site<'_>) -> Option<Rewrite> {
-    use BinaryOp::{Div, DivCeil, DivFloor, Rem, RemEuclid, Shl, Shr};
+    use BinaryOp::{Div, DivCeil, DivFloor, Rem, RemEuclid};
     let (op, a, _) = site.binary()?;
-    let applies = matches!(op, Div | DivFloor | DivCeil | Rem | RemEuclid | Shl | Shr);
+    let applies = op.moves_bits() || matches!(op, Div | DivFloor | DivCeil | Rem | RemEuclid);
     (applies && site.int(a)? == 0).then_some(Rewrite::Number(Literal::Int(0)))
 }
 
@@ -138,9 +138,10 @@ fn inner(site: &Site<'_>, value: ValueId, op: UnaryOp) -> Option<ValueId> {
     site.definition(value).filter(|data| data.op == Op::Unary(op)).map(|data| data.operands[0])
 }
 
-/// `-(-x)` and `!!x` are `x`.
+/// `-(-x)`, `!!x`, and bytes or bits reversed twice, are `x`.
 fn undone(site: &Site<'_>) -> Option<Rewrite> {
-    let Op::Unary(op @ (UnaryOp::Neg | UnaryOp::Not)) = site.data().op else { return None };
+    use UnaryOp::{Neg, Not, ReverseBits, SwapBytes};
+    let Op::Unary(op @ (Neg | Not | SwapBytes | ReverseBits)) = site.data().op else { return None };
     inner(site, site.operand(0), op).map(Rewrite::Value)
 }
 

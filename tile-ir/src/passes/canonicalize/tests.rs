@@ -61,6 +61,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (
         "neutral operand",
+        "%w = constant -32 : i32\n%r = rotate_left %s, %w : i32\nprint 0 \"{0}\" %r",
+        "print 0 \"{0}\" %s",
+    ),
+    (
+        "neutral operand",
         "%w = constant -1 : i32\n%r = and %s, %w : i32\nprint 0 \"{0}\" %r",
         "print 0 \"{0}\" %s",
     ),
@@ -95,6 +100,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "%a = splat %zero : tile<4 x i32>\n%b = splat %s : tile<4 x i32>\n%r = div %a, %b : tile<4 x i32>\nprint 0 \"{0}\" %r",
         "%0 = constant 0 : i32\n%r = splat %0 : tile<4 x i32>\nprint 0 \"{0}\" %r",
     ),
+    (
+        "nothing divided",
+        "%r = rotate_right %zero, %s : i32\nprint 0 \"{0}\" %r",
+        "%r = constant 0 : i32\nprint 0 \"{0}\" %r",
+    ),
     ("operand twice", "%r = max %f, %f : f32\nprint 0 \"{0}\" %r", "print 0 \"{0}\" %f"),
     (
         "operand twice",
@@ -113,6 +123,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("undone", "%a = neg %f : f32\n%r = neg %a : f32\nprint 0 \"{0}\" %r", "print 0 \"{0}\" %f"),
     ("undone", "%a = not %u : u8\n%r = not %a : u8\nprint 0 \"{0}\" %r", "print 0 \"{0}\" %u"),
+    (
+        "undone",
+        "%a = swap_bytes %s : i32\n%r = swap_bytes %a : i32\nprint 0 \"{0}\" %r",
+        "print 0 \"{0}\" %s",
+    ),
     (
         "magnitude",
         "%a = neg %s : i32\n%r = abs %a : i32\nprint 0 \"{0}\" %r",
