@@ -15,6 +15,37 @@ fn divide_and_mix<T: Int, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>
     y.store_masked(select(quotient * divisor + remainder == x, mixed, T::of(0.0)));
 }
 
+/// Bits that are counted of a number are a `u32`, as Rust's own methods give; of a tile they are numbers of its type.
+#[tile_kernel]
+fn counted<const B: usize>(x: &Tensor<i64, n>, number: i16, y: &mut Tensor<i64, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let x = x.partition_view([B]).load_masked(y.index());
+    let of_number: u32 =
+        number.count_ones() + 100 * number.leading_zeros() + 10_000 * number.trailing_zeros();
+    y.store_masked(x.count_ones() + of_number as i64);
+}
+
+#[test]
+fn bits_are_counted_as_in_rust() {
+    let (x, number) = ([0i64, -1, 7, i64::MIN], 0b1010_0000i16);
+    let of_number = 2.0 + 100.0 * 8.0 + 10_000.0 * 5.0;
+    Case {
+        ir: counted::ir(),
+        bindings: &[("B", Binding::Const(4))],
+        arguments: vec![array(&x, &[4]), array(&[number], &[]), array(&[0i64; 4], &[4])],
+        output: 2,
+        expected: x.iter().map(|x| f64::from(x.count_ones()) + of_number).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [4])?;
+            let mut y = Tensor::zeros(device, [4])?;
+            counted::<4>(&x, number, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
 /// Floats to bytes and back, through a bool.
 #[tile_kernel]
 fn quantize<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<u8, n>, negative: &mut Tensor<bool, n>) {

@@ -125,7 +125,37 @@ impl<'c> Ir<'c> {
             UnaryOp::TrailingZeros => self.count_zeros("llvm.cttz", x),
             UnaryOp::SwapBytes => self.swap_bytes(x),
             UnaryOp::ReverseBits => self.reverse_bits(x),
-            _ => unreachable!("verified: `{}` has float operands", op.name()),
+            UnaryOp::Exp
+            | UnaryOp::Exp2
+            | UnaryOp::Log
+            | UnaryOp::Log2
+            | UnaryOp::Log10
+            | UnaryOp::Ln1p
+            | UnaryOp::Exp10
+            | UnaryOp::ExpM1
+            | UnaryOp::Sqrt
+            | UnaryOp::Rsqrt
+            | UnaryOp::Recip
+            | UnaryOp::RoundTf32
+            | UnaryOp::Tanh
+            | UnaryOp::Sinh
+            | UnaryOp::Cosh
+            | UnaryOp::Cbrt
+            | UnaryOp::Sin
+            | UnaryOp::Cos
+            | UnaryOp::Tan
+            | UnaryOp::Asin
+            | UnaryOp::Acos
+            | UnaryOp::Atan
+            | UnaryOp::Erf
+            | UnaryOp::Sigmoid
+            | UnaryOp::Silu
+            | UnaryOp::Gelu
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Trunc
+            | UnaryOp::Round
+            | UnaryOp::RoundTiesEven => unreachable!("verified: `{}` has float operands", op.name()),
         }
     }
 

@@ -52,7 +52,11 @@ impl Lowering {
             let mut arguments = self.arguments(&name, &call.args, leaf.operands() - 1, &usage, span)?;
             arguments.values.insert(0, receiver.clone());
             arguments.spans.insert(0, call.receiver.span());
-            return self.leaf(leaf, &arguments, span).map(Some);
+            let result = self.leaf(leaf, &arguments, span)?;
+            return match leaf {
+                Leaf::Unary(op) => self.counted_as_rust_does(op, result, span).map(Some),
+                _ => Ok(Some(result)),
+            };
         }
         match name.as_str() {
             "mul_add" => self.mul_add(receiver, call).map(Some),
@@ -65,6 +69,17 @@ impl Lowering {
                 self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some)
             }
             _ => Ok(None),
+        }
+    }
+
+    /// What a method gives of a number: Rust's own count bits as a `u32`, whatever the number's type.
+    fn counted_as_rust_does(&mut self, op: UnaryOp, result: Val, span: Span) -> Lowered<Val> {
+        let counts = matches!(op, UnaryOp::CountOnes | UnaryOp::LeadingZeros | UnaryOp::TrailingZeros);
+        match result {
+            Val::Data(value) if counts && self.is_scalar(&result) && self.elem(value).known().is_some() => {
+                self.emit_one(Op::Cast(DType::U32.into()), &[value], span, &[]).map(Val::Data)
+            }
+            result => Ok(result),
         }
     }
 
