@@ -16,6 +16,7 @@ mod table;
 mod view;
 
 use crate::error::{ErrorKind, LayoutError, Result};
+use crate::tuple::INLINE;
 use crate::view::{Fill, View};
 use alloc::format;
 use alloc::vec::Vec;
@@ -23,6 +24,7 @@ pub use arguments::{Length, Span, Split, flat_padding};
 pub(crate) use arguments::{axis, check_grouped_padding, check_parts};
 pub use index::Index;
 pub use meshgrid::meshgrid;
+use smallvec::{SmallVec, smallvec};
 pub use table::Table;
 pub(crate) use view::check_map;
 
@@ -487,6 +489,39 @@ pub trait Movement: Sized {
     fn chunk(&self, count: i64, dim: i64) -> Result<Vec<Self>> {
         let place = axis(dim, self.shape().len())?;
         self.split(arguments::chunks(self.shape().get(place).copied(), count)?, dim)
+    }
+
+    /// The parts before index `at` of axis `dim` and from it on. Either may be empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AxisOutOfRange`], [`ErrorKind::InvalidRange`] unless `0 ≤ at ≤ extent`.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let (left, right) = View::row_major(&[2, 5])?.split_at(1, 3)?;
+    /// assert_eq!((left.shape(), right.shape(), right.offset()), (&[2, 3][..], &[2, 2][..], 3));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    fn split_at(&self, dim: i64, at: i64) -> Result<(Self, Self)> {
+        let place = axis(dim, self.shape().len())?;
+        let Some(&extent) = self.shape().get(place) else {
+            return Err(LayoutError::new(ErrorKind::AxisOutOfRange, "a tensor without axes cannot be split"));
+        };
+        if !(0..=extent).contains(&at) {
+            return Err(LayoutError::at(
+                ErrorKind::InvalidRange,
+                &[place],
+                format!(
+                    "axis {place} of extent {extent} cannot be split at {at}: pass an index in 0..={extent}"
+                ),
+            ));
+        }
+        let part = |begin: i64, end: i64| {
+            let mut ranges: SmallVec<[Span; INLINE]> = smallvec![None; self.shape().len()];
+            ranges[place] = Some((begin, end));
+            self.shrink(&ranges)
+        };
+        Ok((part(0, at)?, part(at, extent)?))
     }
 
     /// A rearrangement in the notation of einops: axes are named, split and joined by brackets, `...` stands for

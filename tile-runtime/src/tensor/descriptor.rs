@@ -162,6 +162,13 @@ impl Descriptor {
         }
     }
 
+    /// The parts before an index of an axis and from it on.
+    pub(crate) fn split_at(&self, axis: i64, at: usize) -> Result<(Descriptor, Descriptor)> {
+        // No axis is as long as what doesn't fit.
+        let (before, after) = self.view.split_at(axis, i64::try_from(at).unwrap_or(i64::MAX))?;
+        Ok((Descriptor::of(before), Descriptor::of(after)))
+    }
+
     /// The tensor after a movement operation.
     pub(crate) fn moved(
         &self,

@@ -171,6 +171,47 @@ impl<T> TensorRef<T> {
         self.view_mut().slice(indices)
     }
 
+    /// The parts before index `at` of an axis and from it on. An axis below 0 counts from the end, and either part may be
+    /// empty.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
+    /// let (left, right) = x.split_at(1, 2)?;
+    /// assert_eq!((left.to_vec()?, right.to_vec()?), (vec![0, 1, 3, 4], vec![2, 5]));
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Layout`] where there is no such axis, or `at` lies beyond its extent.
+    pub fn split_at(&self, axis: i64, at: usize) -> Result<(TensorView<'_, T>, TensorView<'_, T>)> {
+        self.view().split_at(axis, at)
+    }
+
+    /// [`TensorRef::split_at`] for writing: two parts without a common element, so that both can be used at once. One is
+    /// written while the other is read or written, by one launch or two. [`TensorViewMut::split_at`] makes more parts.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let mut parameters = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [6])?;
+    /// let (weights, mut biases) = parameters.split_at_mut(0, 4)?;
+    /// biases.copy_from(&weights.slice(..2)?)?;
+    /// let (mut first, second) = weights.reshape([2, 2])?.split_at(0, 1)?;
+    /// first.copy_from(&second)?;
+    /// assert_eq!(parameters.to_vec()?, [2, 3, 2, 3, 0, 1]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorViewMut::split_at`].
+    pub fn split_at_mut(
+        &mut self,
+        axis: i64,
+        at: usize,
+    ) -> Result<(TensorViewMut<'_, T>, TensorViewMut<'_, T>)> {
+        self.view_mut().split_at(axis, at)
+    }
+
     /// Waits for everything that uses the elements.
     #[cfg(feature = "dlpack")]
     pub(crate) fn finish(&self) -> Result<()> {
