@@ -16,7 +16,7 @@ mod table;
 mod view;
 
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::tuple::INLINE;
+use crate::tuple::{INLINE, Ints};
 use crate::view::{Fill, View};
 use alloc::format;
 use alloc::vec::Vec;
@@ -27,6 +27,9 @@ pub use meshgrid::meshgrid;
 use smallvec::{SmallVec, smallvec};
 pub use table::Table;
 pub(crate) use view::check_map;
+
+/// The extents of a new shape, on the stack up to [`INLINE`].
+type Lengths = SmallVec<[Length; INLINE]>;
 
 /// Movement operations on anything that has a shape and can be seen through a view of its positions.
 ///
@@ -94,8 +97,8 @@ pub trait Movement: Sized {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     fn reshape<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
-        let lengths: Vec<Length> = lengths.into_iter().map(Into::into).collect();
-        self.through(&View::row_major(&arguments::resolve_shape(self.shape(), &lengths)?)?)
+        let lengths: Lengths = lengths.into_iter().map(Into::into).collect();
+        self.through(&maps::reshape(&arguments::resolve_shape(self.shape(), &lengths)?)?)
     }
 
     /// Axes of extent 1 repeated without copying; further axes may be added in front. `-1` or `None` keeps an
@@ -111,7 +114,7 @@ pub trait Movement: Sized {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
-        let lengths: Vec<Length> = lengths.into_iter().map(Into::into).collect();
+        let lengths: Lengths = lengths.into_iter().map(Into::into).collect();
         self.through(&maps::expand(self.shape(), &lengths)?)
     }
 
@@ -142,7 +145,7 @@ pub trait Movement: Sized {
     fn transpose(&self, first: i64, second: i64) -> Result<Self> {
         let rank = self.shape().len();
         let (first, second) = (axis(first, rank)?, axis(second, rank)?);
-        let mut order: Vec<i64> = (0..rank as i64).collect();
+        let mut order: Ints = (0..rank as i64).collect();
         // A tensor of rank 0 has one axis to name and none to exchange.
         if rank > 0 {
             order.swap(first, second);

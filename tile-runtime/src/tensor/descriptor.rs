@@ -61,7 +61,7 @@ impl Descriptor {
     /// What a view says.
     pub(crate) fn of(view: View) -> Descriptor {
         let shape: Shape = view.shape().iter().map(|&extent| extent as usize).collect();
-        let dense = is_dense(&view);
+        let dense = view.is_contiguous();
         let strides =
             if dense || view.is_masked() || view.swizzle().bits() != 0 { None } else { view.strides() };
         let strides = strides.map(|strides| canonical(&shape, &strides));
@@ -180,14 +180,4 @@ impl Descriptor {
 
 fn signed(shape: &[usize]) -> Option<Vec<i64>> {
     shape.iter().map(|&extent| i64::try_from(extent).ok()).collect()
-}
-
-/// Whether a view is of elements one after the other, in row-major order.
-fn is_dense(view: &View) -> bool {
-    if view.size() == 0 {
-        return true;
-    }
-    let flat = || Movement::flatten(view, 0, -1).ok();
-    let unit = |flat: View| flat.size() == 1 || flat.strides().is_some_and(|strides| strides == [1]);
-    !view.is_masked() && view.layout().size() > 0 && flat().is_some_and(unit)
 }

@@ -15,7 +15,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use tile_layout::{Length, Movement};
+use tile_layout::{Length, Movement, View};
 
 /// What a [`Tensor`](super::Tensor), a [`TensorView`] and a [`TensorViewMut`] are behind a reference, as `[T]` is what
 /// vectors, arrays and parts of them are: kernels take `&TensorRef` and `&mut TensorRef`. `Tail` is what leaves its size
@@ -112,12 +112,17 @@ impl<T> TensorRef<T> {
         TensorViewMut::new(self.location.clone(), self.descriptor.clone())
     }
 
+    /// The view after a movement operation.
+    fn moved(&self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<TensorView<'_, T>> {
+        Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
+    }
+
     /// Axes 0 and 1 exchanged, without copying.
     ///
     /// # Errors
     /// [`crate::Error::Layout`] below rank 2.
     pub fn t(&self) -> Result<TensorView<'_, T>> {
-        self.view().moved(Movement::t)
+        self.moved(Movement::t)
     }
 
     /// The axes in another order, without copying: negative ones count from the end.
@@ -125,7 +130,7 @@ impl<T> TensorRef<T> {
     /// # Errors
     /// [`crate::Error::Layout`] where `order` isn't a permutation of the axes.
     pub fn permute(&self, order: impl AsRef<[i64]>) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| Movement::permute(view, order.as_ref()))
+        self.moved(|view| Movement::permute(view, order.as_ref()))
     }
 
     /// The same elements in row-major order under another shape, without copying; `-1` stands for what is left.
@@ -136,7 +141,7 @@ impl<T> TensorRef<T> {
         &self,
         lengths: impl IntoIterator<Item = L>,
     ) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| Movement::reshape(view, lengths))
+        self.moved(|view| Movement::reshape(view, lengths))
     }
 
     /// Axes of extent 1 repeated, and further axes in front, without copying; `-1` keeps an extent.
@@ -144,7 +149,7 @@ impl<T> TensorRef<T> {
     /// # Errors
     /// [`crate::Error::Layout`] where an extent is neither equal nor 1.
     pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| Movement::expand(view, lengths))
+        self.moved(|view| Movement::expand(view, lengths))
     }
 
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
@@ -160,7 +165,7 @@ impl<T> TensorRef<T> {
     /// # Errors
     /// [`crate::Error::Layout`] for an index outside, or more indices than axes.
     pub fn slice(&self, indices: impl Indices) -> Result<TensorView<'_, T>> {
-        self.view().slice(indices)
+        self.moved(|view| view.index(&indices.list()))
     }
 
     /// A part, for writing.
