@@ -200,7 +200,7 @@ impl<T> TensorRef<T> {
     /// use tile_runtime::{Device, Tensor};
     /// let mut parameters = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [6])?;
     /// let (weights, mut biases) = parameters.split_at_mut(0, 4)?;
-    /// biases.copy_from(&weights.slice(..2)?)?;
+    /// biases.copy_from(&weights.view().slice(..2)?)?;
     /// let (mut first, second) = weights.reshape([2, 2])?.split_at(0, 1)?;
     /// first.copy_from(&second)?;
     /// assert_eq!(parameters.to_vec()?, [2, 3, 2, 3, 0, 1]);
