@@ -59,11 +59,13 @@ fn writers_of_parts_at_once_are_all_waited_for() {
             })
         });
         let [first, second] = writers.map(|writer| writer.join().unwrap());
-        assert!(first.contains(&3) && second.contains(&3));
+        // The reader was waited for by each, or by the other one that was.
+        assert!(first.contains(&3) || first.contains(&2), "{first:?}");
+        assert!(second.contains(&3) || second.contains(&1), "{second:?}");
         let found = marks.before(true, is_done);
         // A writer that isn't found was waited for by the other one.
         assert!(found.contains(&1) || second.contains(&1), "{found:?}");
         assert!(found.contains(&2) || first.contains(&2), "{found:?}");
-        assert!(!found.contains(&3), "both have waited for the reader");
+        assert!(!found.contains(&3), "the reader was waited for");
     });
 }
