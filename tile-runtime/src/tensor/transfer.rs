@@ -2,8 +2,9 @@
 //!
 //! What is read is there when this returns. What a GPU is given to write it has in the order of its own stream, and the host
 //! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other
-//! a GPU collects and spreads itself where they are in rows (`rows.rs`). Others are collected and spread on the host: of a
-//! tensor on a GPU, the range of memory that they lie in is copied first.
+//! a GPU collects and spreads itself where they are in rows (`rows.rs`). Others are collected and spread on the host
+//! (`host_elements.rs`): of a tensor on a GPU, the range of memory that they lie in is copied first. Where elements of somebody
+//! else's lie in that range, runs are written one by one.
 
 use super::descriptor::Descriptor;
 use super::host_elements::{HostElements, HostElementsMut, with_room};
