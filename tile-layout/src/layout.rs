@@ -10,7 +10,7 @@
 
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::nested::{Nested, NestedBuilder};
-use crate::tuple::{INLINE, IntTuple, Ints, LIMIT, Nesting, depth, product, rank};
+use crate::tuple::{INLINE, IntTuple, Ints, LIMIT, Nesting, depth, product, product_of, rank};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -52,10 +52,17 @@ pub(crate) type Modes = SmallVec<[Mode; INLINE]>;
 /// assert_eq!(layout.get(7), Some(7));
 /// # Ok::<(), tile_layout::LayoutError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub struct Layout {
     modes: Modes,
     nesting: Nesting,
+}
+
+impl Clone for Layout {
+    /// Modes are copied at once, where the list's own `clone` goes from one to the next.
+    fn clone(&self) -> Layout {
+        Layout { modes: Modes::from_slice(&self.modes), nesting: self.nesting.clone() }
+    }
 }
 
 /// A borrowed layout or subtree of one.
@@ -82,7 +89,9 @@ impl Builder {
     }
 
     pub(crate) fn finish(self) -> Result<Layout> {
-        Layout { modes: self.modes, nesting: self.nesting }.checked()
+        let layout = Layout { modes: self.modes, nesting: self.nesting };
+        layout.check()?;
+        Ok(layout)
     }
 }
 
@@ -219,6 +228,10 @@ impl Layout {
 
     /// `self`, if it keeps the invariants of the type.
     fn checked(self) -> Result<Layout> {
+        self.check().map(|()| self)
+    }
+
+    fn check(&self) -> Result<()> {
         if let Some(leaf) = self.modes.iter().position(|mode| mode.extent < 0) {
             return Err(LayoutError::at(
                 ErrorKind::InvalidExtent,
@@ -226,13 +239,13 @@ impl Layout {
                 format!("extent {} of mode {leaf} is negative", self.modes[leaf].extent),
             ));
         }
-        product_of(&self.modes)?;
+        product_of(self.modes.iter().map(|mode| mode.extent))?;
         let reach = self.modes.iter().try_fold(0i64, |reach, mode| {
             let steps = (mode.extent - 1).max(0);
             reach.checked_add(steps.checked_mul(mode.stride.checked_abs()?)?)
         });
         match reach {
-            Some(reach) if reach <= LIMIT => Ok(self),
+            Some(reach) if reach <= LIMIT => Ok(()),
             _ => Err(LayoutError::new(ErrorKind::Overflow, format!("an offset of {self} exceeds 2^62"))),
         }
     }
@@ -433,11 +446,6 @@ impl Layout {
         order.iter().for_each(|&mode| builder.push(modes[mode].part()));
         builder.finish()
     }
-}
-
-fn product_of(modes: &[Mode]) -> Result<i64> {
-    let extents: Ints = modes.iter().map(|mode| mode.extent).collect();
-    product(&extents)
 }
 
 impl fmt::Debug for Layout {

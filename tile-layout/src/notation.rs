@@ -231,7 +231,7 @@ impl fmt::Display for View {
     /// The layout of the window and the offset of its first index, then what departs from a plain, whole view.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} + {}", self.layout(), self.offset())?;
-        if self.element() != &Layout::unit() {
+        if self.element() != Layout::unit() {
             write!(f, " of {}", self.element())?;
         }
         if self.swizzle() != Swizzle::IDENTITY {

@@ -21,8 +21,15 @@ const LEAF: u32 = u32::MAX;
 pub(crate) const LEAF_TOKENS: &[u32] = &[LEAF];
 
 /// How leaves nest, without their values.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Nesting(SmallVec<[u32; 12]>);
+
+impl Clone for Nesting {
+    /// Tokens are copied at once, where the list's own `clone` goes from one to the next.
+    fn clone(&self) -> Nesting {
+        Nesting(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Nesting {
     pub(crate) fn leaf() -> Nesting {
@@ -260,17 +267,26 @@ pub(crate) const LIMIT: i64 = 1 << 62;
 
 /// The product of extents. Those beside a 0 must keep to the limit too, so that parts without it do.
 pub(crate) fn product(extents: &[i64]) -> Result<i64> {
-    let nonzero = extents.iter().filter(|&&extent| extent != 0);
-    let product = nonzero.clone().try_fold(1i64, |size, &extent| size.checked_mul(extent));
-    product
-        .filter(|product| *product <= LIMIT)
-        .map(|product| if nonzero.count() < extents.len() { 0 } else { product })
-        .ok_or_else(|| {
-            LayoutError::new(
-                ErrorKind::Overflow,
-                alloc::format!("the size of {} exceeds 2^62", IntTuple::flat(extents)),
-            )
-        })
+    product_of(extents.iter().copied())
+}
+
+/// [`product`] of extents that aren't in a list of their own.
+pub(crate) fn product_of(extents: impl Iterator<Item = i64> + Clone) -> Result<i64> {
+    let (mut product, mut is_empty) = (Some(1i64), false);
+    for extent in extents.clone() {
+        match extent {
+            0 => is_empty = true,
+            _ => product = product.and_then(|product| product.checked_mul(extent)),
+        }
+    }
+    match product {
+        Some(product) if product <= LIMIT => Ok(if is_empty { 0 } else { product }),
+        _ => {
+            let extents: Ints = extents.collect();
+            let message = alloc::format!("the size of {} exceeds 2^62", IntTuple::flat(&extents));
+            Err(LayoutError::new(ErrorKind::Overflow, message))
+        }
+    }
 }
 
 impl fmt::Debug for IntTuple {

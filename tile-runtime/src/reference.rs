@@ -345,6 +345,48 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
     }
 
     #[test]
+    fn one_part_of_a_tensor_is_read_while_the_other_is_written() {
+        let mut x = counted(12).into_shape([6, 2]).unwrap();
+        let (even, odd) = x.split_at_mut(1, 1).unwrap();
+        let (even, mut odd) = (even.reshape([6]).unwrap(), odd.reshape([6]).unwrap());
+        add_one(&even, &mut odd).launch().unwrap();
+        assert_eq!(odd.to_vec().unwrap(), [1, 3, 5, 7, 9, 11]);
+        // Above and below, by a stream, whose launch is still there when the other part is written.
+        let stream = Stream::new(&Device::reference()).unwrap();
+        let (above, mut below) = odd.split_at(0, 3).unwrap();
+        std::mem::forget(add_one(&above, &mut below).on(&stream).unwrap());
+        x.slice_mut((.., 0)).unwrap().fill(-1).unwrap();
+        assert_eq!(x.to_vec().unwrap(), [-1, 1, -1, 3, -1, 5, -1, 2, -1, 4, -1, 6]);
+    }
+
+    /// Two launches at once, each of which writes elements between those of the other.
+    #[test]
+    fn parts_of_a_tensor_are_written_by_two_threads_at_once() {
+        let y = counted(6);
+        let mut x = Tensor::<i32>::zeros(&Device::reference(), [6, 2]).unwrap();
+        for round in 0..if cfg!(miri) { 2 } else { 50 } {
+            let (left, right) = x.split_at_mut(1, 1).unwrap();
+            let parts = [left, right].map(|part| part.reshape([6]).unwrap());
+            std::thread::scope(|scope| {
+                for (number, mut part) in parts.into_iter().enumerate() {
+                    let y = &y;
+                    scope.spawn(move || {
+                        let stream = Stream::new(&Device::reference()).unwrap();
+                        match (round + number) % 3 {
+                            0 => part.copy_from_on(y, &stream).unwrap().detach(),
+                            1 => add_one(y, &mut part).launch().unwrap(),
+                            _ => add_one(y, &mut part).on(&stream).unwrap().detach(),
+                        }
+                    });
+                }
+            });
+            let added = [0, 1].map(|number| i32::from((round + number) % 3 != 0));
+            let expected = (0..6).flat_map(|i| added.map(|added| i + added));
+            assert_eq!(x.to_vec().unwrap(), expected.collect::<Vec<_>>(), "round {round}");
+        }
+    }
+
+    #[test]
     #[cfg_attr(
         miri,
         ignore = "an instance for every way to lie takes long, and the accesses are the ones above"

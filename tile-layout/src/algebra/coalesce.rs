@@ -28,8 +28,13 @@ pub(crate) fn coalesce_modes(modes: &[Mode]) -> Modes {
     merged
 }
 
-fn push_coalesced(builder: &mut Builder, part: Part<'_>) {
-    builder.push_mode(&coalesce_modes(part.modes));
+/// Append one mode made of the fewest modes.
+pub(crate) fn push_coalesced(builder: &mut Builder, modes: &[Mode]) {
+    match modes {
+        // It has no neighbour to be one with.
+        &[mode] if mode.extent > 1 => builder.push_leaf(mode),
+        _ => builder.push_mode(&coalesce_modes(modes)),
+    }
 }
 
 impl Layout {
@@ -48,7 +53,7 @@ impl Layout {
     /// ```
     pub fn coalesce(&self) -> Layout {
         let mut builder = Builder::new();
-        push_coalesced(&mut builder, self.part());
+        push_coalesced(&mut builder, self.leaves());
         self.rebuilt(builder)
     }
 
@@ -63,10 +68,10 @@ impl Layout {
     pub fn coalesce_modes(&self) -> Layout {
         let mut builder = Builder::new();
         if self.is_leaf() {
-            push_coalesced(&mut builder, self.part());
+            push_coalesced(&mut builder, self.leaves());
         } else {
             builder.open(self.rank());
-            self.part().children().for_each(|mode| push_coalesced(&mut builder, mode));
+            self.part().children().for_each(|mode| push_coalesced(&mut builder, mode.modes));
         }
         self.rebuilt(builder)
     }

@@ -14,7 +14,7 @@ mod recast;
 mod tiler;
 
 pub(crate) use carry::Carries;
-pub(crate) use coalesce::coalesce_modes;
+pub(crate) use coalesce::{coalesce_modes, push_coalesced};
 
 pub(crate) use compose::{Digits, Domain};
 pub use recast::shape_div;

@@ -1,10 +1,11 @@
 //! Arguments of movement operations: lengths, axes, ranges, paddings and sizes, resolved against a shape.
 
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::tuple::{IntTuple, product};
+use crate::tuple::{INLINE, IntTuple, Ints, product};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
+use smallvec::SmallVec;
 
 /// A pair of numbers for an axis, or nothing: a range to keep, or the elements to add before and after.
 ///
@@ -112,8 +113,8 @@ pub(crate) fn axis(dim: i64, rank: usize) -> Result<usize> {
 }
 
 /// Several axes, each named once.
-pub(super) fn axes(dims: &[i64], rank: usize) -> Result<Vec<usize>> {
-    let places: Vec<usize> = dims.iter().map(|&dim| axis(dim, rank)).collect::<Result<_>>()?;
+pub(super) fn axes(dims: &[i64], rank: usize) -> Result<SmallVec<[usize; INLINE]>> {
+    let places: SmallVec<[usize; INLINE]> = dims.iter().map(|&dim| axis(dim, rank)).collect::<Result<_>>()?;
     for (number, place) in places.iter().enumerate() {
         if places[..number].contains(place) {
             return Err(LayoutError::at(
@@ -138,14 +139,14 @@ pub(super) fn one_per_axis<T>(what: &str, given: &[T], shape: &[i64]) -> Result<
 }
 
 /// The shape that `lengths` ask for.
-pub(super) fn resolve_shape(shape: &[i64], lengths: &[Length]) -> Result<Vec<i64>> {
+pub(super) fn resolve_shape(shape: &[i64], lengths: &[Length]) -> Result<Ints> {
     if lengths.iter().filter(|&&length| length == Length::Infer).count() > 1 {
         return Err(LayoutError::new(
             ErrorKind::AmbiguousExtent,
             format!("only one extent of {} can be inferred", print_lengths(lengths)),
         ));
     }
-    let mut resolved = Vec::new();
+    let mut resolved = Ints::new();
     for (place, length) in lengths.iter().enumerate() {
         resolved.push(match length {
             Length::Infer => 1,

@@ -4,12 +4,13 @@ use super::arguments::{axis, one_per_axis};
 use super::maps::{Pick, pick};
 use super::table::{Table, room};
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::tuple::{IntTuple, product};
+use crate::tuple::{INLINE, IntTuple, product};
 use crate::view::{View, unravel};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use smallvec::SmallVec;
 
 /// One entry of an index list.
 ///
@@ -164,7 +165,7 @@ pub(super) fn lower(shape: &[i64], indices: &[Index]) -> Result<Lowered> {
             format!("{taken} indices for the {} axes of shape {}", shape.len(), IntTuple::flat(shape)),
         ));
     };
-    let mut picks = Vec::new();
+    let mut picks: SmallVec<[Pick; INLINE]> = SmallVec::new();
     let mut tables = Vec::new();
     let (mut place, mut result_axis) = (0, 0);
     let implied = (ellipses == 0).then_some(&Index::Ellipsis);

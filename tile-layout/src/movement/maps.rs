@@ -6,11 +6,11 @@ use super::arguments::{
     Length, Span, axes, axis, check_extent, check_grouped_padding, one_per_axis, print_lengths,
 };
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::{Mode, Modes};
+use crate::layout::Mode;
 use crate::tuple::{IntTuple, Ints, product};
 use crate::view::{Fill, View, Windows};
 use alloc::format;
-use alloc::vec::Vec;
+use smallvec::{SmallVec, smallvec};
 
 /// One axis of a map.
 #[derive(Clone)]
@@ -18,13 +18,16 @@ struct Axis {
     extent: i64,
     /// Which indices name a position.
     window: (i64, i64),
-    /// Positions inside the window, counted from its begin.
-    modes: Modes,
+    /// Positions inside the window, counted from its begin. One mode, or two where they repeat.
+    modes: SmallVec<[Mode; 2]>,
 }
+
+/// Axes, on the stack for most tensors.
+type Axes = SmallVec<[Axis; 4]>;
 
 impl Axis {
     fn strided(extent: i64, stride: i64) -> Axis {
-        Axis { extent, window: (0, extent), modes: Modes::from_slice(&[Mode::new(extent, stride)]) }
+        Axis { extent, window: (0, extent), modes: smallvec![Mode::new(extent, stride)] }
     }
 
     fn stride(&self) -> i64 {
@@ -34,7 +37,7 @@ impl Axis {
 
 /// The map under construction: it starts as the identity of a shape.
 struct Map {
-    axes: Vec<Axis>,
+    axes: Axes,
     offset: i64,
     fill: Fill,
 }
@@ -43,7 +46,7 @@ impl Map {
     fn identity(shape: &[i64]) -> Result<Map> {
         product(shape)?;
         let mut stride = 1i64;
-        let mut axes: Vec<Axis> = shape
+        let mut axes: Axes = shape
             .iter()
             .rev()
             .map(|&extent| {
@@ -57,11 +60,11 @@ impl Map {
         Ok(Map { axes, offset: 0, fill: Fill::ZERO })
     }
 
-    fn finish(self) -> Result<View> {
+    fn finish(&self) -> Result<View> {
         let extents: Ints = self.axes.iter().map(|axis| axis.extent).collect();
         let windows: Windows = self.axes.iter().map(|axis| axis.window).collect();
-        let modes: Vec<Modes> = self.axes.into_iter().map(|axis| axis.modes).collect();
-        View::assemble(extents, windows, &modes, self.offset, self.fill)
+        let modes = self.axes.iter().map(|axis| axis.modes.as_slice());
+        View::assemble(extents, windows, modes, self.offset, self.fill)
     }
 
     /// Keep `begin..end` of an axis.
@@ -70,6 +73,11 @@ impl Map {
         self.offset = self.offset.saturating_add(begin.saturating_mul(stride));
         self.axes[place] = Axis::strided(end - begin, stride);
     }
+}
+
+/// The identity of another shape of as many elements.
+pub(super) fn reshape(lengths: &[i64]) -> Result<View> {
+    Map::identity(lengths)?.finish()
 }
 
 pub(super) fn expand(shape: &[i64], lengths: &[Length]) -> Result<View> {
@@ -187,7 +195,7 @@ pub(super) fn diagonal(shape: &[i64], offset: i64, first: i64, second: i64) -> R
     map.cut(second, skipped_columns, columns);
     let (row, column) = (map.axes[first].clone(), map.axes[second].clone());
     let kept = map.axes.iter().enumerate().filter(|&(place, _)| place != first && place != second);
-    let mut axes: Vec<Axis> = kept.map(|(_, axis)| axis.clone()).collect();
+    let mut axes: Axes = kept.map(|(_, axis)| axis.clone()).collect();
     axes.push(Axis::strided(row.extent.min(column.extent), row.stride().saturating_add(column.stride())));
     map.axes = axes;
     map.finish()
@@ -258,7 +266,7 @@ fn repeated(place: usize, count: i64, modes: &[Mode]) -> Result<Axis> {
     check_extent(place, count)?;
     let extents: Ints = modes.iter().map(|mode| mode.extent).collect();
     let extent = product(&extents)?;
-    Ok(Axis { extent, window: (0, extent), modes: Modes::from_slice(modes) })
+    Ok(Axis { extent, window: (0, extent), modes: SmallVec::from_slice(modes) })
 }
 
 /// Indices `start, start + step, …` of an axis, `extent` of them, existing or not.
@@ -281,7 +289,7 @@ pub(crate) fn runs(shape: &[i64], runs: &[Run], fill: Fill) -> Result<View> {
         if own > 0 {
             *offset = offset.saturating_add(run.start.saturating_mul(stride));
         }
-        let modes = Modes::from_slice(&[Mode::new(own, stride.saturating_mul(run.step))]);
+        let modes = smallvec![Mode::new(own, stride.saturating_mul(run.step))];
         *axis = Axis { extent: run.extent, window: (0, own), modes };
     }
     map.finish()

@@ -16,6 +16,7 @@ mod table;
 mod view;
 
 use crate::error::{ErrorKind, LayoutError, Result};
+use crate::tuple::{INLINE, Ints};
 use crate::view::{Fill, View};
 use alloc::format;
 use alloc::vec::Vec;
@@ -23,8 +24,12 @@ pub use arguments::{Length, Span, Split, flat_padding};
 pub(crate) use arguments::{axis, check_grouped_padding, check_parts};
 pub use index::Index;
 pub use meshgrid::meshgrid;
+use smallvec::{SmallVec, smallvec};
 pub use table::Table;
 pub(crate) use view::check_map;
+
+/// The extents of a new shape, on the stack up to [`INLINE`].
+type Lengths = SmallVec<[Length; INLINE]>;
 
 /// Movement operations on anything that has a shape and can be seen through a view of its positions.
 ///
@@ -92,8 +97,8 @@ pub trait Movement: Sized {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     fn reshape<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
-        let lengths: Vec<Length> = lengths.into_iter().map(Into::into).collect();
-        self.through(&View::row_major(&arguments::resolve_shape(self.shape(), &lengths)?)?)
+        let lengths: Lengths = lengths.into_iter().map(Into::into).collect();
+        self.through(&maps::reshape(&arguments::resolve_shape(self.shape(), &lengths)?)?)
     }
 
     /// Axes of extent 1 repeated without copying; further axes may be added in front. `-1` or `None` keeps an
@@ -109,7 +114,7 @@ pub trait Movement: Sized {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
-        let lengths: Vec<Length> = lengths.into_iter().map(Into::into).collect();
+        let lengths: Lengths = lengths.into_iter().map(Into::into).collect();
         self.through(&maps::expand(self.shape(), &lengths)?)
     }
 
@@ -140,7 +145,7 @@ pub trait Movement: Sized {
     fn transpose(&self, first: i64, second: i64) -> Result<Self> {
         let rank = self.shape().len();
         let (first, second) = (axis(first, rank)?, axis(second, rank)?);
-        let mut order: Vec<i64> = (0..rank as i64).collect();
+        let mut order: Ints = (0..rank as i64).collect();
         // A tensor of rank 0 has one axis to name and none to exchange.
         if rank > 0 {
             order.swap(first, second);
@@ -487,6 +492,39 @@ pub trait Movement: Sized {
     fn chunk(&self, count: i64, dim: i64) -> Result<Vec<Self>> {
         let place = axis(dim, self.shape().len())?;
         self.split(arguments::chunks(self.shape().get(place).copied(), count)?, dim)
+    }
+
+    /// The parts before index `at` of axis `dim` and from it on. Either may be empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AxisOutOfRange`], [`ErrorKind::InvalidRange`] unless `0 ≤ at ≤ extent`.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let (left, right) = View::row_major(&[2, 5])?.split_at(1, 3)?;
+    /// assert_eq!((left.shape(), right.shape(), right.offset()), (&[2, 3][..], &[2, 2][..], 3));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    fn split_at(&self, dim: i64, at: i64) -> Result<(Self, Self)> {
+        let place = axis(dim, self.shape().len())?;
+        let Some(&extent) = self.shape().get(place) else {
+            return Err(LayoutError::new(ErrorKind::AxisOutOfRange, "a tensor without axes cannot be split"));
+        };
+        if !(0..=extent).contains(&at) {
+            return Err(LayoutError::at(
+                ErrorKind::InvalidRange,
+                &[place],
+                format!(
+                    "axis {place} of extent {extent} cannot be split at {at}: pass an index in 0..={extent}"
+                ),
+            ));
+        }
+        let part = |begin: i64, end: i64| {
+            let mut ranges: SmallVec<[Span; INLINE]> = smallvec![None; self.shape().len()];
+            ranges[place] = Some((begin, end));
+            self.shrink(&ranges)
+        };
+        Ok((part(0, at)?, part(at, extent)?))
     }
 
     /// A rearrangement in the notation of einops: axes are named, split and joined by brackets, `...` stands for

@@ -136,7 +136,13 @@ impl Table {
             };
             modes.push(Modes::from_slice(&[Mode::new(high - low, stride)]));
         }
-        let view = View::assemble(self.shape.clone(), windows, &modes, offset, Fill::ZERO)?;
+        let view = View::assemble(
+            self.shape.clone(),
+            windows,
+            modes.iter().map(Modes::as_slice),
+            offset,
+            Fill::ZERO,
+        )?;
         let same = view.offsets().eq(self.positions.iter().copied());
         Ok(same.then_some(view))
     }

@@ -230,7 +230,8 @@ fn whole(
     if let Some(mode) = mode {
         modes[axis] = Modes::from_slice(&[mode]);
     }
-    let joined = View::assemble(extents, windows, &modes, view.offset(), fill).ok()?;
+    let modes = modes.iter().map(Modes::as_slice);
+    let joined = View::assemble(extents, windows, modes, view.offset(), fill).ok()?;
     Some(ViewProgram::new(source, joined.with_memory_of(view)))
 }
 
@@ -298,8 +299,7 @@ fn cut(map: &View, axis: usize, from: i64, to: i64, length: i64) -> Option<View>
     extents[axis] = before + (to - from) + after;
     let mut windows = Windows::from_slice(part.windows());
     windows[axis] = (before, before + to - from);
-    let modes: Vec<Modes> = part.axes().map(Modes::from_slice).collect();
-    View::assemble(extents, windows, &modes, part.offset(), map.fill()).ok()
+    View::assemble(extents, windows, part.axes(), part.offset(), map.fill()).ok()
 }
 
 /// A map of positions of the whole as a map of positions of the part that begins at `begin` and is `extent` long,
@@ -324,7 +324,7 @@ fn into_part(map: &View, groups: &[Group; 3], begin: i64, extent: i64) -> Option
     View::assemble(
         Ints::from_slice(map.shape()),
         Windows::from_slice(map.windows()),
-        &modes,
+        modes.iter().map(Modes::as_slice),
         offset,
         map.fill(),
     )

@@ -47,6 +47,7 @@ pub(crate) struct Step {
 /// The steps of an outer view and where they start.
 pub(crate) struct Walk {
     pub(crate) start: i64,
+    /// Those of one axis after those of the one before.
     pub(crate) steps: SmallVec<[Step; INLINE]>,
 }
 
@@ -59,6 +60,10 @@ impl View {
         }
         if self.is_nothing() {
             return Some(self.clone().with_memory_of(inner));
+        }
+        // The positions of contiguous elements are their offsets, counted from the first.
+        if inner.is_contiguous() && !inner.is_nothing() {
+            return self.shifted(inner.parts.offset);
         }
         // Joining masked axes helps where the outer view walks across them, and hides which outer axis moves
         // along which inner one where it does not: try the finest groups first. Without a mask all are the same.
@@ -73,28 +78,33 @@ impl View {
     }
 
     fn compose_groups(&self, inner: &View, groups: &[Group]) -> Option<View> {
-        let mut outer = self.clone();
-        let mut walk = Walk::new(&outer);
+        // The outer view, where it is less than all of `self`.
+        let mut restricted: Option<View> = None;
+        let mut walk = Walk::new(self);
         walk.split_between(groups)?;
         let mut inner_fills = false;
         for group in groups.iter().filter(|group| !group.is_full()) {
-            match walk.pull_back(group, &outer)? {
+            let outer = restricted.as_ref().unwrap_or(self);
+            match walk.pull_back(group, outer)? {
                 Valid::Everywhere => {}
-                Valid::Nowhere => return View::filled(&self.extents, joint_fill(self, inner.fill)?).ok(),
+                Valid::Nowhere => {
+                    return View::filled(&self.parts.extents, joint_fill(self, inner.parts.fill)?).ok();
+                }
                 Valid::Within { axis, low, high } => {
                     inner_fills = true;
-                    outer = outer.restrict(axis, low, high)?;
+                    let outer = outer.restrict(axis, low, high)?;
                     walk = Walk::new(&outer);
                     walk.split_between(groups)?;
+                    restricted = Some(outer);
                 }
             }
         }
-        let fill = if inner_fills { joint_fill(self, inner.fill)? } else { self.fill };
-        let mut offset = inner.offset;
+        let fill = if inner_fills { joint_fill(self, inner.parts.fill)? } else { self.parts.fill };
+        let mut offset = inner.parts.offset;
         for group in groups {
             offset = offset.checked_add(walk.enter(group)?)?;
         }
-        walk.assemble(&outer, offset, fill)
+        walk.assemble(restricted.as_ref().unwrap_or(self), offset, fill)
     }
 
     /// The part of the window between `low` and `high` on an axis, counted from the window's begin; the shape
@@ -103,14 +113,14 @@ impl View {
         let mut modes: Vec<Modes> = self.axes().map(Modes::from_slice).collect();
         let (skipped, kept) = restrict_modes(&modes[axis], low, high)?;
         modes[axis] = kept;
-        let mut windows = self.windows.clone();
+        let mut windows = self.parts.windows.clone();
         windows[axis] = (windows[axis].0 + low, windows[axis].0 + high);
         let view = View::assemble(
-            self.extents.clone(),
+            self.parts.extents.clone(),
             windows,
-            &modes,
-            self.offset.checked_add(skipped)?,
-            self.fill,
+            modes.iter().map(Modes::as_slice),
+            self.parts.offset.checked_add(skipped)?,
+            self.parts.fill,
         );
         view.ok().map(|view| view.with_memory_of(self))
     }
@@ -118,7 +128,7 @@ impl View {
 
 /// The fill of a view that fills on its own account and on that of the view below.
 fn joint_fill(outer: &View, inner: Fill) -> Option<Fill> {
-    (!outer.is_masked() || outer.fill == inner).then_some(inner)
+    (!outer.is_masked() || outer.parts.fill == inner).then_some(inner)
 }
 
 /// Positions `low..high` of modes, the first fastest: the offset of the first, and the modes; `None` where they
@@ -154,11 +164,11 @@ enum Joining {
 }
 
 /// The axes of a view, the last first, joined as far as `joining` and their windows allow.
-fn groups(view: &View, joining: Joining) -> SmallVec<[Group; INLINE]> {
-    let mut groups: SmallVec<[Group; INLINE]> = SmallVec::new();
+fn groups(view: &View, joining: Joining) -> SmallVec<[Group; 2]> {
+    let mut groups: SmallVec<[Group; 2]> = SmallVec::new();
     let axes: SmallVec<[&[Mode]; INLINE]> = view.axes().collect();
     for axis in (0..view.rank()).rev() {
-        let (extent, (low, high)) = (view.extents[axis], view.windows[axis]);
+        let (extent, (low, high)) = (view.parts.extents[axis], view.parts.windows[axis]);
         match groups.last_mut() {
             Some(group) if group.is_full() && (joining >= Joining::Partial || (low, high) == (0, extent)) => {
                 (group.low, group.high) = (low * group.extent, high * group.extent);
@@ -208,7 +218,7 @@ enum Valid {
 
 impl Walk {
     pub(crate) fn new(outer: &View) -> Walk {
-        let mut walk = Walk { start: outer.offset, steps: SmallVec::new() };
+        let mut walk = Walk { start: outer.parts.offset, steps: SmallVec::new() };
         for (axis, modes) in outer.axes().enumerate() {
             for &Mode { extent, stride } in modes.iter().filter(|mode| mode.extent > 1) {
                 if stride < 0 {
@@ -229,6 +239,9 @@ impl Walk {
 
     /// Split each step into pieces that never carry over `boundaries`, where `size` says how far it goes.
     fn split(&mut self, boundaries: &[i64], start: i64, size: impl Fn(&Step) -> i64) -> Option<()> {
+        if boundaries.is_empty() {
+            return Some(());
+        }
         let mut carries = Carries::new(boundaries, start);
         let mut pieces: SmallVec<[Step; INLINE]> = SmallVec::new();
         for &step in &self.steps {
@@ -261,7 +274,7 @@ impl Walk {
         }
         let axis = self.moving_axis(group)?;
         let along = Along::new(self, group, axis)?;
-        let length = outer.windows[axis].1 - outer.windows[axis].0;
+        let length = outer.parts.windows[axis].1 - outer.parts.windows[axis].0;
         let (low, high) = along.between(group.low, group.high, length);
         Some(if low >= high { Valid::Nowhere } else { Valid::Within { axis, low, high } })
     }
@@ -286,16 +299,24 @@ impl Walk {
     }
 
     fn assemble(&self, outer: &View, mut offset: i64, fill: Fill) -> Option<View> {
-        let mut modes: Vec<Modes> = outer.axes().map(|_| Modes::new()).collect();
+        let mut modes = Modes::new();
         for step in &self.steps {
             let stride = if step.flipped { -step.stride } else { step.stride };
             if step.flipped {
                 offset = offset.checked_add(step.stride.checked_mul(step.extent - 1)?)?;
             }
-            modes[step.axis].push(Mode::new(step.extent, stride));
+            modes.push(Mode::new(step.extent, stride));
         }
-        let windows: Windows = outer.windows.clone();
-        View::assemble(outer.extents.clone(), windows, &modes, offset, fill).ok()
+        let mut rest = (&self.steps[..], &modes[..]);
+        let axes = (0..outer.rank()).map(|axis| {
+            let (steps, modes) = rest;
+            let own = steps.iter().take_while(|step| step.axis == axis).count();
+            rest = (&steps[own..], &modes[own..]);
+            &modes[..own]
+        });
+        let (extents, windows) =
+            (Ints::from_slice(&outer.parts.extents), Windows::from_slice(&outer.parts.windows));
+        View::assemble(extents, windows, axes, offset, fill).ok()
     }
 }
 

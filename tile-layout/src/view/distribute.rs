@@ -5,7 +5,7 @@
 
 use super::View;
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::{Layout, Mode, Modes};
+use crate::layout::{Layout, Mode};
 use crate::movement::maps::Run;
 use crate::swizzle::Swizzle;
 use alloc::format;
@@ -178,8 +178,7 @@ impl View {
             ));
         }
         let offset = threads.swizzle.apply(own.offset() / vector) * vector;
-        let modes: Vec<Modes> = own.axes().map(Modes::from_slice).collect();
-        let moved = View::assemble(own.shape().into(), own.windows().into(), &modes, offset, own.fill())?;
+        let moved = View::assemble(own.shape().into(), own.windows().into(), own.axes(), offset, own.fill())?;
         Ok(moved.with_memory_of(&own))
     }
 }

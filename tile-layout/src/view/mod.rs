@@ -19,10 +19,12 @@ mod fill;
 mod tensor;
 
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::{Builder, Layout, Mode, Modes};
+use crate::layout::{Builder, Layout, Mode};
 use crate::swizzle::Swizzle;
 use crate::tuple::{INLINE, IntTuple, Ints, LIMIT, product};
+use alloc::boxed::Box;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
@@ -47,16 +49,28 @@ pub(crate) type Windows = SmallVec<[(i64, i64); INLINE]>;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct View {
+    /// Behind a pointer, because views are moved and cloned more often than made.
+    parts: Arc<Parts>,
+}
+
+/// What a view is made of.
+#[derive(Clone, PartialEq, Eq)]
+struct Parts {
     extents: Ints,
     windows: Windows,
     layout: Layout,
     offset: i64,
     fill: Fill,
     swizzle: Swizzle,
-    element: Layout,
+    /// Nothing where elements are scalars.
+    element: Option<Box<Layout>>,
 }
 
 impl View {
+    fn of(parts: Parts) -> View {
+        View { parts: Arc::new(parts) }
+    }
+
     /// A view of the elements `offset + Σ index·stride`.
     ///
     /// # Errors
@@ -116,9 +130,9 @@ impl View {
     /// ```
     pub fn from_layout(layout: &Layout, offset: i64) -> Result<View> {
         let extents: Ints = layout.part().children().map(|mode| mode.size()).collect();
-        let modes: Vec<Modes> = layout.part().children().map(|mode| Modes::from_slice(mode.modes)).collect();
         let windows = extents.iter().map(|&extent| (0, extent)).collect();
-        View::assemble(extents, windows, &modes, offset, Fill::ZERO)
+        let modes = layout.part().children().map(|mode| mode.modes);
+        View::assemble(extents, windows, modes, offset, Fill::ZERO)
     }
 
     /// A view of nothing but its fill.
@@ -146,15 +160,15 @@ impl View {
             0 => Layout::leaf(0, 0)?,
             rank => Layout::concat(&alloc::vec![Layout::leaf(0, 0)?; rank])?,
         };
-        Ok(View {
+        Ok(View::of(Parts {
             extents: Ints::from_slice(shape),
             windows: shape.iter().map(|_| (0, 0)).collect(),
             layout,
             offset: 0,
             fill: if size == 0 { Fill::ZERO } else { fill },
             swizzle: Swizzle::IDENTITY,
-            element: Layout::unit(),
-        })
+            element: None,
+        }))
     }
 
     /// A view from what it prints: the layout of the window, where that begins inside the shape, and the rest.
@@ -187,16 +201,16 @@ impl View {
             ));
         }
         let windows = begin.iter().zip(&lengths).map(|(&low, &length)| (low, low + length)).collect();
-        let modes: Vec<Modes> = layout.part().children().map(|mode| Modes::from_slice(mode.modes)).collect();
-        View::assemble(Ints::from_slice(shape), windows, &modes, offset, fill)
+        let modes = layout.part().children().map(|mode| mode.modes);
+        View::assemble(Ints::from_slice(shape), windows, modes, offset, fill)
     }
 
-    /// Put a view together and bring it into its one normal form: modes coalesced, empty windows empty on every
-    /// axis, no fill where nothing is filled.
-    pub(crate) fn assemble(
+    /// Put a view together of the modes of each axis and bring it into its one normal form: modes coalesced, empty
+    /// windows empty on every axis, no fill where nothing is filled.
+    pub(crate) fn assemble<'m>(
         extents: Ints,
         windows: Windows,
-        modes: &[Modes],
+        modes: impl IntoIterator<Item = &'m [Mode]>,
         offset: i64,
         fill: Fill,
     ) -> Result<View> {
@@ -205,11 +219,10 @@ impl View {
             return View::filled(&extents, fill);
         }
         let mut builder = Builder::new();
-        builder.open(modes.len());
-        modes.iter().for_each(|mode| builder.push_mode(&crate::algebra::coalesce_modes(mode)));
+        builder.open(extents.len());
+        modes.into_iter().for_each(|modes| crate::algebra::push_coalesced(&mut builder, modes));
         let layout = builder.finish()?;
-        let within = |end: i64| offset.checked_add(end).is_some_and(|at| (-LIMIT..=LIMIT).contains(&at));
-        if !within(0) || !within(layout.min_offset()) || !within(layout.max_offset()) {
+        if !is_within_limits(&layout, offset) {
             return Err(LayoutError::new(
                 ErrorKind::Overflow,
                 format!("{layout} from offset {offset} exceeds 2^62"),
@@ -217,8 +230,18 @@ impl View {
         }
         let full = windows.iter().zip(&extents).all(|(&window, &extent)| window == (0, extent));
         let fill = if full { Fill::ZERO } else { fill };
-        let (swizzle, element) = (Swizzle::IDENTITY, Layout::unit());
-        Ok(View { extents, windows, layout, offset, fill, swizzle, element })
+        let swizzle = Swizzle::IDENTITY;
+        Ok(View::of(Parts { extents, windows, layout, offset, fill, swizzle, element: None }))
+    }
+
+    /// The same view with every offset greater by a number; `None` where one exceeds the limits.
+    pub(crate) fn shifted(&self, by: i64) -> Option<View> {
+        let mut view = self.clone();
+        if by != 0 {
+            let offset = self.parts.offset.checked_add(by)?;
+            Arc::make_mut(&mut view.parts).offset = offset;
+        }
+        is_within_limits(&view.parts.layout, view.parts.offset).then_some(view)
     }
 
     /// The extents.
@@ -228,7 +251,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn shape(&self) -> &[i64] {
-        &self.extents
+        &self.parts.extents
     }
 
     /// Number of axes.
@@ -238,7 +261,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn rank(&self) -> usize {
-        self.extents.len()
+        self.parts.extents.len()
     }
 
     /// Number of indices, filled ones among them.
@@ -248,7 +271,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn size(&self) -> i64 {
-        product(&self.extents).unwrap_or(i64::MAX)
+        product(&self.parts.extents).unwrap_or(i64::MAX)
     }
 
     /// The valid indices of an axis; `None` where there is no such axis.
@@ -260,7 +283,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn window(&self, axis: usize) -> Option<Range<i64>> {
-        self.windows.get(axis).map(|&(low, high)| low..high)
+        self.parts.windows.get(axis).map(|&(low, high)| low..high)
     }
 
     /// The offsets of the window, from its first index on: one mode per axis.
@@ -270,7 +293,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        &self.parts.layout
     }
 
     /// The offset of the window's first index, in elements.
@@ -281,7 +304,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn offset(&self) -> i64 {
-        self.offset
+        self.parts.offset
     }
 
     /// One stride per axis, 0 for an axis with at most one valid index; `None` where an axis has several modes.
@@ -294,7 +317,31 @@ impl View {
     /// ```
     pub fn strides(&self) -> Option<Vec<i64>> {
         let single = |mode: crate::layout::Part<'_>| mode.is_leaf().then(|| mode.modes[0].stride);
-        self.layout.part().children().take(self.rank()).map(single).collect()
+        self.parts.layout.part().children().take(self.rank()).map(single).collect()
+    }
+
+    /// Whether the elements lie one after the other in row-major order, all of them in memory.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let view = View::row_major(&[4, 6])?;
+    /// assert!(view.shrink(&[Some((1, 3)), None])?.is_contiguous());
+    /// assert!(!view.shrink(&[None, Some((1, 3))])?.is_contiguous() && !view.t()?.is_contiguous());
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn is_contiguous(&self) -> bool {
+        if self.size() == 0 {
+            return true;
+        }
+        let axes: SmallVec<[&[Mode]; INLINE]> = self.axes().collect();
+        let mut modes = axes.iter().rev().flat_map(|modes| modes.iter()).filter(|mode| mode.extent > 1);
+        let mut next = 1i64;
+        let is_next = |mode: &Mode| {
+            let is_next = mode.stride == next;
+            next = next.saturating_mul(mode.extent);
+            is_next
+        };
+        self.is_plain() && !self.is_masked() && modes.all(is_next)
     }
 
     /// What is read outside the window; [`Fill::ZERO`] where nothing is.
@@ -306,7 +353,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn fill(&self) -> Fill {
-        self.fill
+        self.parts.fill
     }
 
     /// Whether some indices are filled.
@@ -319,7 +366,7 @@ impl View {
     /// ```
     pub fn is_masked(&self) -> bool {
         let cut = |(&window, &extent): (&(i64, i64), &i64)| window != (0, extent);
-        self.size() > 0 && (self.is_nothing() || self.windows.iter().zip(&self.extents).any(cut))
+        self.size() > 0 && (self.is_nothing() || self.parts.windows.iter().zip(&self.parts.extents).any(cut))
     }
 
     /// The swizzle that offsets pass through last.
@@ -331,7 +378,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn swizzle(&self) -> Swizzle {
-        self.swizzle
+        self.parts.swizzle
     }
 
     /// The same view of memory whose offsets are permuted: `memory[swizzle(offset)]`.
@@ -347,14 +394,14 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn with_swizzle(mut self, swizzle: Swizzle) -> Result<View> {
-        if self.swizzle != Swizzle::IDENTITY {
+        if self.parts.swizzle != Swizzle::IDENTITY {
             return Err(LayoutError::new(
                 ErrorKind::Unsupported,
-                format!("{self} is swizzled already, by {}", self.swizzle),
+                format!("{self} is swizzled already, by {}", self.parts.swizzle),
             ));
         }
-        crate::SwizzledLayout::new(swizzle, self.offset, self.layout.clone())?;
-        self.swizzle = swizzle;
+        crate::SwizzledLayout::new(swizzle, self.parts.offset, self.parts.layout.clone())?;
+        Arc::make_mut(&mut self.parts).swizzle = swizzle;
         Ok(self)
     }
 
@@ -366,8 +413,8 @@ impl View {
     /// assert_eq!(vectors.element().size(), 4);
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
-    pub fn element(&self) -> &Layout {
-        &self.element
+    pub fn element(&self) -> Layout {
+        self.parts.element.as_ref().map_or_else(Layout::unit, |element| (**element).clone())
     }
 
     /// The offset at an index; `None` where it is filled.
@@ -383,19 +430,19 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn get(&self, index: &[i64]) -> Result<Option<i64>> {
-        check_index(&self.extents, index)?;
+        check_index(&self.parts.extents, index)?;
         Ok(self.offset_at(index))
     }
 
     /// The offset at an index inside the shape.
     pub(crate) fn offset_at(&self, index: &[i64]) -> Option<i64> {
-        self.linear_offset_at(index).map(|offset| self.swizzle.apply(offset))
+        self.linear_offset_at(index).map(|offset| self.parts.swizzle.apply(offset))
     }
 
     /// As [`View::offset_at`], before the swizzle.
     pub(crate) fn linear_offset_at(&self, index: &[i64]) -> Option<i64> {
-        let mut offset = self.offset;
-        let axes = self.layout.part().children().zip(index).zip(&self.windows);
+        let mut offset = self.parts.offset;
+        let axes = self.parts.layout.part().children().zip(index).zip(&self.parts.windows);
         for ((mode, &index), &(low, high)) in axes {
             if index < low || index >= high {
                 return None;
@@ -414,39 +461,49 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn offsets(&self) -> impl Iterator<Item = Option<i64>> {
-        (0..self.size()).map(|position| self.offset_at(&unravel(&self.extents, position)))
+        (0..self.size()).map(|position| self.offset_at(&unravel(&self.parts.extents, position)))
     }
 
     /// Whether every index is filled.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.layout.size() == 0
+        self.parts.layout.size() == 0
     }
 
     pub(crate) fn windows(&self) -> &[(i64, i64)] {
-        &self.windows
+        &self.parts.windows
     }
 
     /// The modes of each axis.
     pub(crate) fn axes(&self) -> impl Iterator<Item = &[Mode]> {
-        self.layout.part().children().take(self.rank()).map(|mode| mode.modes)
+        self.parts.layout.part().children().take(self.rank()).map(|mode| mode.modes)
     }
 
     /// Whether offsets are elements as they lie: neither swizzled nor vectors.
     pub(crate) fn is_plain(&self) -> bool {
-        self.swizzle == Swizzle::IDENTITY && self.element == Layout::unit()
+        self.parts.swizzle == Swizzle::IDENTITY && self.parts.element.is_none()
     }
 
     /// Take swizzle and element layout over from the view that this one is a part of.
     pub(crate) fn with_memory_of(mut self, other: &View) -> View {
-        self.swizzle = other.swizzle;
-        self.element = other.element.clone();
+        if !(self.is_plain() && other.is_plain()) {
+            let parts = Arc::make_mut(&mut self.parts);
+            parts.swizzle = other.parts.swizzle;
+            parts.element.clone_from(&other.parts.element);
+        }
         self
     }
 
     pub(crate) fn with_element(mut self, element: Layout) -> View {
-        self.element = element;
+        let element = (element != Layout::unit()).then(|| Box::new(element));
+        Arc::make_mut(&mut self.parts).element = element;
         self
     }
+}
+
+/// Whether all offsets stay within 2^62.
+fn is_within_limits(layout: &Layout, offset: i64) -> bool {
+    let within = |end: i64| offset.checked_add(end).is_some_and(|at| (-LIMIT..=LIMIT).contains(&at));
+    within(0) && within(layout.min_offset()) && within(layout.max_offset())
 }
 
 /// The index at a row-major position.

@@ -358,7 +358,7 @@ impl View {
     /// ```
     pub fn recast(&self, old_bits: i64, new_bits: i64) -> Result<View> {
         self.check_unmasked("recast")?;
-        if self.element() != &Layout::unit() {
+        if self.element() != Layout::unit() {
             return Err(LayoutError::new(
                 ErrorKind::Unsupported,
                 format!("{self} is vectorised and cannot be recast; recast first"),

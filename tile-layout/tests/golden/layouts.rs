@@ -363,7 +363,7 @@ fn vectorize(case: &Value) -> Verdict {
     let expect = &case["expect"];
     let element = Layout::new(tuple(&expect["element_shape"]), tuple(&expect["element_stride"])).unwrap();
     let found = vectors(&view(&case["args"])).map_err(|error| error.to_string())?;
-    same("the element", normal(found.element()), normal(&element))
+    same("the element", normal(&found.element()), normal(&element))
 }
 
 fn split(case: &Value) -> Verdict {

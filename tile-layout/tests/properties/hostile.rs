@@ -103,6 +103,7 @@ proptest! {
             let _ = (view.flatten(pick, other), view.unflatten(pick, numbers.iter().copied()), view.repeat(&numbers));
             let _ = (view.diagonal(pick, other, 0), view.diagonal(pick, 0, 1), view.unfold(0, pick, other));
             let _ = (view.repeat_interleave(pick, Some(other)), view.repeat_interleave(pick, Some(0)));
+            let _ = (view.split_at(other, pick), view.split_at(0, pick));
             let _ = view.index(&[Index::At(pick), Index::slice(pick, other, numbers.first().copied())]);
             let _ = (view.tile(&numbers, &numbers), view.split_even(pick, other), view.split_part(0, pick, other, 0));
             let _ = (view.vectorize(&numbers), view.recast(pick, other), view.coalesce(), view.distance(&view));

@@ -41,7 +41,7 @@ impl HostRun<'_> {
     /// Runs every block, and gives the time that they took where it is asked for.
     ///
     /// # Safety
-    /// The tensors of the launch are there, nobody else writes them, and nobody else uses those that are written.
+    /// The elements of the launch's tensors are there, nobody else writes them, and nobody else uses those that are written.
     pub(super) unsafe fn run(
         &self,
         bound: &Bound,

@@ -14,7 +14,7 @@ use crate::messages::{self, Sink};
 use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Event, Pending, Stream, note_last};
+use crate::stream::{Event, Events, Pending, Stream, note_last};
 use crate::tensor::{Allocation, Location, Place, scratch, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -82,10 +82,8 @@ impl<'a> Launch<'a> {
         match (&checked.device.0, stream.on_gpu()) {
             (Kind::Gpu(context), Some(on)) => {
                 let mut sink = self.sink.take();
-                for (allocation, writes) in self.memory() {
-                    let before = allocation.uses().before(writes);
-                    before.iter().try_for_each(|event| stream.wait_for(event))?;
-                }
+                let before = self.before();
+                before.iter().try_for_each(|event| stream.wait_for(event))?;
                 // A launch whose messages can't be waited for is enqueued all the same.
                 let mut copies = Copies::new();
                 let run = self.run_gpu(&checked, context, Some(on), &mut sink, &mut copies);
@@ -94,7 +92,7 @@ impl<'a> Launch<'a> {
                 if memory.peek().is_none() {
                     return run.map(|()| Pending::until_idle(stream));
                 }
-                let event = note_last(on, memory);
+                let event = note_last(on, memory, &before);
                 run.and(event).map(|event| Pending::until(event, stream))
             }
             _ => self.on_host(&checked, stream),
@@ -114,18 +112,18 @@ impl<'a> Launch<'a> {
         }
         let memory: Vec<Arc<Allocation>> =
             self.memory().map(|(allocation, _)| Arc::clone(allocation)).collect();
-        let before: Vec<_> =
-            self.memory().flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect();
+        let before = self.before();
+        let waited_for = before.clone();
         let (site, run) = (self.site(), self.host_run(checked)?.for_later(&checked.bound));
         let event = stream.enqueue(move || {
             before.iter().try_for_each(Event::pass)?;
-            // SAFETY: `memory` keeps every tensor; who borrows one to write, reads it or frees it waits for this event,
-            // and this has waited for those before it.
+            // SAFETY: `memory` keeps every tensor; who borrows these elements to write, reads or frees them waits for this
+            // event, and this has waited for those before it.
             let result = unsafe { run.run() };
             drop(memory);
             site.locate(result)
         });
-        self.memory().for_each(|(allocation, writes)| allocation.uses().note(&event, writes));
+        self.memory().for_each(|(allocation, writes)| allocation.uses().note(&event, writes, &waited_for));
         Ok(Pending::until(event, stream))
     }
 
@@ -171,6 +169,11 @@ impl<'a> Launch<'a> {
         })
     }
 
+    /// What has to be done before the launch.
+    fn before(&self) -> Events {
+        self.memory().flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect()
+    }
+
     fn run(mut self, timed: bool) -> Result<Duration> {
         let mut sink = self.sink.take();
         let checked = self.checked()?;
@@ -195,7 +198,9 @@ impl<'a> Launch<'a> {
             Kind::Reference | Kind::Cpu | Kind::Simulated(_) => self.run_host(checked, timed, sink)?,
             Kind::Gpu(context) => {
                 let mut memory = self.memory();
-                memory.try_for_each(|(allocation, writes)| allocation.uses().order(context, writes))?;
+                memory.try_for_each(|(allocation, writes)| {
+                    allocation.uses().order(context, writes).map(drop)
+                })?;
                 // What is copied is given back behind the launch, on the same queue.
                 let mut copies = Copies::new();
                 match timed {
@@ -319,8 +324,8 @@ impl<'a> Launch<'a> {
         let mut memory = self.memory();
         memory.try_for_each(|(allocation, writes)| allocation.uses().wait(writes))?;
         let run = self.host_run(checked)?;
-        // SAFETY: tensors are borrowed for `'a`, longer than this call; an output is borrowed exclusively, and launches on
-        // streams that use them have been waited for.
+        // SAFETY: tensors are borrowed for `'a`, longer than this call; the elements of an output are borrowed exclusively,
+        // and launches on streams that use them have been waited for.
         unsafe { run.run(&checked.bound, timed, sink) }
     }
 

@@ -99,6 +99,15 @@ impl Event {
     }
 }
 
+impl PartialEq for Event {
+    /// Whether one is a copy of the other.
+    fn eq(&self, other: &Event) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Event {}
+
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.is_done() {

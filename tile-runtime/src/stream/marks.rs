@@ -1,5 +1,8 @@
-//! The events that the users of some memory have left: the last one that wrote it, and those that have read it since.
-//! Memory that nobody has used costs a look at a number. `tests/loom` tries all orders of this file's steps on small cases.
+//! The events that the users of some memory have left: those that wrote it, and those that have read it since. Memory that
+//! nobody has used costs a look at a number. `tests/loom` tries all orders of this file's steps on small cases.
+//!
+//! Invariant: an event stays until it is done, or until a write has come that waits for it. Threads may write parts of one
+//! memory at once without having waited for each other, so a write takes the place of what it has waited for alone.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use smallvec::SmallVec;
@@ -15,42 +18,44 @@ pub(crate) struct Marks<E> {
 }
 
 struct List<E> {
-    written: Option<E>,
+    /// One, unless parts of the memory were written at once.
+    written: Few<E>,
     /// Since it was written.
     read: Few<E>,
 }
 
 impl<E> Default for Marks<E> {
     fn default() -> Marks<E> {
-        let list = List { written: None, read: Few::new() };
+        let list = List { written: Few::new(), read: Few::new() };
         Marks { any: AtomicBool::new(false), list: Mutex::new(list) }
     }
 }
 
-impl<E: Clone> Marks<E> {
+impl<E: Clone + PartialEq> Marks<E> {
     fn list(&self) -> MutexGuard<'_, List<E>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What has to be done before the memory is read, or written. Nothing else is enqueued meanwhile that would have to
-    /// be waited for: who is about to read or write borrows the memory.
+    /// be waited for: who is about to read or write borrows the elements, and what is done with others needn't be.
     pub(crate) fn before(&self, writes: bool, is_done: impl Fn(&E) -> bool) -> Few<E> {
         if !self.any.load(Ordering::Acquire) {
             return Few::new();
         }
         let mut list = self.list();
         list.forget(is_done);
-        self.any.store(list.written.is_some() || !list.read.is_empty(), Ordering::Release);
+        self.any.store(!(list.written.is_empty() && list.read.is_empty()), Ordering::Release);
         let reads = if writes { list.read.as_slice() } else { &[] };
         list.written.iter().chain(reads).cloned().collect()
     }
 
-    /// Notes what reads the memory, or writes it, after waiting for what was before.
-    pub(crate) fn note(&self, event: &E, writes: bool, is_done: impl Fn(&E) -> bool) {
+    /// Notes what reads the memory, or writes it, and has waited for some events.
+    pub(crate) fn note(&self, event: &E, writes: bool, waited_for: &[E], is_done: impl Fn(&E) -> bool) {
         let mut list = self.list();
         if writes {
-            list.read.clear();
-            list.written = Some(event.clone());
+            let comes_after = |other: &E| other == event || waited_for.contains(other);
+            list.forget(comes_after);
+            list.written.push(event.clone());
         } else {
             list.forget(is_done);
             list.read.push(event.clone());
@@ -60,8 +65,8 @@ impl<E: Clone> Marks<E> {
 }
 
 impl<E> List<E> {
-    fn forget(&mut self, is_done: impl Fn(&E) -> bool) {
-        self.written.take_if(|event| is_done(event));
-        self.read.retain(|event| !is_done(event));
+    fn forget(&mut self, goes: impl Fn(&E) -> bool) {
+        self.written.retain(|event| !goes(event));
+        self.read.retain(|event| !goes(event));
     }
 }

@@ -16,7 +16,7 @@ mod uses;
 pub use event::Event;
 pub use graph::{Graph, Recorder};
 pub use pending::{Launching, Pending};
-pub(crate) use uses::{Uses, note_last};
+pub(crate) use uses::{Events, Uses, note_last};
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};

@@ -96,6 +96,23 @@ fn many_launches_keep_the_order_that_their_tensors_ask_for() {
     }
 }
 
+/// Launches on parts of one tensor, on two streams, with guards that are forgotten.
+#[test]
+fn parts_of_a_tensor_are_used_by_two_streams() {
+    for device in devices() {
+        let streams = [0; 2].map(|_| Stream::new(&device).unwrap());
+        let mut x = Tensor::<f32>::zeros(&device, [20]).unwrap();
+        let (mut first, mut second) = x.split_at_mut(0, 10).unwrap();
+        let turns = if cfg!(miri) { 4 } else { 100 };
+        for turn in 0..turns {
+            std::mem::forget(add_one(&first, &mut second).on(&streams[turn % 2]).unwrap());
+            std::mem::forget(add_one(&second, &mut first).on(&streams[turn / 2 % 2]).unwrap());
+        }
+        assert_eq!(second.to_vec().unwrap(), [2.0 * turns as f32 - 1.0; 10], "{}", device.name());
+        assert_eq!(first.as_slice().unwrap(), [2.0 * turns as f32; 10], "{}", device.name());
+    }
+}
+
 fn add_one_to(x: &Tensor<f32>) -> Tensor<f32> {
     let more = x.to_vec().unwrap().into_iter().map(|value| value + 1.0).collect();
     Tensor::from_vec(x.device(), more, [10]).unwrap()

@@ -1,5 +1,7 @@
 //! Who still uses memory: the launches and copies on streams that aren't known to be done.
 //!
+//! Parts of one memory that have no element in common are ordered as if they were all of it: it is the memory that knows.
+//!
 //! What a device's own stream does with the device's memory isn't among them, nor what the host waits for: what uses the
 //! memory later comes after that by itself. So memory that no stream has used costs a look at a number.
 
@@ -28,9 +30,9 @@ impl Uses {
         self.0.before(writes, is_done)
     }
 
-    /// Notes what reads the memory, or writes it, after waiting for what was before.
-    pub(crate) fn note(&self, event: &Event, writes: bool) {
-        self.0.note(event, writes, is_done);
+    /// Notes what reads the memory, or writes it, and has waited for some events.
+    pub(crate) fn note(&self, event: &Event, writes: bool, waited_for: &[Event]) {
+        self.0.note(event, writes, waited_for, is_done);
     }
 
     /// Waits on the host until the memory can be read, or written.
@@ -41,9 +43,11 @@ impl Uses {
         self.before(writes).iter().try_for_each(Event::pass)
     }
 
-    /// Has a GPU's own stream wait until the memory can be read, or written.
-    pub(crate) fn order(&self, context: &Context, writes: bool) -> Result<()> {
-        self.before(writes).iter().try_for_each(|event| order(event, context))
+    /// Has a GPU's own stream wait until the memory can be read, or written, and gives what it waits for.
+    pub(crate) fn order(&self, context: &Context, writes: bool) -> Result<Events> {
+        let before = self.before(writes);
+        before.iter().try_for_each(|event| order(event, context))?;
+        Ok(before)
     }
 
     /// Has a GPU's own stream wait until no GPU uses the memory any more, which nobody has; without one the host waits.
@@ -65,16 +69,17 @@ fn order(event: &Event, context: &Context) -> Result<()> {
     }
 }
 
-/// Notes what was enqueued last on a GPU's stream as what reads memory, or writes it, and gives the event behind it. Of
-/// memory whose user can't be noted nobody would know when it may be freed: it stays.
+/// Notes what was enqueued last on a GPU's stream, which has waited for some events, as what reads memory, or writes it, and
+/// gives the event behind it. Of memory whose user can't be noted nobody would know when it may be freed: it stays.
 pub(crate) fn note_last<'m>(
     stream: &GpuStream,
     memory: impl Iterator<Item = (&'m Arc<Allocation>, bool)>,
+    waited_for: &[Event],
 ) -> Result<Event> {
     match stream.record(false) {
         Ok(event) => {
             let event = Event::gpu(event);
-            memory.for_each(|(allocation, writes)| allocation.uses().note(&event, writes));
+            memory.for_each(|(allocation, writes)| allocation.uses().note(&event, writes, waited_for));
             Ok(event)
         }
         Err(error) => {

@@ -61,7 +61,7 @@ impl Descriptor {
     /// What a view says.
     pub(crate) fn of(view: View) -> Descriptor {
         let shape: Shape = view.shape().iter().map(|&extent| extent as usize).collect();
-        let dense = is_dense(&view);
+        let dense = view.is_contiguous();
         let strides =
             if dense || view.is_masked() || view.swizzle().bits() != 0 { None } else { view.strides() };
         let strides = strides.map(|strides| canonical(&shape, &strides));
@@ -162,6 +162,13 @@ impl Descriptor {
         }
     }
 
+    /// The parts before an index of an axis and from it on.
+    pub(crate) fn split_at(&self, axis: i64, at: usize) -> Result<(Descriptor, Descriptor)> {
+        // No axis is as long as what doesn't fit.
+        let (before, after) = self.view.split_at(axis, i64::try_from(at).unwrap_or(i64::MAX))?;
+        Ok((Descriptor::of(before), Descriptor::of(after)))
+    }
+
     /// The tensor after a movement operation.
     pub(crate) fn moved(
         &self,
@@ -173,14 +180,4 @@ impl Descriptor {
 
 fn signed(shape: &[usize]) -> Option<Vec<i64>> {
     shape.iter().map(|&extent| i64::try_from(extent).ok()).collect()
-}
-
-/// Whether a view is of elements one after the other, in row-major order.
-fn is_dense(view: &View) -> bool {
-    if view.size() == 0 {
-        return true;
-    }
-    let flat = || Movement::flatten(view, 0, -1).ok();
-    let unit = |flat: View| flat.size() == 1 || flat.strides().is_some_and(|strides| strides == [1]);
-    !view.is_masked() && view.layout().size() > 0 && flat().is_some_and(unit)
 }

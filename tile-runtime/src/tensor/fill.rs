@@ -1,9 +1,8 @@
 //! One value for all elements: on a GPU by the device itself, without as many on the host.
 
 use super::TensorRef;
-use super::descriptor::Descriptor;
 use super::rows::rows;
-use super::transfer::{bytes, elements_of_mut, write};
+use super::transfer::{bytes, write};
 use crate::device::Kind;
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -24,8 +23,8 @@ impl<T: Element> TensorRef<T> {
     /// [`Error::Driver`](crate::Error::Driver) if the device fails.
     pub fn fill(&mut self, value: T) -> Result<()> {
         if !matches!(self.device().0, Kind::Gpu(_)) {
-            let target = self.location.host_bytes_mut()?.unwrap_or_default();
-            fill_host(elements_of_mut(target), value, &self.descriptor);
+            let elements = self.location.host_elements_mut(&self.descriptor)?;
+            elements.into_iter().for_each(|mut elements| elements.fill(value));
             return Ok(());
         }
         let by_host = |tensor: &mut TensorRef<T>| {
@@ -39,14 +38,4 @@ impl<T: Element> TensorRef<T> {
             done => done,
         }
     }
-}
-
-fn fill_host<T: Element>(target: &mut [T], value: T, descriptor: &Descriptor) {
-    descriptor.for_each_run(|offset, step, count| {
-        let begin = offset.unwrap_or(0);
-        match step {
-            1 => target[begin as usize..begin as usize + count].fill(value),
-            _ => (0..count as i64).for_each(|i| target[(begin + i * step) as usize] = value),
-        }
-    });
 }

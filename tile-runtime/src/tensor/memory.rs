@@ -1,11 +1,14 @@
 //! The bytes that a tensor lies in, wherever they are.
 
+use super::descriptor::Descriptor;
+use super::host_elements::{HostElements, HostElementsMut};
 use crate::device::{Device, Kind};
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gpu::{self, Context, GpuStream};
 use crate::host::HostBuffer;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Uses, note_last};
+use crate::stream::{Events, Uses, note_last};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -83,14 +86,24 @@ impl Drop for Allocation {
     }
 }
 
-/// Where bytes are. Whoever holds one vouches that they are there and initialised, and for who else uses them.
+/// Where bytes are. Whoever holds one vouches that they are there and initialised, and for who else uses the elements that it
+/// is held for. Others may use the rest of the bytes meanwhile.
 #[derive(Clone)]
 pub(crate) struct Location {
     device: Device,
     address: u64,
     bytes: usize,
+    /// Whether elements of somebody else's, who may write them meanwhile, lie between those that it is held for.
+    is_shared: bool,
     /// Nothing for memory whose owner isn't ours to drop.
     allocation: Option<Arc<Allocation>>,
+}
+
+/// Bytes of the host's memory.
+#[derive(Clone, Copy)]
+pub(super) struct HostMemory {
+    pub(super) first: *mut u8,
+    pub(super) bytes: usize,
 }
 
 /// Zeroed memory of the host that a device copies from and to while the host goes on; where the device is the host itself,
@@ -103,7 +116,7 @@ pub(super) fn pinned(device: &Device, bytes: usize) -> Result<Location> {
     unsafe { buffer.first().write_bytes(0, bytes) };
     let (device, address) = (Device::cpu(), buffer.first() as u64);
     let allocation = Some(Allocation::new(&device, Keeper::Pinned { buffer }));
-    Ok(Location { device, address, bytes, allocation })
+    Ok(Location { device, address, bytes, is_shared: false, allocation })
 }
 
 /// Memory of a GPU with anything in it, for what is written there before it is read.
@@ -111,7 +124,7 @@ pub(crate) fn scratch(device: &Device, context: &Arc<Context>, bytes: usize) -> 
     let buffer = context.allocated(bytes)?;
     let address = buffer.address();
     let allocation = Some(Allocation::new(device, Keeper::Gpu { _buffer: buffer }));
-    Ok(Location { device: device.clone(), address, bytes, allocation })
+    Ok(Location { device: device.clone(), address, bytes, is_shared: false, allocation })
 }
 
 /// Zeroed memory of a device.
@@ -128,7 +141,7 @@ pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Location> {
         }
     };
     let allocation = Some(Allocation::new(device, keeper));
-    Ok(Location { device: device.clone(), address, bytes, allocation })
+    Ok(Location { device: device.clone(), address, bytes, is_shared: false, allocation })
 }
 
 impl Location {
@@ -154,7 +167,7 @@ impl Location {
         }
         // Of no elements the address is never used, but references need one.
         let address = if bytes == 0 { TENSOR_ALIGNMENT } else { address };
-        Ok(Location { device: device.clone(), address, bytes, allocation: None })
+        Ok(Location { device: device.clone(), address, bytes, is_shared: false, allocation: None })
     }
 
     /// The same bytes, with what keeps them there.
@@ -162,6 +175,16 @@ impl Location {
         let keeper = Keeper::Foreign { _owner: AssertUnwindSafe(Box::new(owner)) };
         let allocation = Some(Allocation::new(&self.device, keeper));
         Location { allocation, ..self }
+    }
+
+    /// The same bytes, held for elements between which those of somebody else lie.
+    pub(super) fn shared(self) -> Location {
+        Location { is_shared: true, ..self }
+    }
+
+    /// Whether elements of somebody else's lie between those that it is held for.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// What keeps the bytes there, and who uses them.
@@ -194,26 +217,65 @@ impl Location {
         self.address
     }
 
-    /// The bytes where the host can read them, after every launch that writes them; `None` where the device has its own
-    /// memory.
+    /// The elements that the location is held for where the host can read them, after every launch that writes them; `None`
+    /// where the device has its own memory.
     ///
     /// # Errors
     /// [`Error::Stream`] inside of a graph; [`Error::Driver`] if a device fails that copies from or to here.
-    pub(crate) fn host_bytes(&self) -> Result<Option<&[u8]>> {
+    pub(super) fn host_elements<'a, T: Element>(
+        &'a self,
+        descriptor: &'a Descriptor,
+    ) -> Result<Option<HostElements<'a, T>>> {
         self.settle(false)?;
-        // SAFETY: who holds the location to read keeps others from writing.
-        Ok(self.is_on_host().then(|| unsafe { self.bytes_now() }))
+        // SAFETY: who holds the location to read these elements keeps others from writing them.
+        Ok(self.is_on_host().then(|| unsafe { HostElements::new(self.memory(), descriptor) }))
     }
 
-    /// The bytes where the host can write them, after every launch that uses them; `None` where the device has its own
-    /// memory.
+    /// The elements that the location is held for where the host can write them, after every launch that uses them; `None`
+    /// where the device has its own memory.
     ///
     /// # Errors
-    /// As [`Location::host_bytes`].
-    pub(crate) fn host_bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
+    /// As [`Location::host_elements`].
+    pub(super) fn host_elements_mut<'a, T: Element>(
+        &'a mut self,
+        descriptor: &'a Descriptor,
+    ) -> Result<Option<HostElementsMut<'a, T>>> {
         self.settle(true)?;
-        // SAFETY: who holds the location to write is the only one who uses them.
-        Ok(self.is_on_host().then(|| unsafe { self.bytes_now_mut() }))
+        // SAFETY: who holds the location to write these elements is the only one who uses them.
+        Ok(self.is_on_host().then(|| unsafe { HostElementsMut::new(self.memory(), descriptor) }))
+    }
+
+    /// A range of the bytes where the host can read them, all of elements that the location is held for.
+    ///
+    /// # Errors
+    /// As [`Location::host_elements`].
+    fn host_bytes(&self, range: Range<usize>) -> Result<&[u8]> {
+        self.settle(false)?;
+        self.check_range(&range);
+        // SAFETY: the bytes are there and initialised; who holds the location to read them keeps others from writing.
+        Ok(unsafe { std::slice::from_raw_parts(self.memory().first.add(range.start), range.len()) })
+    }
+
+    /// A range of the bytes where the host can write them, all of elements that the location is held for.
+    ///
+    /// # Errors
+    /// As [`Location::host_elements`].
+    fn host_bytes_mut(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
+        self.settle(true)?;
+        self.check_range(&range);
+        // SAFETY: the bytes are there and initialised; who holds the location to write them is the only one who uses them.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.memory().first.add(range.start), range.len()) })
+    }
+
+    /// Whether a range lies inside of the host's memory: else the program is wrong.
+    fn check_range(&self, range: &Range<usize>) {
+        let (is_on_host, bytes) = (self.is_on_host(), self.bytes);
+        assert!(is_on_host && range.start <= range.end && range.end <= bytes, "{range:?} of {bytes} bytes");
+    }
+
+    /// The bytes of the host, of which nothing is said of who uses them.
+    pub(super) fn memory(&self) -> HostMemory {
+        HostMemory { first: self.address as *mut u8, bytes: self.bytes }
     }
 
     /// Whether it is the host's memory.
@@ -226,9 +288,10 @@ impl Location {
         self.allocation.as_ref().is_some_and(|allocation| allocation.is_pinned_for(context))
     }
 
-    /// What a GPU's own stream has to wait for before it reads the bytes, or writes them.
-    pub(super) fn order(&self, context: &gpu::Context, writes: bool) -> Result<()> {
-        self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.order(context, writes))
+    /// Has a GPU's own stream wait until it can read the bytes, or write them, and gives what it waits for.
+    pub(super) fn order(&self, context: &gpu::Context, writes: bool) -> Result<Events> {
+        let uses = self.allocation.as_ref().map(|allocation| &allocation.uses);
+        uses.map_or_else(|| Ok(Events::new()), |uses| uses.order(context, writes))
     }
 
     /// Whoever owns memory that isn't ours takes what is done with it for done.
@@ -249,8 +312,7 @@ impl Location {
                 context.download(self.address + range.start as u64, target)
             }
             Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
-                let bytes = self.host_bytes()?.unwrap_or_default();
-                target.copy_from_slice(&bytes[range]);
+                target.copy_from_slice(self.host_bytes(range)?);
                 Ok(())
             }
         }
@@ -270,8 +332,7 @@ impl Location {
                 self.hand_back(context)
             }
             Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
-                let bytes = self.host_bytes_mut()?.unwrap_or_default();
-                bytes[first..first + source.len()].copy_from_slice(source);
+                self.host_bytes_mut(first..first + source.len())?.copy_from_slice(source);
                 Ok(())
             }
         }
@@ -299,8 +360,8 @@ impl Location {
         };
         refuse_inside("a copy")?;
         let context = Arc::clone(context);
-        self.order(&context, true)?;
-        source.order(&context, false)?;
+        let mut before = self.order(&context, true)?;
+        before.extend(source.order(&context, false)?);
         // SAFETY: both are noted below as in use.
         unsafe { self.enqueue(first, source, range, &context, None) }?;
         // The device's own memory is used by nobody who doesn't come after its own stream.
@@ -310,7 +371,7 @@ impl Location {
             .filter_map(|(location, writes)| Some((location.allocation.as_ref()?, writes)))
             .peekable();
         if of_host.peek().is_some() {
-            note_last(&GpuStream::own(&context), of_host)?;
+            note_last(&GpuStream::own(&context), of_host, &before)?;
         }
         self.hand_back(&context)?;
         source.hand_back(&context)
@@ -322,11 +383,10 @@ impl Location {
             source.read(range, &mut between)?;
             return self.write(first, &between);
         }
-        if let Some(bytes) = source.host_bytes()? {
-            return self.write(first, &bytes[range]);
+        if source.is_on_host() {
+            return self.write(first, source.host_bytes(range)?);
         }
-        let bytes = self.host_bytes_mut()?.unwrap_or_default();
-        source.read(range.clone(), &mut bytes[first..first + range.len()])
+        source.read(range.clone(), self.host_bytes_mut(first..first + range.len())?)
     }
 
     /// Enqueues a copy of another place's bytes on a GPU's stream, or on its own. At least one of the two is the GPU's.
@@ -354,23 +414,5 @@ impl Location {
             },
             _ => context.copy(target, from, range.len(), stream),
         }
-    }
-
-    /// The bytes of the host, without waiting for those who use them.
-    ///
-    /// # Safety
-    /// They are the host's, and nobody writes them.
-    pub(super) unsafe fn bytes_now(&self) -> &[u8] {
-        // SAFETY: the bytes are there and initialised; the caller vouches for the rest.
-        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
-    }
-
-    /// The bytes of the host, to be written, without waiting for those who use them.
-    ///
-    /// # Safety
-    /// They are the host's, and nobody else uses them.
-    pub(super) unsafe fn bytes_now_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the bytes are there and initialised; the caller vouches for the rest.
-        unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) }
     }
 }

@@ -8,6 +8,7 @@ mod create;
 mod descriptor;
 mod display;
 mod fill;
+mod host_elements;
 mod host_tensor;
 mod indices;
 mod memory;

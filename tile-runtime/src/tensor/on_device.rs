@@ -93,7 +93,7 @@ impl Location {
         // Nor does that stream know of this one.
         let read = source.allocation().map(|allocation| (allocation, false));
         if read.is_some() {
-            note_last(&GpuStream::own(to), read.into_iter())?;
+            note_last(&GpuStream::own(to), read.into_iter(), &[])?;
         }
         self.hand_back(to)?;
         source.hand_back(to)

@@ -4,15 +4,16 @@
 //! knows the copy, so that a guard which is forgotten leaves nothing that is freed, read or written too early.
 
 use super::TensorRef;
+use super::host_elements::{HostElements, HostElementsMut};
 use super::memory::{Allocation, Location};
 use super::rows::rows;
-use super::transfer::{bytes_of, copy_elements};
+use super::transfer::bytes_of;
 use crate::device::{Device, Kind};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gpu::GpuStream;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Event, Pending, Stream, note_last};
+use crate::stream::{Event, Events, Pending, Stream, note_last};
 use std::sync::Arc;
 
 impl<T: Element> TensorRef<T> {
@@ -125,10 +126,8 @@ impl<T: Element> TensorRef<T> {
             return Ok(None);
         }
         gpu.follow()?;
-        for (allocation, writes) in memory(&self.location, &source.location) {
-            let before = allocation.uses().before(writes);
-            before.iter().try_for_each(|event| stream.wait_for(event))?;
-        }
+        let before = before(&self.location, &source.location);
+        before.iter().try_for_each(|event| stream.wait_for(event))?;
         let (first, range) = (bytes_of::<T>(&self.descriptor).start, bytes_of::<T>(&source.descriptor));
         // What is enqueued is noted also where there is more of it that the driver refuses.
         let copied = match &sets {
@@ -142,7 +141,7 @@ impl<T: Element> TensorRef<T> {
         let mut owned = memory(&self.location, &source.location).peekable();
         let pending = match owned.peek() {
             None => Pending::until_idle(stream),
-            Some(_) => Pending::until(note_last(gpu, owned)?, stream),
+            Some(_) => Pending::until(note_last(gpu, owned, &before)?, stream),
         };
         match copied {
             Ok(()) => Ok(Some(pending)),
@@ -155,20 +154,21 @@ impl<T: Element> TensorRef<T> {
     /// A copy by the thread of a host's stream; `None` where it has to be waited for.
     fn copy_on_host<'a>(&mut self, source: &TensorRef<T>, stream: &Stream) -> Option<Pending<'a>> {
         self.location.allocation().and(source.location.allocation())?;
-        let before: Vec<_> = memory(&self.location, &source.location)
-            .flat_map(|(allocation, writes)| allocation.uses().before(writes))
-            .collect();
-        let (mut to, to_descriptor) = (self.location.clone(), self.descriptor.clone());
+        let before = before(&self.location, &source.location);
+        let waited_for = before.clone();
+        let (to, to_descriptor) = (self.location.clone(), self.descriptor.clone());
         let (from, from_descriptor) = (source.location.clone(), source.descriptor.clone());
         let event = stream.enqueue(move || {
             before.iter().try_for_each(Event::pass)?;
-            // SAFETY: the locations keep the memory; who borrows one to write, reads it or frees it waits for this event, and
-            // this has waited for those before it.
-            let (target, source) = unsafe { (to.bytes_now_mut(), from.bytes_now()) };
-            copy_elements::<T>(target, &to_descriptor, source, &from_descriptor)
+            // SAFETY: the locations keep the memory; who borrows these elements to write, reads or frees them waits for this
+            // event, and this has waited for those before it.
+            let source = unsafe { HostElements::<T>::new(from.memory(), &from_descriptor) };
+            // SAFETY: likewise.
+            let mut target = unsafe { HostElementsMut::new(to.memory(), &to_descriptor) };
+            target.copy_from(&source)
         });
         memory(&self.location, &source.location)
-            .for_each(|(allocation, writes)| allocation.uses().note(&event, writes));
+            .for_each(|(allocation, writes)| allocation.uses().note(&event, writes, &waited_for));
         Some(Pending::until(event, stream))
     }
 }
@@ -180,6 +180,11 @@ fn memory<'l>(
 ) -> impl Iterator<Item = (&'l Arc<Allocation>, bool)> {
     let both = [(target, true), (source, false)].into_iter();
     both.filter_map(|(location, writes)| Some((location.allocation()?, writes)))
+}
+
+/// What has to be done before a copy.
+fn before(target: &Location, source: &Location) -> Events {
+    memory(target, source).flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect()
 }
 
 /// Whether a stream is one of the GPU that takes part in a copy, or, without any, of one of the two devices.

@@ -15,7 +15,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use tile_layout::{Length, Movement};
+use tile_layout::{Length, Movement, View};
 
 /// What a [`Tensor`](super::Tensor), a [`TensorView`] and a [`TensorViewMut`] are behind a reference, as `[T]` is what
 /// vectors, arrays and parts of them are: kernels take `&TensorRef` and `&mut TensorRef`. `Tail` is what leaves its size
@@ -112,12 +112,17 @@ impl<T> TensorRef<T> {
         TensorViewMut::new(self.location.clone(), self.descriptor.clone())
     }
 
+    /// The view after a movement operation.
+    fn moved(&self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<TensorView<'_, T>> {
+        Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
+    }
+
     /// Axes 0 and 1 exchanged, without copying.
     ///
     /// # Errors
     /// [`crate::Error::Layout`] below rank 2.
     pub fn t(&self) -> Result<TensorView<'_, T>> {
-        self.view().moved(Movement::t)
+        self.moved(Movement::t)
     }
 
     /// The axes in another order, without copying: negative ones count from the end.
@@ -125,7 +130,7 @@ impl<T> TensorRef<T> {
     /// # Errors
     /// [`crate::Error::Layout`] where `order` isn't a permutation of the axes.
     pub fn permute(&self, order: impl AsRef<[i64]>) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| Movement::permute(view, order.as_ref()))
+        self.moved(|view| Movement::permute(view, order.as_ref()))
     }
 
     /// The same elements in row-major order under another shape, without copying; `-1` stands for what is left.
@@ -136,7 +141,7 @@ impl<T> TensorRef<T> {
         &self,
         lengths: impl IntoIterator<Item = L>,
     ) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| Movement::reshape(view, lengths))
+        self.moved(|view| Movement::reshape(view, lengths))
     }
 
     /// Axes of extent 1 repeated, and further axes in front, without copying; `-1` keeps an extent.
@@ -144,7 +149,7 @@ impl<T> TensorRef<T> {
     /// # Errors
     /// [`crate::Error::Layout`] where an extent is neither equal nor 1.
     pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| Movement::expand(view, lengths))
+        self.moved(|view| Movement::expand(view, lengths))
     }
 
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
@@ -160,7 +165,7 @@ impl<T> TensorRef<T> {
     /// # Errors
     /// [`crate::Error::Layout`] for an index outside, or more indices than axes.
     pub fn slice(&self, indices: impl Indices) -> Result<TensorView<'_, T>> {
-        self.view().slice(indices)
+        self.moved(|view| view.index(&indices.list()))
     }
 
     /// A part, for writing.
@@ -169,6 +174,47 @@ impl<T> TensorRef<T> {
     /// As [`TensorRef::slice`]; [`crate::Error::SharedElements`] where the part has an element more than once.
     pub fn slice_mut(&mut self, indices: impl Indices) -> Result<TensorViewMut<'_, T>> {
         self.view_mut().slice(indices)
+    }
+
+    /// The parts before index `at` of an axis and from it on. An axis below 0 counts from the end, and either part may be
+    /// empty.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
+    /// let (left, right) = x.split_at(1, 2)?;
+    /// assert_eq!((left.to_vec()?, right.to_vec()?), (vec![0, 1, 3, 4], vec![2, 5]));
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::Layout`] where there is no such axis, or `at` lies beyond its extent.
+    pub fn split_at(&self, axis: i64, at: usize) -> Result<(TensorView<'_, T>, TensorView<'_, T>)> {
+        self.view().split_at(axis, at)
+    }
+
+    /// [`TensorRef::split_at`] for writing: two parts without a common element, so that both can be used at once. One is
+    /// written while the other is read or written, by one launch or two. [`TensorViewMut::split_at`] makes more parts.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let mut parameters = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [6])?;
+    /// let (weights, mut biases) = parameters.split_at_mut(0, 4)?;
+    /// biases.copy_from(&weights.view().slice(..2)?)?;
+    /// let (mut first, second) = weights.reshape([2, 2])?.split_at(0, 1)?;
+    /// first.copy_from(&second)?;
+    /// assert_eq!(parameters.to_vec()?, [2, 3, 2, 3, 0, 1]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorViewMut::split_at`].
+    pub fn split_at_mut(
+        &mut self,
+        axis: i64,
+        at: usize,
+    ) -> Result<(TensorViewMut<'_, T>, TensorViewMut<'_, T>)> {
+        self.view_mut().split_at(axis, at)
     }
 
     /// Waits for everything that uses the elements.

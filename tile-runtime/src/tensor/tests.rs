@@ -167,6 +167,96 @@ fn a_view_for_writing_writes_where_it_says() {
 }
 
 #[test]
+fn parts_are_read_and_written_beside_each_other() {
+    let mut x = counted(&[2, 6]);
+    // Columns, whose elements lie between those of the other part.
+    let (mut left, mut right) = x.split_at_mut(1, 2).unwrap();
+    assert_eq!((left.shape(), right.shape()), (&[2, 2][..], &[2, 4][..]));
+    right.slice_mut((.., ..2)).unwrap().copy_from(&left).unwrap();
+    left.fill(-1).unwrap();
+    assert_eq!(right.to_vec().unwrap(), [0, 1, 4, 5, 6, 7, 10, 11]);
+    // Parts of parts, of which each is still there.
+    let (first, mut last) = right.split_at(-1, 3).unwrap();
+    let (mut above, below) = first.split_at(0, 1).unwrap();
+    last.view_mut().t().unwrap().copy_from_slice(&[20, 21]).unwrap();
+    above.copy_from(&below).unwrap();
+    left.as_mut_slice().unwrap_err();
+    above.as_mut_slice().unwrap()[0] += below.as_slice().unwrap()[1];
+    assert_eq!(last.slice_mut(1).unwrap().to_vec().unwrap(), [21]);
+    left.slice_mut(1).unwrap().as_mut_slice().unwrap().copy_from_slice(&[-2, -3]);
+    assert_eq!(x.to_vec().unwrap(), [-1, -1, 13, 7, 10, 20, -2, -3, 6, 7, 10, 21]);
+}
+
+#[test]
+fn slices_of_two_parts_are_there_at_once() {
+    let mut x = counted(&[5]);
+    let (mut first, mut second) = x.split_at_mut(0, 2).unwrap();
+    let (written, read) = (first.as_mut_slice().unwrap(), second.as_slice().unwrap());
+    written.copy_from_slice(&read[1..]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| second.as_mut_slice().unwrap().fill(9));
+        written[0] += 10;
+    });
+    assert_eq!(x.to_vec().unwrap(), [13, 4, 9, 9, 9]);
+    let mut numbers = [1, 2, 3, 4];
+    let slice = TensorViewMut::of_slice(&mut numbers, [2, 2]).unwrap();
+    let (mut left, right) = slice.split_at(1, 1).unwrap();
+    left.copy_from(&right).unwrap();
+    assert_eq!(numbers, [2, 2, 4, 4]);
+}
+
+#[test]
+fn a_part_may_be_empty() {
+    let mut x = counted(&[2, 3]);
+    for (axis, at) in [(0, 0), (0, 2), (1, 0), (1, 3)] {
+        let (mut before, mut after) = x.split_at_mut(axis, at).unwrap();
+        assert_eq!((before.len(), after.len()), if at == 0 { (0, 6) } else { (6, 0) });
+        let (empty, whole) = if at == 0 { (&mut before, &mut after) } else { (&mut after, &mut before) };
+        empty.fill(7).unwrap();
+        empty.copy_from_slice(&[]).unwrap();
+        assert!(empty.as_mut_slice().unwrap().is_empty() && empty.to_vec().unwrap().is_empty());
+        assert_eq!(whole.as_slice().unwrap(), [0, 1, 2, 3, 4, 5]);
+    }
+    let (none, neither) = x.slice((.., 3..)).unwrap().split_at(1, 0).unwrap();
+    assert!(none.is_empty() && neither.is_empty());
+}
+
+#[test]
+fn where_there_is_nothing_to_split_is_an_error() {
+    let mut x = counted(&[2, 3]);
+    let message = |error: Error| error.to_string();
+    assert_eq!(
+        message(x.split_at(1, 4).unwrap_err()),
+        "axis 1 of extent 3 cannot be split at 4: pass an index in 0..=3"
+    );
+    assert_eq!(
+        message(x.split_at_mut(2, 1).unwrap_err()),
+        "axis 2 is out of range: a tensor of 2 axes has axes -2 to 1"
+    );
+    assert!(x.split_at_mut(0, usize::MAX).is_err() && x.split_at_mut(-3, 0).is_err());
+    assert_eq!(
+        message(x.slice((0, 0)).unwrap().split_at(0, 0).unwrap_err()),
+        "a tensor without axes cannot be split"
+    );
+    // SAFETY: the memory is that of a tensor that lives longer and isn't used meanwhile.
+    let often = unsafe { Tensor::<i32>::from_raw_strided(&Device::cpu(), x.address(), [4], [0]) };
+    assert!(matches!(often.unwrap().split_at_mut(0, 2), Err(Error::SharedElements { .. })));
+}
+
+/// Whatever view an operation makes, it is one of the part's own elements.
+#[test]
+fn no_operation_leads_out_of_a_part() {
+    let mut x = counted(&[6]);
+    let (mut first, second) = x.split_at_mut(0, 3).unwrap();
+    let whole = first.view_mut().moved(|_| tile_layout::View::row_major(&[6])).unwrap_err();
+    assert_eq!(whole.to_string(), "(6):(1) + 0 names positions 0 to 5 of a tensor of 3 elements");
+    let before = first.view_mut().moved(|_| tile_layout::View::strided(&[2], &[1], -1));
+    assert!(before.is_err());
+    let own = second.moved(|_| tile_layout::View::strided(&[2], &[-2], 2)).unwrap();
+    assert_eq!(own.to_vec().unwrap(), [5, 3]);
+}
+
+#[test]
 fn elements_that_share_memory_are_not_written() {
     let mut x = counted(&[3, 1]);
     let shared = x.view_mut().moved(|view| tile_layout::Movement::expand(view, [3, 2])).unwrap_err();

@@ -2,10 +2,12 @@
 //!
 //! What is read is there when this returns. What a GPU is given to write it has in the order of its own stream, and the host
 //! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other
-//! a GPU collects and spreads itself where they are in rows (`rows.rs`). Others are collected and spread on the host: of a
-//! tensor on a GPU, the range of memory that they lie in is copied first.
+//! a GPU collects and spreads itself where they are in rows (`rows.rs`). Others are collected and spread on the host
+//! (`host_elements.rs`): of a tensor on a GPU, the range of memory that they lie in is copied first. Where elements of somebody
+//! else's lie in that range, runs are written one by one.
 
 use super::descriptor::Descriptor;
+use super::host_elements::{HostElements, HostElementsMut, with_room};
 use super::memory::Location;
 use super::rows::rows;
 use super::{HostTensor, Tensor, TensorRef, count_bytes};
@@ -14,7 +16,6 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
-use tile_layout::Fill;
 
 impl<T: Element> TensorRef<T> {
     /// The elements in row-major order, after every launch that writes them.
@@ -98,8 +99,8 @@ impl<T: Element> TensorRef<T> {
     /// graph; [`Error::Driver`] if a device fails that copies from or to here.
     pub fn as_slice(&self) -> Result<&[T]> {
         self.check_slice()?;
-        let bytes = self.location.host_bytes()?.unwrap_or_default();
-        Ok(&elements_of(bytes)[self.descriptor.span()])
+        let elements = self.location.host_elements(&self.descriptor)?;
+        Ok(elements.map_or(&[], |elements| elements.as_slice()))
     }
 
     /// The elements where they lie, to be written, after everything that uses them.
@@ -108,9 +109,8 @@ impl<T: Element> TensorRef<T> {
     /// As [`TensorRef::as_slice`].
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         self.check_slice()?;
-        let span = self.descriptor.span();
-        let bytes = self.location.host_bytes_mut()?.unwrap_or_default();
-        Ok(&mut elements_of_mut(bytes)[span])
+        let elements = self.location.host_elements_mut(&self.descriptor)?;
+        Ok(elements.map_or(&mut [], HostElementsMut::into_slice))
     }
 
     fn check_slice(&self) -> Result<()> {
@@ -194,50 +194,17 @@ pub(super) fn bytes_of<T>(descriptor: &Descriptor) -> Range<usize> {
     span.start * size_of::<T>()..span.end * size_of::<T>()
 }
 
-/// Copies elements in row-major order from one memory of the host to another.
-pub(super) fn copy_elements<T: Element>(
-    target: &mut [u8],
-    to: &Descriptor,
-    source: &[u8],
-    from: &Descriptor,
-) -> Result<()> {
-    match (to.is_dense(), from.is_dense()) {
-        (true, true) => target[bytes_of::<T>(to)].copy_from_slice(&source[bytes_of::<T>(from)]),
-        _ => spread::<T>(&collected(elements_of(source), 0, from)?, elements_of_mut(target), 0, to),
-    }
-    Ok(())
-}
-
-/// A fill as an element.
-fn element<T: Element>(fill: Fill) -> T {
-    match fill {
-        Fill::Integer(value) => T::from_int(value.into()),
-        Fill::Real(value) => T::from_float(value),
-    }
-}
-
 fn read<T: Element>(location: &Location, descriptor: &Descriptor) -> Result<Vec<T>> {
-    if let Some(bytes) = location.host_bytes()? {
-        return collected(elements_of(bytes), 0, descriptor);
+    if let Some(elements) = location.host_elements(descriptor)? {
+        return elements.to_vec();
     }
     let span = descriptor.span();
     let mut around = zeros(span.len())?;
     location.read(bytes_of::<T>(descriptor), bytes_mut(&mut around))?;
     match descriptor.is_dense() {
         true => Ok(around),
-        false => collected(&around, span.start, descriptor),
+        false => HostElements::among(&around, span.start, descriptor).to_vec(),
     }
-}
-
-/// An empty vector with room for so many elements. A view may have more than memory has.
-fn with_room<T>(count: usize) -> Result<Vec<T>> {
-    let mut elements = Vec::new();
-    let out_of_memory = || {
-        let bytes = count.saturating_mul(size_of::<T>());
-        Error::OutOfMemory { device: "the host".to_owned(), bytes, limit: None }
-    };
-    elements.try_reserve_exact(count).map_err(|_| out_of_memory())?;
-    Ok(elements)
 }
 
 /// So many elements, of which nobody has said what they are.
@@ -245,21 +212,6 @@ fn zeros<T: Element>(count: usize) -> Result<Vec<T>> {
     let mut elements = with_room(count)?;
     elements.resize(count, T::default());
     Ok(elements)
-}
-
-/// The elements of a descriptor in row-major order, out of those of its memory from `first` on.
-fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) -> Result<Vec<T>> {
-    let fill: T = element(descriptor.fill());
-    let mut result = with_room(descriptor.len())?;
-    descriptor.for_each_run(|offset, step, count| {
-        let Some(offset) = offset else { return result.extend(std::iter::repeat_n(fill, count)) };
-        let begin = offset as usize - first;
-        match step {
-            1 => result.extend_from_slice(&elements[begin..begin + count]),
-            _ => result.extend((0..count as i64).map(|i| elements[(begin as i64 + i * step) as usize])),
-        }
-    });
-    Ok(result)
 }
 
 /// Writes elements in row-major order to where a descriptor says.
@@ -272,31 +224,42 @@ pub(super) fn write<T: Element>(
     if descriptor.is_dense() {
         return location.write(around_bytes.start, bytes(elements));
     }
-    if let Some(target) = location.host_bytes_mut()? {
-        spread(elements, elements_of_mut(target), 0, descriptor);
+    if let Some(mut target) = location.host_elements_mut(descriptor)? {
+        target.spread(elements);
         return Ok(());
+    }
+    if location.is_shared() {
+        return write_runs(location, descriptor, elements);
     }
     let mut around = zeros(span.len())?;
     location.read(around_bytes.clone(), bytes_mut(&mut around))?;
-    spread(elements, &mut around, span.start, descriptor);
+    HostElementsMut::among(&mut around, span.start, descriptor).spread(elements);
     location.write(around_bytes.start, bytes(&around))
 }
 
-/// Writes elements in row-major order to where a descriptor says, in memory from its element `first` on.
-fn spread<T: Element>(mut elements: &[T], target: &mut [T], first: usize, descriptor: &Descriptor) {
+/// Writes elements in row-major order to a GPU's memory, where those of somebody else lie between them: a run after the other,
+/// because what is copied around them would write those, too.
+fn write_runs<T: Element>(
+    location: &mut Location,
+    descriptor: &Descriptor,
+    mut elements: &[T],
+) -> Result<()> {
+    let mut result = Ok(());
     descriptor.for_each_run(|offset, step, count| {
         let (run, rest) = elements.split_at(count);
         elements = rest;
-        let begin = offset.map_or(0, |offset| offset as usize - first);
-        match step {
-            1 => target[begin..begin + count].copy_from_slice(run),
-            _ => {
-                for (i, &value) in run.iter().enumerate() {
-                    target[(begin as i64 + i as i64 * step) as usize] = value;
-                }
-            }
-        }
+        let Some(offset) = offset.filter(|_| result.is_ok()) else { return };
+        let mut write =
+            |offset: i64, part: &[T]| location.write(offset as usize * size_of::<T>(), bytes(part));
+        result = match step {
+            1 => write(offset, run),
+            _ => run
+                .iter()
+                .zip(0..)
+                .try_for_each(|(value, i)| write(offset + i * step, std::slice::from_ref(value))),
+        };
     });
+    result
 }
 
 /// The bytes of elements.
@@ -310,16 +273,6 @@ pub(crate) fn bytes<T: Element>(elements: &[T]) -> &[u8] {
 pub(crate) fn bytes_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
     // SAFETY: the slice has that many initialised bytes, without padding; what is written are valid elements.
     unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
-}
-
-fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
-    // SAFETY: memory of tensors begins where such elements may lie, and holds valid ones.
-    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
-}
-
-pub(super) fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
-    // SAFETY: memory of tensors begins where such elements may lie, and holds valid ones.
-    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) }
 }
 
 /// Zeroed memory for so many elements of a shape.

@@ -59,6 +59,16 @@ impl<'a, T> TensorView<'a, T> {
     pub fn slice(&self, indices: impl Indices) -> Result<TensorView<'a, T>> {
         self.moved(|view| view.index(&indices.list()))
     }
+
+    /// The parts before index `at` of an axis and from it on.
+    ///
+    /// # Errors
+    /// As [`TensorRef::split_at`].
+    pub fn split_at(&self, axis: i64, at: usize) -> Result<(TensorView<'a, T>, TensorView<'a, T>)> {
+        let (before, after) = self.descriptor.split_at(axis, at)?;
+        let location = || self.location.clone();
+        Ok((TensorView::new(location(), before), TensorView::new(location(), after)))
+    }
 }
 
 impl<'a, T: Element> TensorView<'a, T> {

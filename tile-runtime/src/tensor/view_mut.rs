@@ -1,6 +1,8 @@
 //! Views for writing.
 //!
-//! Invariant: no element is there twice, so that the order in which elements are written doesn't matter.
+//! Invariants: no element is there twice, so that the order in which elements are written doesn't matter; and none is in two
+//! views at once. Others may use what lies between the elements of a view, as the left half of a matrix is used beside the
+//! right one. So nothing reads or writes what lies between, and no operation names an element that its view hasn't got.
 
 use super::descriptor::Descriptor;
 use super::indices::Indices;
@@ -17,7 +19,7 @@ use std::ops::{Deref, DerefMut};
 use tile_layout::{Length, Movement, View};
 
 /// A tensor's elements seen under other indices, to be written; nothing is copied. An operation takes the view and
-/// gives another, so that there is one at a time.
+/// gives another, so that no element is in two at a time.
 ///
 /// ```
 /// use tile_runtime::{Device, Tensor};
@@ -46,21 +48,63 @@ impl<T> DerefMut for TensorViewMut<'_, T> {
 }
 
 impl<'a, T> TensorViewMut<'a, T> {
-    /// What is at the location isn't used otherwise as long as the view lives.
+    /// The elements at the location that the descriptor names aren't used otherwise as long as the view lives.
     pub(super) fn new(location: Location, descriptor: Descriptor) -> TensorViewMut<'a, T> {
         TensorViewMut { placed: Placed::new(location, descriptor), elements: PhantomData }
     }
 
-    /// The view after a movement operation.
+    /// The view after a movement operation, which is done with a view of the positions of its elements.
+    ///
+    /// ```
+    /// use tile_layout::Movement;
+    /// use tile_runtime::{Device, Tensor};
+    /// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
+    /// x.view_mut().moved(|positions| positions.diagonal(1, 0, 1))?.copy_from_slice(&[5, 6])?;
+    /// assert_eq!(x.to_vec()?, [0, 5, 0, 0, 0, 6]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Layout`] as the operation says; [`Error::SharedElements`] where its result has an element more than once.
     pub fn moved(self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<Self> {
+        // Whatever view the operation gives, it is one of these elements.
+        let map = operation(&View::row_major(self.descriptor.view().shape())?)?;
+        self.after(|view| view.through(&map))
+    }
+
+    /// The view after an operation that chooses among its elements.
+    fn after(self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<Self> {
         let descriptor = self.descriptor.moved(operation)?;
-        if !descriptor.is_writable() {
-            return Err(Error::SharedElements { view: descriptor.view().to_string() });
-        }
+        check_writable(&descriptor)?;
         Ok(TensorViewMut::new(self.placed.location, descriptor))
+    }
+
+    /// The parts before index `at` of an axis and from it on, which have no element in common. An axis below 0 counts from
+    /// the end, and either part may be empty.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
+    /// let (mut left, right) = x.view_mut().split_at(1, 1)?;
+    /// let (mut middle, mut right) = right.split_at(1, 1)?;
+    /// left.fill(1)?;
+    /// middle.fill(2)?;
+    /// right.fill(3)?;
+    /// assert_eq!(x.to_vec()?, [1, 2, 3, 1, 2, 3]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where there is no such axis, or `at` lies beyond its extent; [`Error::SharedElements`] for memory
+    /// of another library in which elements share theirs.
+    pub fn split_at(self, axis: i64, at: usize) -> Result<(Self, Self)> {
+        check_writable(&self.descriptor)?;
+        let (before, after) = self.descriptor.split_at(axis, at)?;
+        let (from, to) = (before.span(), after.span());
+        let lie_between_each_other = from.start < to.end && to.start < from.end;
+        let location = self.placed.location;
+        let location = if lie_between_each_other { location.shared() } else { location };
+        Ok((TensorViewMut::new(location.clone(), before), TensorViewMut::new(location, after)))
     }
 
     /// Axes 0 and 1 exchanged.
@@ -68,7 +112,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// # Errors
     /// [`Error::Layout`] below rank 2.
     pub fn t(self) -> Result<Self> {
-        self.moved(Movement::t)
+        self.after(Movement::t)
     }
 
     /// The axes in another order: negative ones count from the end.
@@ -76,7 +120,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// # Errors
     /// [`Error::Layout`] where `order` isn't a permutation of the axes.
     pub fn permute(self, order: impl AsRef<[i64]>) -> Result<Self> {
-        self.moved(|view| view.permute(order.as_ref()))
+        self.after(|view| view.permute(order.as_ref()))
     }
 
     /// The same elements in row-major order under another shape; `-1` stands for what is left.
@@ -84,7 +128,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// # Errors
     /// [`Error::Layout`] where the numbers of elements differ, or the view can't be one with that shape.
     pub fn reshape<L: Into<Length>>(self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
-        self.moved(|view| view.reshape(lengths))
+        self.after(|view| view.reshape(lengths))
     }
 
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
@@ -93,7 +137,15 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// [`Error::Layout`] for an index outside, or more indices than axes; [`Error::SharedElements`] where a list of
     /// indices names one twice.
     pub fn slice(self, indices: impl Indices) -> Result<Self> {
-        self.moved(|view| view.index(&indices.list()))
+        self.after(|view| view.index(&indices.list()))
+    }
+}
+
+/// Whether each element is there once.
+fn check_writable(descriptor: &Descriptor) -> Result<()> {
+    match descriptor.is_writable() {
+        true => Ok(()),
+        false => Err(Error::SharedElements { view: descriptor.view().to_string() }),
     }
 }
 

@@ -58,6 +58,27 @@ fn of_a_column_no_more_than_its_elements_go_to_the_host_and_back() {
     assert_eq!(x.to_vec().unwrap(), expected.collect::<Vec<_>>());
 }
 
+/// Elements that lie between those of another part, in too many rows for a copy of the device: what is copied around them would
+/// write the other part, too.
+#[test]
+#[cfg_attr(miri, ignore = "so few rows are copied by the device")]
+fn of_a_part_no_element_is_written_but_its_own() {
+    let (device, _driver) = device(1 << 20, true);
+    let mut x = matrix(&device);
+    let half = COLUMNS / 2;
+    let (left, right) = x.split_at_mut(1, half).unwrap();
+    let other: Vec<i32> = (0..(half * ROWS) as i32).map(|i| -i).collect();
+    right.t().unwrap().copy_from_slice(&other).unwrap();
+    let pinned = device.memory().unwrap().pinned;
+    assert!(pinned < 4 * other.len() as u64, "{pinned} bytes: more than one element was copied at a time");
+    assert_eq!(left.slice(1).unwrap().to_vec().unwrap(), numbers()[COLUMNS..COLUMNS + half]);
+    let expected = numbers().into_iter().map(|i| match (i as usize / COLUMNS, i as usize % COLUMNS) {
+        (row, column) if column >= half => -(((column - half) * ROWS + row) as i32),
+        _ => i,
+    });
+    assert_eq!(x.to_vec().unwrap(), expected.collect::<Vec<_>>());
+}
+
 #[test]
 fn columns_of_every_format_are_filled_by_the_device() {
     fn check<T: Element>(value: T) {
