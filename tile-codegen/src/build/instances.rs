@@ -36,7 +36,7 @@ pub(super) fn many(found: &Found) -> Option<String> {
     let plural = if optional.len() == 1 { "" } else { "s" };
     let each = if named * ways == count { "" } else { "up to " };
     let names: Vec<String> = optional.iter().map(|name| format!("`{name}`")).collect();
-    let first = names.first().map(|name| name.trim_matches('`')).unwrap_or_default();
+    let first = optional.first().copied().unwrap_or_default();
     Some(format!(
         "{}: kernel `{}` has {count} instances, each of which is compiled for every target: {named} of its list, each in \
          {each}{ways} ways, with and without {} optional argument{plural} ({}); say in the list which are wanted, \
