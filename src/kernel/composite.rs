@@ -10,7 +10,8 @@ use tile_ir::{Array, DType};
 
 impl<T: Float, const R: usize> Tile<T, R> {
     /// The mean along `axis`, or along several, which stay with extent 1: the sum, rounded, divided by the number of
-    /// elements.
+    /// elements of the tile, those that a masked load pads among them. Of a line of `n` elements that may be shorter than
+    /// the tile the mean is `x.sum(axis) / n as f32`.
     ///
     /// # Panics
     /// If the tile has no such axis; in a kernel that is a compile error.

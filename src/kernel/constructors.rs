@@ -7,8 +7,8 @@
 //! same seed and position give the same bits on every device. Element `i` of `Tile::random_…(shape, seed, offset)`,
 //! counted in row-major order, has the position `offset + i`. So two tiles are independent where their seeds differ
 //! or their ranges of positions don't meet, and a tile cut in two along its first axis has the numbers of the whole.
-//! For other positions, such as the place in a tensor whose rows are longer than the tile's, give [`philox`] a tile
-//! of them.
+//! For other positions, such as the place in a tensor whose rows are longer than the tile's, give a tile of them to
+//! `Tile::random_…_at(positions, seed)`, or to [`philox`].
 
 use super::gather::GatherIndex;
 use super::{Number, Tile, cos, eq, log, philox, select, sqrt};
@@ -70,6 +70,17 @@ impl<const R: usize> Tile<u32, R> {
     pub fn random_bits(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Self {
         random_words(shape, seed, offset).cast()
     }
+
+    /// Random bits at a tile of positions: the low word of [`philox`] of each.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let positions = Tile::<u64, 1>::iota([4], 0) + 2;
+    /// assert_eq!(Tile::random_bits_at(positions, 7).to_vec(), Tile::random_bits([4], 7, 2).to_vec());
+    /// ```
+    pub fn random_bits_at(positions: Tile<u64, R>, seed: u64) -> Self {
+        philox(positions, seed).cast()
+    }
 }
 
 impl<const R: usize> Tile<f32, R> {
@@ -85,8 +96,20 @@ impl<const R: usize> Tile<f32, R> {
     /// assert!((x.mean(0).to_vec()[0] - 0.5).abs() < 0.05);
     /// ```
     pub fn random_uniform(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Self {
-        let bits: Tile<u32, R> = random_words(shape, seed, offset).cast();
-        (bits >> 8).cast::<f32>() * TO_UNIT
+        uniform(random_words(shape, seed, offset))
+    }
+
+    /// Random numbers as [`Tile::random_uniform`] gives, at a tile of positions. With an element's place in a tensor as its
+    /// position they are the same in tiles of any extents.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let positions = Tile::<u64, 2>::iota([2, 1], 0) * 100 + Tile::<u64, 2>::iota([1, 3], 1);
+    /// let second_row = Tile::random_uniform([3], 7, 100);
+    /// assert_eq!(Tile::random_uniform_at(positions, 7).to_vec()[3..], second_row.to_vec());
+    /// ```
+    pub fn random_uniform_at(positions: Tile<u64, R>, seed: u64) -> Self {
+        uniform(philox(positions, seed))
     }
 
     /// Random numbers, normally distributed with mean 0 and variance 1, by Box and Muller's method from the two
@@ -104,10 +127,19 @@ impl<const R: usize> Tile<f32, R> {
     /// assert!(((x * x).mean(0).to_vec()[0] - 1.0).abs() < 0.1);
     /// ```
     pub fn random_normal(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Self {
-        let words = random_words(shape, seed, offset);
-        let u = (words.cast::<u32>().cast::<f32>() + 1.0) * TO_UNIT_32;
-        let angle = (words >> 40).cast::<f32>() * (TAU * TO_UNIT);
-        sqrt(log(u) * -2.0) * cos(angle)
+        normal(random_words(shape, seed, offset))
+    }
+
+    /// Random numbers as [`Tile::random_normal`] gives, at a tile of positions. With an element's place in a tensor as its
+    /// position they are the same in tiles of any extents.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let positions = Tile::<u64, 1>::iota([4], 0) + 2;
+    /// assert_eq!(Tile::random_normal_at(positions, 7).to_vec(), Tile::random_normal([4], 7, 2).to_vec());
+    /// ```
+    pub fn random_normal_at(positions: Tile<u64, R>, seed: u64) -> Self {
+        normal(philox(positions, seed))
     }
 }
 
@@ -116,6 +148,18 @@ const TO_UNIT: f32 = 1.0 / (1u32 << 24) as f32;
 
 /// 2⁻³².
 const TO_UNIT_32: f32 = TO_UNIT / 256.0;
+
+fn uniform<const R: usize>(words: Tile<u64, R>) -> Tile<f32, R> {
+    let bits: Tile<u32, R> = words.cast();
+    (bits >> 8).cast::<f32>() * TO_UNIT
+}
+
+/// Box and Muller's method on the two words.
+fn normal<const R: usize>(words: Tile<u64, R>) -> Tile<f32, R> {
+    let u = (words.cast::<u32>().cast::<f32>() + 1.0) * TO_UNIT_32;
+    let angle = (words >> 40).cast::<f32>() * (TAU * TO_UNIT);
+    sqrt(log(u) * -2.0) * cos(angle)
+}
 
 fn random_words<const R: usize>(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Tile<u64, R> {
     // Of an integer the low 64 bits count, as of a cast.

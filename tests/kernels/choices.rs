@@ -250,6 +250,73 @@ fn instances_that_see_other_parts_of_a_row_are_no_choice() {
     }
 }
 
+/// Dropout by numbers that go by tiles, if there is a seed.
+#[tile_kernel(instances(BM = 2 | 4, BN = 4 | 8))]
+fn dropout_by_tiles<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, n>,
+    seed: Option<u64>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let mut x = x.partition_view([BM, BN]).load_masked([i, j]);
+    if let Some(seed) = seed {
+        let first = (i * n.div_ceil(BN) + j) * (BM * BN);
+        x = select(Tile::random_uniform([BM, BN], seed, first) < 0.5, 0.0, x);
+    }
+    y.store_masked(x);
+}
+
+/// The same by places in the tensor.
+#[tile_kernel(instances(BM = 2 | 4, BN = 4 | 8))]
+fn dropout_by_places<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, n>,
+    seed: u64,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.partition_view([BM, BN]).load_masked([i, j]);
+    let row = Tile::<u64, 2>::iota([BM, 1], 0) + (i * BM) as u64;
+    let column = Tile::<u64, 2>::iota([1, BN], 1) + (j * BN) as u64;
+    y.store_masked(select(Tile::random_uniform_at(row * n as u64 + column, seed) < 0.5, 0.0, x));
+}
+
+/// A stream of numbers, as long as the tensor, in tiles that continue each other.
+#[tile_kernel(instances(B = 4 | 8))]
+fn drawn<const B: usize>(seed: u64, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    y.store_masked(Tile::random_uniform([B], seed, i * B));
+}
+
+/// Where an element's random number depends on the tile, none is the best; where it doesn't, or nothing is drawn, all is well.
+#[test]
+fn instances_that_draw_other_random_numbers_are_no_choice() {
+    for (device, label) in devices() {
+        let x = Tensor::from_vec(&device, vec![1f32; 32], [4, 8]).unwrap();
+        let mut y = Tensor::<f32>::zeros(&device, [4, 8]).unwrap();
+        let error = dropout_by_tiles::best(&x, Some(1), &mut y).launch().unwrap_err();
+        let message = error.reason().to_string();
+        let begin = "`best` of `dropout_by_tiles` has no choice between BM = 2, BN = 4, seed = true and BM = 2, BN = 8, seed \
+                     = true, which give different results: the random numbers at tests/kernels/choices.rs:";
+        let end = " go by an element's number in its tile, in row-major order, so that in tiles [2, 4] and [2, 8] an element \
+                   of a tensor gets different ones. Draw them by its place in the tensor: give positions such as `row * n as \
+                   u64 + column` to `Tile::random_uniform_at`, `random_normal_at`, `random_bits_at` or `philox`; if they are \
+                   meant to go by tiles, name the instance at the launch";
+        assert!(message.starts_with(begin) && message.ends_with(end), "{label}: {message}");
+        dropout_by_tiles::best(&x, None, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0; 32], "{label}");
+        dropout_by_places::best(&x, 1, &mut y).launch().unwrap();
+        let kept = Tile::<f32, 1>::random_uniform([32], 1, 0).to_vec();
+        let kept = kept.into_iter().map(|number| if number < 0.5 { 0.0 } else { 1.0 });
+        assert_eq!(y.to_vec().unwrap(), kept.collect::<Vec<f32>>(), "{label}");
+        let mut stream = Tensor::<f32>::zeros(&device, [13]).unwrap();
+        drawn::best(3, &mut stream).launch().unwrap();
+        assert_eq!(stream.to_vec().unwrap(), Tile::<f32, 1>::random_uniform([13], 3, 0).to_vec(), "{label}");
+    }
+}
+
 /// How often a number fits into another, counted in steps of which no model knows how many there are.
 #[tile_kernel(instances(STEP = 1 | 500))]
 fn counted_up<const STEP: usize>(to: usize, x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {

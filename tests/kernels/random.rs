@@ -1,6 +1,6 @@
 //! Random numbers in kernels, against Philox written out once more.
 
-use super::{Case, array, widen};
+use super::{Case, array, devices, widen};
 use tile::ir::ops::Literal;
 use tile::ir::{Array, Binding, DType};
 use tile::prelude::*;
@@ -29,6 +29,26 @@ fn uniform_and_normal<const N: usize>(seed: u64, y: &mut Tensor<f32, 2, n>) {
     let offset = i * N;
     let uniform = Tile::<f32, 1>::random_uniform([N], seed, offset);
     y.store_masked(stack([uniform, Tile::random_normal([N], seed, offset)], 0));
+}
+
+/// Numbers at the places of a tensor's elements: as uniform ones, normal ones and bits.
+#[tile_kernel]
+fn at_places<const BM: usize, const BN: usize>(
+    seed: u64,
+    uniform: &mut Tensor<f32, m, n>,
+    normal: &mut Tensor<f32, m, n>,
+    bits: &mut Tensor<u32, m, n>,
+) {
+    let mut uniform = uniform.partition_view_mut([BM, BN]);
+    let mut normal = normal.partition_view_mut([BM, BN]);
+    let mut bits = bits.partition_view_mut([BM, BN]);
+    let [i, j] = uniform.index();
+    let row = Tile::<u64, 2>::iota([BM, 1], 0) + (i * BM) as u64;
+    let column = Tile::<u64, 2>::iota([1, BN], 1) + (j * BN) as u64;
+    let positions = row * n as u64 + column;
+    uniform.store_masked(Tile::random_uniform_at(positions, seed));
+    normal.store_masked(Tile::random_normal_at(positions, seed));
+    bits.store_masked(Tile::random_bits_at(positions, seed));
 }
 
 /// Words 0 and 1 of Philox4x32-10, as the paper has it: the two products, then the words and the key mixed.
@@ -121,4 +141,32 @@ fn uniform_and_normal_numbers() {
         },
     }
     .check();
+}
+
+/// Numbers at given positions are those of a stream, in tiles of any extents.
+#[test]
+fn numbers_at_places_do_not_depend_on_the_tile() {
+    let (m, n) = (5, 9);
+    for (device, label) in devices() {
+        let [mut uniform, mut normal] = [0, 1].map(|_| Tensor::<f32>::zeros(&device, [m, n]).unwrap());
+        let mut bits = Tensor::<u32>::zeros(&device, [m, n]).unwrap();
+        let mut run = |narrow: bool| {
+            let launch = match narrow {
+                true => at_places::<2, 4>(SEED, &mut uniform, &mut normal, &mut bits),
+                false => at_places::<8, 3>(SEED, &mut uniform, &mut normal, &mut bits),
+            };
+            launch.launch().unwrap();
+            (uniform.to_vec().unwrap(), normal.to_vec().unwrap(), bits.to_vec().unwrap())
+        };
+        let (uniform, normal, bits) = run(true);
+        let wide = run(false);
+        assert_eq!((&wide.0, &wide.2), (&uniform, &bits), "{label}");
+        assert_eq!(bits, Tile::<u32, 1>::random_bits([m * n], SEED, 0).to_vec(), "{label}");
+        assert_eq!(uniform, Tile::<f32, 1>::random_uniform([m * n], SEED, 0).to_vec(), "{label}");
+        let expected = Tile::<f32, 1>::random_normal([m * n], SEED, 0).to_vec();
+        for ((narrow, wide), expected) in normal.iter().zip(&wide.1).zip(&expected) {
+            let near = |number: &f32| (number - expected).abs() < 4e-6;
+            assert!(near(narrow) && near(wide), "{label}: {narrow} and {wide}, {expected} expected");
+        }
+    }
 }

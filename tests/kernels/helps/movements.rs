@@ -7,7 +7,7 @@ use tile::prelude::*;
 
 /// A case for each row of `y`.
 #[tile_kernel(where(M % 2 == 0))]
-fn moved<const M: usize, const N: usize>(x: &Tensor<f32, M, N>, y: &mut Tensor<f32, 19, { M * N }>) {
+fn moved<const M: usize, const N: usize>(x: &Tensor<f32, M, N>, y: &mut Tensor<f32, 20, { M * N }>) {
     let x = x.partition_view([M, N]).load([0, 0]);
     let [a, b] = x.split_even::<2>(0);
     let joined = cat([a, b], 0);
@@ -47,6 +47,10 @@ fn moved<const M: usize, const N: usize>(x: &Tensor<f32, M, N>, y: &mut Tensor<f
     y.at([16]).store(bits.reshape([1, M * N]));
     y.at([17]).store(Tile::random_uniform([M, N], seed, offset).reshape([1, M * N]));
     y.at([18]).store(Tile::random_normal([M, N], seed, offset).reshape([1, M * N]));
+    let (first, position) = (offset, 9u64);
+    let positions = Tile::<u64, 2>::iota([M, N], 1) + first;
+    let one = (philox(position, seed) >> 63) as f32;
+    y.at([19]).store((Tile::random_uniform_at(positions, seed) + one).reshape([1, M * N]));
 }
 
 #[test]
@@ -78,8 +82,11 @@ fn movements_mean_what_they_are_offered_for() {
     expected.extend(bits.iter().map(|&bits| bits as f32 / 4_294_967_296.0));
     expected.extend(Tile::<f32, 1>::random_uniform([8], 7, 3).to_vec());
     expected.extend(Tile::<f32, 1>::random_normal([8], 7, 3).to_vec());
+    let one = (philox(9u64, 7u64) >> 63) as f32;
+    let row = Tile::<f32, 1>::random_uniform([4], 7, 3).to_vec().into_iter().map(|number| number + one);
+    expected.extend(row.clone().chain(row));
     check_kernel!(moved<M = 2, N = 4>(
-        input x: (x, [2, 4]), output y: (vec![0f32; 152], [19, 8] => expected, 1e-6),
+        input x: (x, [2, 4]), output y: (vec![0f32; 160], [20, 8] => expected, 1e-6),
     ));
 }
 

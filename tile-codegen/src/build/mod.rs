@@ -17,6 +17,7 @@ mod archive;
 mod assemble;
 mod cargo;
 mod embed;
+mod instances;
 mod output;
 mod remarks;
 mod scan;

@@ -2,7 +2,7 @@
 //! people.
 
 use super::remarks::Remarks;
-use super::{Environment, archive, assemble, embed, scan};
+use super::{Environment, archive, assemble, embed, instances, scan};
 use crate::cache::Cache;
 use crate::{Artifact, Code, Cpu, Error, Options};
 use std::collections::HashSet;
@@ -82,6 +82,7 @@ impl<'e> Output<'e> {
 
     /// Compiles the instances of a kernel for every target. What is wrong with one hides nothing of the others.
     pub(super) fn kernel(&mut self, kernel: &scan::Found) {
+        self.warnings.extend(instances::many(kernel));
         let (mut compiled, mut left_out) = (Vec::new(), Vec::new());
         let before = self.errors.len();
         for bindings in &kernel.instances {
@@ -117,8 +118,8 @@ impl<'e> Output<'e> {
 
     /// A target that holds an instance of a kernel can do without others; one that holds none has no use.
     fn tell_of(&mut self, kernel: &scan::Found, left_out: &[LeftOut], compiled: &[Compiled]) {
-        for LeftOut { target, bindings, reason } in left_out {
-            let (place, instance) = (&kernel.place, of_instance(bindings));
+        for (LeftOut { target, bindings, reason }, others) in instances::told(left_out) {
+            let (place, instance) = (&kernel.place, of_instance_and(bindings, others));
             if compiled.iter().any(|code| code.artifact.target == target.name) {
                 self.warnings.push(format!("{place}: left out for {}: {reason}{instance}", target.name));
             } else {
@@ -300,9 +301,18 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// Which instance an error is of, where a kernel may have several.
 fn of_instance(bindings: &Bindings) -> String {
+    of_instance_and(bindings, 0)
+}
+
+/// The same of an instance and as many others that differ from it in `bool`s.
+fn of_instance_and(bindings: &Bindings, others: usize) -> String {
     let bindings = bindings.iter().map(|(name, value)| format!("{name} = {value}"));
     let bindings: Vec<String> = bindings.collect();
-    if bindings.is_empty() { String::new() } else { format!(" (instance {})", bindings.join(", ")) }
+    let and = match others {
+        0 => String::new(),
+        others => format!(", and {others} more that differ in `bool`s or optional arguments"),
+    };
+    if bindings.is_empty() { String::new() } else { format!(" (instance {}{and})", bindings.join(", ")) }
 }
 
 /// `BM128-BN128-BK64`; `default` without parameters.

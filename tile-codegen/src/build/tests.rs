@@ -1,7 +1,7 @@
 //! What becomes of kernels that were found: which instances targets hold, and what is said of those that they don't.
 
 use super::output::{Output, Report};
-use super::{Cargo, Conditions, Environment, scan};
+use super::{Cargo, Conditions, Environment, instances, scan};
 use std::path::Path;
 use tile_ir::specialize::Binding;
 use tile_ir::{TargetDesc, VerifiedKernel, text};
@@ -87,6 +87,77 @@ fn an_instance_is_left_out_for_the_targets_that_can_not_hold_it() {
     let left_out = "::tile::embedded::left_out(\"gfx942\", &[(\"B\", ::tile::embedded::Binding::Const(150)), ], \"kernel \
                     `turned` needs 90112 bytes";
     assert!(embedded.contains(left_out), "{embedded}");
+}
+
+/// The kernel above with arguments that may be absent.
+fn with_optional(names: &[&str]) -> VerifiedKernel {
+    let generics: String = names.iter().map(|name| format!(", {name}: bool")).collect();
+    let arguments: String = names.iter().map(|name| format!(", %{name}: f32 if {name}")).collect();
+    let source =
+        TURNED.edit("<B>", &format!("<B{generics}>")).edit(") {\n  %vx", &format!("{arguments}) {{\n  %vx"));
+    VerifiedKernel::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
+
+/// All ways in which arguments may be given, of each size.
+fn with_and_without(names: &[&str], sizes: &[usize]) -> Vec<Vec<(String, Binding)>> {
+    let of_size = |&size: &usize| {
+        (0..1 << names.len()).map(move |ways: usize| {
+            let given = |(i, name): (usize, &&str)| ((*name).to_owned(), Binding::Bool(ways >> i & 1 == 1));
+            let size = ("B".to_owned(), Binding::Const(size));
+            [size].into_iter().chain(names.iter().enumerate().map(given)).collect()
+        })
+    };
+    sizes.iter().flat_map(of_size).collect()
+}
+
+/// What is said of a tile that a target can't hold is said once, not for each way in which arguments may be given.
+#[test]
+fn instances_that_differ_in_optional_arguments_are_left_out_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["bias", "gate"];
+    let (place, name) = ("src/lib.rs:6".to_owned(), "turned".to_owned());
+    let kernel = scan::Found {
+        kernel: with_optional(&names),
+        instances: with_and_without(&names, &[16, 150]),
+        allows_slow_products: false,
+        place,
+        folder: name,
+    };
+    let Report { warnings, errors, .. } = report(folder.path(), &[kernel], &["gfx942"]);
+    assert_eq!(errors, [""; 0]);
+    assert_eq!(
+        warnings,
+        [
+            "src/lib.rs:6: left out for gfx942: kernel `turned` needs 90112 bytes of shared memory per block, but gfx942 \
+             has 65536; use smaller tiles (instance B = 150, bias = false, gate = false, and 3 more that differ in `bool`s \
+             or optional arguments)"
+        ]
+    );
+}
+
+#[test]
+fn many_instances_by_optional_arguments_are_warned_of() {
+    let names = ["bias", "cap", "gate"];
+    let warning = |sizes: std::ops::Range<usize>| {
+        let sizes: Vec<usize> = sizes.collect();
+        instances::many(&scan::Found {
+            kernel: with_optional(&names),
+            instances: with_and_without(&names, &sizes),
+            allows_slow_products: false,
+            place: "src/lib.rs:6".to_owned(),
+            folder: "turned".to_owned(),
+        })
+    };
+    assert_eq!(warning(1..17), None);
+    assert_eq!(
+        warning(1..18).unwrap(),
+        "src/lib.rs:6: kernel `turned` has 136 instances, each of which is compiled for every target: 17 of its list, each \
+         in 8 ways, with and without 3 optional arguments (`bias`, `cap`, `gate`); say in the list which are wanted, \
+         `instances(…, bias = true)`, or name the combinations that matter, `instances(…; …)`"
+    );
+    // Of a list that says all of it nothing is said.
+    let sizes: Vec<usize> = (1..200).collect();
+    assert_eq!(instances::many(&found(TURNED, "turned", &sizes)), None);
 }
 
 /// Products of so few rows that no warpgroup does them.

@@ -3,10 +3,12 @@
 //! [`facts`] is what the kernel's conditions say of its sizes; [`ranges`] bounds every index by extents, where it
 //! stands; [`bounds`] says from both which loads and stores stay inside their tensors: always, never, or for the
 //! sizes that a launch checks; [`divisibility`] says what divides an integer, [`lines`] along which axes the integers of
-//! a tile are constant or consecutive; [`own_part`] finds reductions of a part of a line; `uses` says which ops have a value among their operands. None changes IR.
+//! a tile are constant or consecutive; [`own_part`] finds reductions of a part of a line, [`draws`] random
+//! numbers by an element's number in its tile; `uses` says which ops have a value among their operands. None changes IR.
 
 pub mod bounds;
 pub mod divisibility;
+pub mod draws;
 pub mod facts;
 pub mod lines;
 pub mod own_part;
@@ -17,6 +19,7 @@ pub(crate) mod uses;
 
 pub use bounds::{Bound, Unbounded};
 pub use divisibility::Divisors;
+pub use draws::{Draw, draws};
 pub use facts::Facts;
 pub use lines::{GatheredRow, Line, Lines};
 pub use own_part::{OwnPart, own_parts};

@@ -1,14 +1,15 @@
 //! Whether the instances that a launch may take compute the same, of which it then takes the fastest.
 //!
 //! They don't where each normalises its own part of a row: with tiles of another extent these are other parts
-//! ([`tile_ir::analysis::own_parts`]).
+//! ([`tile_ir::analysis::own_parts`]). Nor where they draw random numbers by the number of an element in its tile, if that is
+//! another one in tiles of other extents ([`tile_ir::analysis::draws`]).
 
 use super::{Assessed, Fitting};
 use crate::error::{Error, Result};
 use crate::launch::KernelDef;
-use tile_ir::Dim;
-use tile_ir::analysis::{OwnPart, own_parts};
+use tile_ir::analysis::{self, Draw, OwnPart, own_parts};
 use tile_ir::specialize::Binding;
+use tile_ir::{Dim, Loc};
 
 /// One that fits, and what it is called.
 struct Candidate<'a> {
@@ -36,6 +37,17 @@ impl Candidate<'_> {
     fn seen(&self, it: &OwnPart) -> Option<usize> {
         Some(self.value(&it.part)?.min(self.value(&it.line)?))
     }
+
+    /// The random numbers that it draws by elements' numbers in their tiles.
+    fn draws(&self) -> Vec<Draw> {
+        analysis::draws(self.fitting.prepared.instance())
+    }
+
+    /// ` at src/lib.rs:7:13`; nothing where the place isn't known.
+    fn at(&self, loc: Loc) -> String {
+        let file = &self.fitting.prepared.abi().file;
+        if loc.is_known() && !file.is_empty() { format!(" at {}", loc.in_file(file)) } else { String::new() }
+    }
 }
 
 /// Refuses to choose where the instances that fit compute different things.
@@ -52,29 +64,50 @@ pub(super) fn check(kernel: &'static KernelDef, assessed: &[Assessed]) -> Result
         let Some(seen) = first.seen(&it) else { continue };
         let other = others.iter().find(|other| other.seen(&it).is_some_and(|other| other != seen));
         if let Some(other) = other {
-            return Err(disagreement(kernel, &it, [first, other]));
+            return Err(differ(kernel, [first, other], other_part(&it, [first, other])));
+        }
+    }
+    let draws: Vec<(&Candidate<'_>, Vec<Draw>)> = fitting.iter().map(|one| (one, one.draws())).collect();
+    for (i, (one, ours)) in draws.iter().enumerate() {
+        // Of tiles with one row others may differ that agree with these.
+        for (other, theirs) in &draws[i + 1..] {
+            // Instances with other loops over arrays may have other draws: those of the same place are compared.
+            let mut pairs = ours.iter().zip(theirs).filter(|(ours, theirs)| ours.loc == theirs.loc);
+            if let Some(pair) = pairs.find(|(ours, theirs)| !ours.is_numbered_as(theirs)) {
+                return Err(differ(kernel, [one, other], other_numbers(one, pair)));
+            }
         }
     }
     Ok(())
 }
 
-fn disagreement(kernel: &KernelDef, it: &OwnPart, [first, other]: [&Candidate<'_>; 2]) -> Error {
+fn differ(kernel: &KernelDef, instances: [&Candidate<'_>; 2], difference: String) -> Error {
+    let instances = instances.map(|candidate| candidate.instance.to_owned());
+    Error::InstancesDiffer { kernel: kernel.name().to_owned(), instances, difference }
+}
+
+fn other_numbers(first: &Candidate<'_>, (ours, theirs): (&Draw, &Draw)) -> String {
+    let place = first.at(ours.loc);
+    format!(
+        "the random numbers{place} go by an element's number in its tile, in row-major order, so that in tiles {:?} and {:?} \
+         an element of a tensor gets different ones. Draw them by its place in the tensor: give positions such as \
+         `row * n as u64 + column` to `Tile::random_uniform_at`, `random_normal_at`, `random_bits_at` or `philox`; if they \
+         are meant to go by tiles, name the instance at the launch",
+        ours.shape, theirs.shape
+    )
+}
+
+fn other_part(it: &OwnPart, [first, other]: [&Candidate<'_>; 2]) -> String {
     let OwnPart { loc, reduction, tensor, axis, line, part } = it;
     let seen = [first, other].into_iter().filter_map(|one| one.seen(it));
     let seen = seen.map(|elements| elements.to_string()).collect::<Vec<_>>().join(" and of ");
-    let file = &first.fitting.prepared.abi().file;
-    let place =
-        if loc.is_known() && !file.is_empty() { format!(" at {}", loc.in_file(file)) } else { String::new() };
+    let place = first.at(*loc);
     let length =
         first.value(line).map_or_else(String::new, |length| format!(", which has {length} elements"));
-    Error::InstancesDiffer {
-        kernel: kernel.name().to_owned(),
-        instances: [first.instance, other.instance].map(ToOwned::to_owned),
-        difference: format!(
-            "`{reduction}`{place} is of a block's own tile alone: of {seen} elements along axis {axis} of \
-             {tensor}{length}. If it is meant to be of all of them, say `where({line:#} <= {part:#})`, which leaves out \
-             instances with shorter tiles, or go through the tiles of longer lines in a loop; if it is meant to be of a \
-             tile, name the instance at the launch"
-        ),
-    }
+    format!(
+        "`{reduction}`{place} is of a block's own tile alone: of {seen} elements along axis {axis} of \
+         {tensor}{length}. If it is meant to be of all of them, say `where({line:#} <= {part:#})`, which leaves out \
+         instances with shorter tiles, or go through the tiles of longer lines in a loop; if it is meant to be of a \
+         tile, name the instance at the launch"
+    )
 }

@@ -29,8 +29,11 @@ impl Lowering {
             "random_bits" | "random_uniform" | "random_normal" => {
                 (3, format!("Tile::{name}([M, N], seed, offset)"))
             }
+            "random_bits_at" | "random_uniform_at" | "random_normal_at" => {
+                (2, format!("Tile::{name}(positions, seed)"))
+            }
             _ => {
-                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `random_bits`, `random_uniform` and `random_normal`";
+                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `random_bits`, `random_uniform`, `random_normal` and, at given positions, `random_bits_at`, `random_uniform_at` and `random_normal_at`";
                 return self.error(call.func.span(), format!("`Tile::{name}` doesn't exist"), help);
             }
         };
@@ -40,6 +43,10 @@ impl Lowering {
         };
         let span = call.span();
         let arguments = self.arguments(name, &call.args, count, &usage, span)?;
+        if let Some(drawn) = name.strip_suffix("_at") {
+            let words = self.random_words_at(&arguments, span)?;
+            return self.random(drawn, name, &words, &elem, span);
+        }
         let (shape, place) = (self.known_extents(&arguments)?, arguments.spans[0]);
         match name {
             "zeros" => self.filled(0, shape, elem, place, span),
@@ -51,7 +58,10 @@ impl Lowering {
                 self.emit_one(Op::Iota { shape, axis, elem }, &[], span, &[place]).map(Val::Data)
             }
             "arange" => self.arange(shape, elem, &arguments, span),
-            _ => self.random(name, shape, &elem, &arguments, span),
+            _ => {
+                let words = self.random_words(shape, &arguments, span)?;
+                self.random(name, name, &words, &elem, span)
+            }
         }
     }
 
@@ -149,30 +159,23 @@ impl Lowering {
         self.emit_one(Op::Select, &[diagonal, one, zero], span, &[]).map(Val::Data)
     }
 
-    fn random(
-        &mut self,
-        name: &str,
-        shape: Vec<Dim>,
-        elem: &Elem,
-        arguments: &Arguments,
-        span: Span,
-    ) -> Lowered<Val> {
-        let made: Elem = if name == "random_bits" { DType::U32 } else { DType::F32 }.into();
+    /// What is `drawn` from words by the constructor of a name.
+    fn random(&mut self, drawn: &str, name: &str, words: &Val, elem: &Elem, span: Span) -> Lowered<Val> {
+        let made: Elem = if drawn == "random_bits" { DType::U32 } else { DType::F32 }.into();
         if !self.elements.unify(elem, &made) {
             let found = rust_elem(&self.elements.resolve(elem));
             let message = format!("`Tile::{name}` makes tiles of {}, not of {found}", rust_elem(&made));
             return self.report(Diagnostic::new(span, message).help("convert the result with `.cast()`"));
         }
-        let words = self.random_words(shape, arguments, span)?;
-        match name {
-            "random_bits" => self.converted(&words, DType::U32, span),
+        match drawn {
+            "random_bits" => self.converted(words, DType::U32, span),
             "random_uniform" => {
-                let bits = self.converted(&words, DType::U32, span)?;
+                let bits = self.converted(words, DType::U32, span)?;
                 let bits = self.with(BinaryOp::Shr, &bits, Val::int(8), span)?;
                 let number = self.converted(&bits, DType::F32, span)?;
                 self.with(BinaryOp::Mul, &number, Val::Float(TO_UNIT.into()), span)
             }
-            _ => self.normal(&words, span),
+            _ => self.normal(words, span),
         }
     }
 
@@ -203,6 +206,27 @@ impl Lowering {
         let place = self.emit_one(Op::Reshape(shape), &[place], span, &arguments.spans)?;
         let position = self.with(BinaryOp::Add, &Val::Data(place), Val::Data(offset), span)?;
         self.with(BinaryOp::Philox, &position, Val::Data(seed), span)
+    }
+
+    /// `philox` of a tile of positions.
+    fn random_words_at(&mut self, arguments: &Arguments, span: Span) -> Lowered<Val> {
+        let elem = Elem::from(DType::U64);
+        let seed = self.number(&arguments.values[1], &elem, "the seed", arguments.spans[1])?;
+        let place = arguments.spans[0];
+        let positions = match arguments.values[0] {
+            Val::Data(tile) if self.shape(tile).is_some() => tile,
+            _ => {
+                let help = "write `philox(position, seed)` for one number, or make a tile of positions: `Tile::<u64, 2>::iota([M, N], 1) + first`";
+                return self.error(place, "positions are a tile of u64", help);
+            }
+        };
+        let found = self.elem(positions);
+        if !self.elements.unify(&found, &elem) {
+            let message = format!("positions are a tile of u64, not of {}", rust_elem(&found));
+            return self.error(place, message, "convert it with `.cast::<u64>()`");
+        }
+        let spans = [place, arguments.spans[1]];
+        self.arithmetic(BinaryOp::Philox, &arguments.values[0], &Val::Data(seed), span, spans)
     }
 
     /// Where a sequence of random numbers begins: an integer of any type, as one of u64.

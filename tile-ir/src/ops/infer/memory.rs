@@ -217,10 +217,35 @@ pub(super) fn store(op: &Op, operands: &[Type]) -> Inferred<()> {
         Type::Tile(tile) => format!("a tile of {} is stored to a view of {}", tile.elem, view.tensor.elem),
         other => format!("`{}` needs a tile, not {other}", op.name()),
     };
+    let help = match tile.as_tile() {
+        Some(tile) if tile.shape == view.tile => {
+            Some(format!("convert it with `.cast::<{}>()`", view.tensor.elem))
+        }
+        Some(tile) => by_axes_of_one(&tile.shape, &view.tile),
+        None => None,
+    };
     let error = TypeError::new(message).at(1);
-    Err(if tile.as_tile().is_some_and(|tile| tile.shape == view.tile) {
-        error.help(format!("convert it with `.cast::<{}>()`", view.tensor.elem))
-    } else {
-        error
+    Err(help.into_iter().fold(error, TypeError::help))
+}
+
+/// How a tile gets another shape that differs in axes of extent 1 alone, such as the one that a reduction leaves.
+fn by_axes_of_one(from: &[Dim], to: &[Dim]) -> Option<String> {
+    let is_one = |extent: &Dim| extent.as_const() == Some(1);
+    let others = |shape: &[Dim]| shape.iter().filter(|extent| !is_one(extent)).cloned().collect::<Vec<_>>();
+    if others(from) != others(to) {
+        return None;
+    }
+    // The axis of 1 without which a shape is another.
+    let beyond = |longer: &[Dim], shorter: &[Dim]| {
+        let without = |axis: usize| longer[..axis].iter().chain(&longer[axis + 1..]).eq(shorter);
+        (0..longer.len()).rev().find(|&axis| is_one(&longer[axis]) && without(axis))
+    };
+    Some(match (beyond(from, to), beyond(to, from)) {
+        (Some(axis), _) => format!("write `.squeeze({axis})`, which takes away the axis of extent 1"),
+        (_, Some(axis)) => format!("write `.unsqueeze({axis})`, which adds an axis of extent 1"),
+        _ => {
+            let shape = display_shape(to);
+            format!("write `.reshape({shape})`")
+        }
     })
 }
