@@ -3,7 +3,7 @@
 //! [`facts`] is what the kernel's conditions say of its sizes; [`ranges`] bounds every index by extents, where it
 //! stands; [`bounds`] says from both which loads and stores stay inside their tensors: always, never, or for the
 //! sizes that a launch checks; [`divisibility`] says what divides an integer, [`lines`] along which axes the integers of
-//! a tile are constant or consecutive; [`own_part`] finds reductions of a part of a line, [`draws`] random
+//! a tile are constant or consecutive; [`own_part`] finds reductions of a part of a line, [`mod@draws`] random
 //! numbers by an element's number in its tile; `uses` says which ops have a value among their operands. None changes IR.
 
 pub mod bounds;

@@ -2,7 +2,7 @@
 //!
 //! They don't where each normalises its own part of a row: with tiles of another extent these are other parts
 //! ([`tile_ir::analysis::own_parts`]). Nor where they draw random numbers by the number of an element in its tile, if that is
-//! another one in tiles of other extents ([`tile_ir::analysis::draws`]).
+//! another one in tiles of other extents ([`tile_ir::analysis::draws()`]).
 
 use super::{Assessed, Fitting};
 use crate::error::{Error, Result};
