@@ -95,14 +95,11 @@ impl<'c> Ir<'c> {
     ) -> Value<'c> {
         let there = self.load(self.int_type(8 * dtype.bytes() as u32).into(), address).into_int_value();
         let old = self.number(there, dtype);
-        let put = |value: Value<'c>| self.store(address, self.word(value, dtype).into());
-        match (kind, kind.binary()) {
-            (AtomicKind::CompareExchange, _) => {
-                let is_equal = self.icmp(IntPredicate::EQ, there, self.word(values[0], dtype));
-                self.if_then(is_equal, || put(values[1]));
-            }
-            (_, Some(op)) => put(self.binary(op, dtype, old, values[0])),
-            (_, None) => put(values[0]),
+        if kind == AtomicKind::CompareExchange {
+            let is_equal = self.icmp(IntPredicate::EQ, there, self.word(values[0], dtype));
+            self.if_then(is_equal, || self.store(address, self.word(values[1], dtype).into()));
+        } else {
+            self.store(address, self.left_by(kind, dtype, old, values[0]).into());
         }
         old
     }
@@ -246,6 +243,11 @@ impl<'c> Ir<'c> {
         (part(0), part(1))
     }
 
+    /// The bits that an update, or a swap, leaves of an element.
+    fn left_by(&self, kind: AtomicKind, dtype: DType, old: Value<'c>, value: Value<'c>) -> IntValue<'c> {
+        self.word(kind.binary().map_or(value, |op| self.binary(op, dtype, old, value)), dtype)
+    }
+
     /// An update as a loop: until nobody came between reading the element and replacing it.
     fn exchange_loop(
         &self,
@@ -259,10 +261,7 @@ impl<'c> Ir<'c> {
         let again = self.bool(true);
         let old = self.while_loop(again, &[first.into()], |carried| {
             let old = carried[0].into_int_value();
-            let new = match site.kind.binary() {
-                Some(op) => self.word(self.binary(op, dtype, self.number(old, dtype), value), dtype),
-                None => self.word(value, dtype),
-            };
+            let new = self.left_by(site.kind, dtype, self.number(old, dtype), value);
             let (found, done) = self.exchange(site, address, old, new);
             (self.xor(done, self.bool(true)), vec![found.into()])
         });

@@ -41,7 +41,7 @@ fn spaced(tokens: TokenStream) -> String {
 fn push(tokens: TokenStream, text: &mut String) {
     // Whether what comes next stands right behind what was written.
     let mut is_tight = true;
-    let mut tokens = tokens.into_iter().peekable();
+    let mut tokens = tokens.into_iter();
     while let Some(token) = tokens.next() {
         match token {
             TokenTree::Punct(mark) if mark.as_char() == '#' => drop(tokens.next()),

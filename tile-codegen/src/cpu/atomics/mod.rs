@@ -21,6 +21,7 @@ use crate::emit::Value;
 use crate::emit::atomic::Site;
 use inkwell::values::{IntValue, PointerValue};
 use one_place::Together;
+use rows::NamedRows;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{Atomic, AtomicKind, ReduceOp};
 use tile_ir::{DType, Instance, ValueId};
@@ -52,7 +53,6 @@ pub(in crate::cpu) fn site_of(atomic: Atomic) -> Site {
 /// An atomic operation, and what it is given.
 #[derive(Clone)]
 pub(in crate::cpu) struct Access<'a, 'c> {
-    data: &'a OpData,
     pub(in crate::cpu) atomic: Atomic,
     pub(in crate::cpu) tensor: Gathered<'c>,
     /// Tiles of the indices that name an element, one for each axis of the tensor.
@@ -60,28 +60,32 @@ pub(in crate::cpu) struct Access<'a, 'c> {
     /// Tiles of what is stored, added, or compared and exchanged.
     pub(in crate::cpu) values: &'a [ValueId],
     pub(in crate::cpu) mask: Option<ValueId>,
+    /// Whether any op reads what it gives.
+    is_used: bool,
     /// Whether nobody else comes to these elements meanwhile.
     is_alone: bool,
 }
 
 impl<'a, 'c> Access<'a, 'c> {
-    fn of(data: &'a OpData, atomic: Atomic, tensor: Gathered<'c>) -> Self {
+    fn of(data: &'a OpData, atomic: Atomic, tensor: Gathered<'c>, is_used: bool) -> Self {
         let (indices, rest) = data.operands[1..].split_at(tensor.extents.len());
         let (values, mask) = rest.split_at(atomic.kind.values());
-        Access { data, atomic, tensor, indices, values, mask: mask.first().copied(), is_alone: false }
+        Access { atomic, tensor, indices, values, mask: mask.first().copied(), is_used, is_alone: false }
     }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::cpu) fn atomic(&mut self, data: &'a OpData, atomic: Atomic) {
-        let access = Access::of(data, atomic, self.gathered(data));
+        let access = Access::of(data, atomic, self.gathered(data), is_used(self.instance, data));
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
-        let result = data.results.first().filter(|_| is_used(self.instance, data));
+        let result = data.results.first().filter(|_| access.is_used);
         let result = result.map(|&result| self.stored(result));
-        self.with_streams(&loads, &[], &mut |emitter, _| match Together::of(emitter, &access) {
-            Some(together) => emitter.update_together(&together, result.as_ref()),
+        let together = Together::of(self, &access);
+        let rows = if together.is_none() { self.named_rows(&access) } else { None };
+        self.with_streams(&loads, &[], &mut |emitter, _| match &together {
+            Some(together) => emitter.update_together(together, result.as_ref()),
             None => emitter.in_each_company(&access, &mut |emitter, access| {
-                emitter.by_rows_or_elements(access, result.as_ref(), &gathers);
+                emitter.by_rows_or_elements(access, rows, result.as_ref(), &gathers);
             }),
         });
     }
@@ -90,6 +94,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn by_rows_or_elements(
         &mut self,
         access: &Access<'a, 'c>,
+        rows: Option<NamedRows>,
         result: Option<&Buffer<'c>>,
         gathers: &[&'a OpData],
     ) {
@@ -97,8 +102,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let zero = self.ir.compute_type(access.tensor.dtype).const_zero();
             self.fill(buffer, &self.shape(access.indices[0]), |_, _| zero);
         }
-        match self.rows_of(access) {
-            Some(rows) => self.each_whole_row(access, rows, result, gathers),
+        match rows.and_then(|rows| Some((rows, self.way_along(access, rows)?))) {
+            Some((rows, way)) => self.each_whole_row(access, rows, way, result, gathers),
             None => self.each_element(access, result),
         }
     }

@@ -9,7 +9,7 @@
 //! Relaxed updates that processors do by exchanging what they have computed, and whose results nobody uses, exchange as many
 //! elements of such a row at once as an instruction takes: it costs about what one element does. A thread that is alone changes a row as any other tile.
 
-use super::{Access, is_used, site_of};
+use super::{Access, site_of};
 use crate::cpu::elements::{IndexRange, each_index, is_short};
 use crate::cpu::memory::buffer::Buffer;
 use crate::cpu::memory::gathered::OpenRow;
@@ -35,7 +35,7 @@ fn is_exchanged(atomic: &Atomic, dtype: DType) -> bool {
 
 /// How an operation goes along a row that exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Along {
+pub(super) enum Along {
     /// It is loaded as any row.
     Loaded,
     /// It is stored as any row.
@@ -49,7 +49,6 @@ enum Along {
 /// Parts of rows that an operation's indices name along the last axis of their tiles.
 #[derive(Clone, Copy)]
 pub(super) struct NamedRows {
-    way: Along,
     /// The tensor's axis.
     axis: usize,
     /// Whether a row's elements differ in being masked.
@@ -58,22 +57,24 @@ pub(super) struct NamedRows {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// How an operation goes along rows, if it needn't go from element to element.
-    fn way_along(&self, access: &Access<'a, 'c>) -> Option<Along> {
-        let is_relaxed = access.atomic.order == Order::Relaxed;
+    /// Words are exchanged where one mask holds for all of a row.
+    pub(super) fn way_along(&self, access: &Access<'a, 'c>, rows: NamedRows) -> Option<Along> {
         match access.atomic.kind {
-            AtomicKind::Store => return is_relaxed.then_some(Along::Stored),
-            AtomicKind::Load => return (is_relaxed && !self.may_wait()).then_some(Along::Loaded),
+            AtomicKind::Store => return is_plain_store(&access.atomic).then_some(Along::Stored),
+            AtomicKind::Load => {
+                let is_plain = access.atomic.order == Order::Relaxed && !self.may_wait();
+                return is_plain.then_some(Along::Loaded);
+            }
             _ => {}
         }
-        let is_used = is_used(self.instance, access.data);
         if access.is_alone {
-            return access.atomic.kind.binary().filter(|_| !is_used).map(Along::Alone);
+            return access.atomic.kind.binary().filter(|_| !access.is_used).map(Along::Alone);
         }
         let dtype = self.dtype(*access.values.first()?);
         let together = self.processor.exchanged_bytes / dtype.bytes() as i64;
         let divides = self.shape(access.indices[0]).last().is_some_and(|width| width % together == 0);
-        let is_exchanged = is_exchanged(&access.atomic, dtype) && !is_used;
-        let pays = together > 1 && divides && is_exchanged;
+        let is_exchanged = is_exchanged(&access.atomic, dtype) && !access.is_used;
+        let pays = together > 1 && divides && is_exchanged && !rows.is_masked_within;
         pays.then_some(Along::Exchanged(together))
     }
 
@@ -82,17 +83,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.instance.walk().into_iter().any(|op| self.instance.op(op).op == Op::While)
     }
 
-    /// The parts of rows that the indices name, if it pays to go along them. Words are exchanged where one mask holds for all of a row.
-    pub(super) fn rows_of(&self, access: &Access<'a, 'c>) -> Option<NamedRows> {
-        let way = self.way_along(access)?;
+    /// The parts of rows that the indices name, if they name any that are long enough.
+    pub(super) fn named_rows(&self, access: &Access<'a, 'c>) -> Option<NamedRows> {
         let shape = self.shape(access.indices[0]);
         let last = shape.len().checked_sub(1).filter(|&last| !is_short(shape[last]))?;
         let divisors = Divisors::of(self.instance);
         let mut lines = Lines::of(self.instance, &divisors);
         let is_masked_within = access.mask.is_some_and(|mask| lines.along(mask, last) != Line::Constant);
         let axis = lines.row_of(access.indices, last)?.tensor_axis;
-        let is_exchanged = matches!(way, Along::Exchanged(_));
-        (!(is_exchanged && is_masked_within)).then_some(NamedRows { way, axis, is_masked_within })
+        Some(NamedRows { axis, is_masked_within })
     }
 
     /// Goes from row to row: along those that exist as a whole in their way, element by element elsewhere.
@@ -100,6 +99,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         access: &Access<'a, 'c>,
         rows: NamedRows,
+        way: Along,
         result: Option<&Buffer<'c>>,
         gathers: &[&'a OpData],
     ) {
@@ -111,13 +111,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (open, exists) = emitter.named_row(tensor, access.indices, rows.axis, row, range);
             let mask = access.mask.filter(|_| !rows.is_masked_within);
             let mask = mask.map(|mask| emitter.element(mask, &[row, &[ir.i64(0)]].concat()).into_int_value());
-            let is_aligned = match rows.way {
+            let is_aligned = match way {
                 Along::Exchanged(together) => Some(emitter.lies_in_words(open, tensor.dtype, together)),
                 Along::Loaded | Along::Stored | Along::Alone(_) => None,
             };
             let is_whole = ir.all([exists].into_iter().chain(mask).chain(is_aligned));
             emitter.with_gathered_rows(gathers, row, range, &mut |emitter| {
-                ir.on_each_side(is_whole, |is_whole| match rows.way {
+                ir.on_each_side(is_whole, |is_whole| match way {
                     Along::Exchanged(together) if is_whole => {
                         emitter.exchange_row(access, open, row, [width, together]);
                     }
@@ -129,7 +129,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         };
                         ir.if_then(is_on.unwrap_or_else(|| ir.bool(true)), || {
                             let old = match is_whole {
-                                true => emitter.element_of_row(access, rows.way, open, &index),
+                                true => emitter.element_of_row(access, way, open, &index),
                                 false => emitter.atomic_element(access, &index),
                             };
                             emitter.keep(result, &shape, &index, old);
