@@ -73,17 +73,13 @@ pub use tile_runtime::{
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
 pub mod prelude {
+    pub use crate::kernel::functions::*;
     pub use crate::kernel::{
         AcqRel, Acquire, BlockScope, DeviceScope, Element, Falling, Float, Grouped, Hilbert, Int, MmaOperand,
-        Number, PartitionView, Relaxed, Release, RowMajor, Scale, SystemScope, Tile, abs, acos, asin,
-        associative_reduce, associative_scan, associative_scan_exclusive, associative_scan_exclusive_reverse,
-        associative_scan_reverse, atan, atan2, block_count, block_id, cat, cbrt, ceil, copysign, cos, cosh,
-        count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, hypot, is_finite,
-        is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum, mma,
-        mma_scaled, mma_tf32, mul_hi, philox, powf, recip, reduce, rem_euclid, reverse_bits, rotate_left,
-        rotate_right, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul,
-        saturating_sub, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse, select, sigmoid, signum,
-        silu, sin, sinh, sqrt, stack, swap_bytes, tan, tanh, trailing_zeros, trunc,
+        Number, PartitionView, Relaxed, Release, RowMajor, Scale, SystemScope, Tile, associative_reduce,
+        associative_scan, associative_scan_exclusive, associative_scan_exclusive_reverse,
+        associative_scan_reverse, block_count, block_id, cat, mma, mma_scaled, mma_tf32, reduce, scan,
+        scan_exclusive, scan_exclusive_reverse, scan_reverse, select, stack,
     };
     pub use crate::{
         Device, HostTensor, Tensor, TensorRef, TensorView, TensorViewMut, TileStruct, tile_assert, tile_fn,

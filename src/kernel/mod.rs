@@ -14,7 +14,9 @@
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
 //! | `contract` | `mma` and the formats that it multiplies |
 //! | `convert` | casts that round as told, bits, `mul_add`, wrapping and overflowing arithmetic |
-//! | `functions` | `exp`, `max`, `select` and the other free functions |
+//! | `functions` | `exp`, `max` and the other leaf ops that are functions, by the op tables |
+//! | `arguments`, `rotations` | what they take |
+//! | `choice` | [`select()`] |
 //! | `atomics` | [`AtomicView`]: elements that any block may change |
 //! | `repeated` | whether a block waits for ever |
 //! | `axes` | which axes a reduction joins |
@@ -40,9 +42,11 @@
 //! end hasn't seen, such as a unit test that makes tiles by hand; they panic and name the shapes.
 
 mod arena;
+mod arguments;
 mod atomics;
 mod axes;
 pub mod beside;
+mod choice;
 mod compare;
 mod composite;
 mod constructors;
@@ -52,7 +56,7 @@ mod cut;
 mod debug;
 pub mod either;
 mod folds;
-mod functions;
+pub(crate) mod functions;
 mod gather;
 mod grid;
 mod messages;
@@ -61,6 +65,7 @@ mod operators;
 mod persistent;
 mod reductions;
 mod repeated;
+mod rotations;
 pub mod scalar;
 mod sorting;
 mod spanning;
@@ -72,11 +77,13 @@ mod view_movement;
 mod view_tile;
 mod views;
 
+pub use arguments::{FloatValue, IntValue, SignedValue};
 pub use atomics::{
     AcqRel, Acquire, AtomicScope, AtomicValue, AtomicView, BlockScope, DeviceScope, LoadOrder, Relaxed,
     Release, StoreOrder, SystemScope, UpdateOrder,
 };
 pub use axes::Axes;
+pub use choice::{Condition, select};
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use contract::{MmaOperand, mma, mma_scaled, mma_tf32};
 pub use convert::Operand;
@@ -85,19 +92,13 @@ pub use folds::{
     associative_scan_exclusive_reverse, associative_scan_reverse, reduce, scan, scan_exclusive,
     scan_exclusive_reverse, scan_reverse,
 };
-pub use functions::{
-    Condition, FloatValue, IntValue, Rotated, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil,
-    copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, hypot,
-    is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum,
-    mul_hi, philox, powf, recip, rem_euclid, reverse_bits, rotate_left, rotate_right, round, round_tf32,
-    round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub, select, sigmoid, signum, silu,
-    sin, sinh, sqrt, swap_bytes, tan, tanh, trailing_zeros, trunc,
-};
+pub use functions::*;
 pub use gather::{GatherIndex, GatherIndices};
 pub use grid::{block_count, block_id, in_block};
 pub use messages::{Asserted, assert_that, print_line};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use persistent::{Falling, Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
+pub use rotations::Rotated;
 pub use spanning::SpanningViewMut;
 pub use tile::Tile;
 pub use tile_runtime::element::{AnyBits, Bits, Element, Float, Int, Number, Scale};

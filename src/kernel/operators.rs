@@ -53,7 +53,7 @@ macro_rules! binary_operators {
 
         /// The binary ops that are operators; the others are functions.
         #[cfg(test)]
-        pub(super) const BINARY: &[(BinaryOp, fn(Tile<u8, 1>, Tile<u8, 1>) -> Tile<u8, 1>)] =
+        const BINARY: &[(BinaryOp, fn(Tile<u8, 1>, Tile<u8, 1>) -> Tile<u8, 1>)] =
             &[$((BinaryOp::$op, ops::$trait::$method),)*];
     };
 }
@@ -85,7 +85,7 @@ macro_rules! unary_operators {
 
         /// The unary ops that are operators; the others are functions.
         #[cfg(test)]
-        pub(super) const UNARY: &[(UnaryOp, fn(Tile<i8, 1>) -> Tile<i8, 1>)] =
+        const UNARY: &[(UnaryOp, fn(Tile<i8, 1>) -> Tile<i8, 1>)] =
             &[$((UnaryOp::$op, ops::$trait::$method),)*];
     };
 }
@@ -102,6 +102,12 @@ mod tests {
 
     #[test]
     fn operators_agree_with_the_op_table() {
+        let mut declared: Vec<&str> = BINARY.iter().map(|(op, _)| op.name()).collect();
+        declared.extend(UNARY.iter().map(|(op, _)| op.name()));
+        let unary = UnaryOp::ALL.iter().filter(|op| op.operator().is_some()).map(|op| op.name());
+        let binary = BinaryOp::ALL.iter().filter(|op| op.operator().is_some()).map(|op| op.name());
+        let missing: Vec<&str> = unary.chain(binary).filter(|name| !declared.contains(name)).collect();
+        assert_eq!(missing, [""; 0], "operators of the op tables that tiles don't have");
         let (a, b) = (201, 3);
         for (op, operator) in BINARY {
             let expected = op.int()(a, b, DType::U8) as u8;

@@ -1,55 +1,39 @@
-//! The table of reductions as methods of tiles, and of the scans that keep every partial result.
+//! Reductions as methods of tiles, made of the rows of [`tile_ir::reductions`]; and the table of scans, which keep every
+//! partial result.
 
 use super::axes::{Axes, checked};
 use super::tile::Tile;
 use super::{Float, Int, Number};
 use tile_ir::ops::{ReduceOp, ScanMode};
 
-macro_rules! reductions {
-    ($tile:ty, [$($bounds:tt)*], $table:ident: $($op:ident $method:ident, $doc:literal;)*) => {
-        impl<$($bounds)*> $tile {
-            $(
-                #[doc = $doc]
-                ///
-                /// # Panics
-                /// If the tile has no such axis; in a kernel that is a compile error.
-                pub fn $method(self, axis: impl Axes) -> Self {
-                    self.reduce(ReduceOp::$op, axis)
-                }
-            )*
+/// The method of a row, by the domain of its elements.
+macro_rules! reduction {
+    (Number $($row:tt)*) => { reduction! { [T: Number, const R: usize] T $($row)* } };
+    (Float $($row:tt)*) => { reduction! { [T: Float, const R: usize] T $($row)* } };
+    (Int $($row:tt)*) => { reduction! { [T: Int, const R: usize] T $($row)* } };
+    (Bool $($row:tt)*) => { reduction! { [const R: usize] bool $($row)* } };
+    ([$($bounds:tt)*] $element:ty, $op:ident $method:ident $doc:literal) => {
+        impl<$($bounds)*> Tile<$element, R> {
+            #[doc = $doc]
+            ///
+            /// Along `axis`, or along several, which stay with extent 1.
+            ///
+            /// # Panics
+            /// If the tile has no such axis; in a kernel that is a compile error.
+            pub fn $method(self, axis: impl Axes) -> Self {
+                self.reduce(ReduceOp::$op, axis)
+            }
         }
-
-        #[cfg(test)]
-        const $table: &[(ReduceOp, &str)] = &[$((ReduceOp::$op, stringify!($method)),)*];
     };
 }
 
-reductions! {
-    Tile<T, R>, [T: Number, const R: usize], NUMBER_REDUCTIONS:
-    Sum sum, "The sum along `axis`, or along several, which stay with extent 1. Integers wrap; floats are summed in any order.";
-    Prod prod, "The product along `axis`, or along several, which stay with extent 1. Integers wrap; floats are multiplied in any order.";
-    Max max, "The largest element along `axis`, or along several, which stay with extent 1. NaN is ignored unless all are NaN.";
-    Min min, "The smallest element along `axis`, or along several, which stay with extent 1. NaN is ignored unless all are NaN.";
+macro_rules! reducing_methods {
+    ($($op:ident $name:ident by $method:ident joins $combine:ident of $domain:ident, $doc:literal;)*) => {
+        $(reduction! { $domain, $op $method $doc })*
+    };
 }
 
-reductions! {
-    Tile<T, R>, [T: Float, const R: usize], FLOAT_REDUCTIONS:
-    Maximum reduce_maximum, "The largest element along `axis`, or along several, which stay with extent 1; NaN if any is NaN. It joins elements with [`maximum`](super::maximum()), as [`Self::max`] does with [`max`](super::max()).";
-    Minimum reduce_minimum, "The smallest element along `axis`, or along several, which stay with extent 1; NaN if any is NaN. It joins elements with [`minimum`](super::minimum()), as [`Self::min`] does with [`min`](super::min()).";
-}
-
-reductions! {
-    Tile<T, R>, [T: Int, const R: usize], INT_REDUCTIONS:
-    And reduce_and, "The bitwise and of the elements along `axis`, or along several, which stay with extent 1.";
-    Or reduce_or, "The bitwise or of the elements along `axis`, or along several, which stay with extent 1.";
-    Xor reduce_xor, "The bitwise exclusive or of the elements along `axis`, or along several, which stay with extent 1.";
-}
-
-reductions! {
-    Tile<bool, R>, [const R: usize], BOOL_REDUCTIONS:
-    Any any, "Whether any element along `axis`, or along several, is true; the axes stay with extent 1.";
-    All all, "Whether all elements along `axis`, or along several, are true; the axes stay with extent 1.";
-}
+tile_ir::reductions!(reducing_methods);
 
 macro_rules! scans {
     ($($op:ident $doc:literal, $start:literal: $inclusive:ident $reverse:ident $exclusive:ident $exclusive_reverse:ident;)*) => {
@@ -119,14 +103,6 @@ scans! {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_reduction_has_its_method() {
-        let tables = [NUMBER_REDUCTIONS, FLOAT_REDUCTIONS, INT_REDUCTIONS, BOOL_REDUCTIONS];
-        let methods: Vec<_> = tables.concat();
-        let table: Vec<_> = ReduceOp::ALL.iter().map(|op| (*op, op.method())).collect();
-        assert_eq!(methods, table);
-    }
 
     #[test]
     fn every_scan_has_its_methods() {

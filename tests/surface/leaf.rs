@@ -6,68 +6,150 @@ use super::{
 };
 use serde_json::Value;
 use tile::ir::DType;
-use tile::ir::ops::{BinaryOp, UnaryOp};
+use tile::ir::ops::Leaf;
 use tile::kernel::{Bits, eq, ge, gt, le, lt, ne};
 use tile::prelude::*;
 
-/// What a function of this name gives; `None` if there is none.
-macro_rules! call {
-    ($op:expr, $a:ident, $b:ident: $($unary:ident)*; $($binary:ident)*; $($operator:literal $apply:expr),*) => {
+/// What an op gives that a kernel writes as an operator or calls by another table's name; `None` if it is another one.
+macro_rules! written {
+    ($op:expr; $($name:literal $apply:expr),*) => {
         match $op {
-            $(stringify!($unary) => Some(found($unary($a))),)*
-            $(stringify!($binary) => Some(found($binary($a, $b))),)*
-            $($operator => Some(found($apply)),)*
+            $($name => Some(found($apply)),)*
             _ => None,
         }
     };
 }
 
-fn of_elements<T: Element>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b: ; eq ne; )
+fn elements_written<T: Element>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+    written!(op; "eq" eq(a, b), "ne" ne(a, b))
 }
 
-fn of_bits<T: Bits>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b: ; ; "and" a & b, "or" a | b, "xor" a ^ b, "not" !a)
+fn bits_written<T: Bits>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+    written!(op; "and" a & b, "or" a | b, "xor" a ^ b, "not" !a)
 }
 
-fn of_numbers<T: Number>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b: abs signum; lt le gt ge min max;
-        "neg" -a, "add" a + b, "sub" a - b, "mul" a * b, "div" a / b, "rem" a % b)
+fn numbers_written<T: Number>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+    written!(op; "neg" -a, "add" a + b, "sub" a - b, "mul" a * b, "div" a / b, "rem" a % b,
+        "lt" lt(a, b), "le" le(a, b), "gt" gt(a, b), "ge" ge(a, b))
 }
 
-fn of_integers<T: Int>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b: count_ones leading_zeros trailing_zeros swap_bytes reverse_bits;
-        mul_hi saturating_add saturating_sub saturating_mul div_floor div_ceil rem_euclid rotate_left rotate_right;
-        "shl" a << b, "shr" a >> b)
+fn integers_written<T: Int>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+    written!(op; "shl" a << b, "shr" a >> b)
 }
 
-fn of_floats<T: Float>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
-    call!(op, a, b:
-        exp exp2 exp10 exp_m1 log log2 log10 ln_1p sqrt rsqrt cbrt recip sin cos tan asin acos atan sinh cosh tanh erf
-        sigmoid silu gelu floor ceil trunc round round_ties_even is_nan is_infinite is_finite;
-        minimum maximum copysign powf atan2 hypot;
-        "mul_add" a.mul_add(b, a))
+fn floats_written<T: Float>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+    written!(op; "mul_add" a.mul_add(b, a))
 }
 
-fn function(op: &str, dtype: DType, a: &[u64], b: &[u64]) -> Option<Found> {
-    match (op, dtype) {
-        ("round_tf32", DType::F32) => return Some(found(round_tf32(vector::<f32>(a)))),
-        ("philox", DType::U64) => return Some(found(philox(vector::<u64>(a), vector::<u64>(b)))),
-        _ => {}
-    }
-    with_element!(dtype, T => of_elements::<T>(op, vector(a), vector(b)))
-        .or_else(|| match dtype {
-            DType::Bool => of_bits::<bool>(op, vector(a), vector(b)),
-            _ => with_number!(dtype, T => of_numbers::<T>(op, vector(a), vector(b))),
+/// Returns what the function of a row of an op table gives, if that is asked for and the row is one of this domain.
+macro_rules! call_row {
+    (Number [] Number $($call:tt)*) => { call_row! { $($call)* } };
+    (Number [] SignedNumber $($call:tt)*) => { call_row! { $($call)* } };
+    (Int [] Int $($call:tt)*) => { call_row! { $($call)* } };
+    (Float [] Float $($call:tt)*) => { call_row! { $($call)* } };
+    (F32 [] F32 $($call:tt)*) => { call_row! { $($call)* } };
+    (U64 [] U64 $($call:tt)*) => { call_row! { $($call)* } };
+    ($asked:ident is $name:ident $operands:tt) => {
+        if $asked == stringify!($name) {
+            return Some(found($name $operands));
+        }
+    };
+    ($($row_of_another_domain:tt)*) => {};
+}
+
+macro_rules! unary_calls {
+    ($($op:ident $name:ident $($operator:literal)? of $domain:ident $([$($property:ident)*])?,
+        int: $int:expr, float: $float:expr, $doc:literal $($ulps:literal $further:literal)?;)*) => {
+        fn unary_of_numbers<T: Number>(op: &str, a: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { Number [$($operator)?] $domain op is $name(a) })*
+            None
+        }
+
+        fn unary_of_integers<T: Int>(op: &str, a: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { Int [$($operator)?] $domain op is $name(a) })*
+            None
+        }
+
+        fn unary_of_floats<T: Float>(op: &str, a: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { Float [$($operator)?] $domain op is $name(a) })*
+            None
+        }
+
+        fn unary_of_f32(op: &str, a: Tile<f32, 1>) -> Option<Found> {
+            $(call_row! { F32 [$($operator)?] $domain op is $name(a) })*
+            None
+        }
+    };
+}
+
+macro_rules! binary_calls {
+    ($($op:ident $name:ident $($operator:literal)? of $domain:ident $([$($property:ident)*])?,
+        int: $int:expr, float: $float:expr, $doc:literal $($ulps:literal $further:literal)?;)*) => {
+        fn binary_of_numbers<T: Number>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { Number [$($operator)?] $domain op is $name(a, b) })*
+            None
+        }
+
+        fn binary_of_integers<T: Int>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { Int [$($operator)?] $domain op is $name(a, b) })*
+            None
+        }
+
+        fn binary_of_floats<T: Float>(op: &str, a: Tile<T, 1>, b: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { Float [$($operator)?] $domain op is $name(a, b) })*
+            None
+        }
+
+        fn binary_of_u64(op: &str, a: Tile<u64, 1>, b: Tile<u64, 1>) -> Option<Found> {
+            $(call_row! { U64 [$($operator)?] $domain op is $name(a, b) })*
+            None
+        }
+    };
+}
+
+macro_rules! classifying_calls {
+    ($($classification:ident $name:ident, $float:expr, $doc:literal;)*) => {
+        fn classified<T: Float>(op: &str, a: Tile<T, 1>) -> Option<Found> {
+            $(call_row! { op is $name(a) })*
+            None
+        }
+    };
+}
+
+tile::ir::unary_ops!(unary_calls);
+tile::ir::binary_ops!(binary_calls);
+tile::ir::classifications!(classifying_calls);
+
+/// A leaf op on elements of a format.
+fn leaf(op: &str, dtype: DType, a: &[u64], b: &[u64]) -> Option<Found> {
+    let of_elements = || with_element!(dtype, T => elements_written::<T>(op, vector(a), vector(b)));
+    let of_numbers = || {
+        with_number!(dtype, T => {
+            let (a, b) = (vector::<T>(a), vector::<T>(b));
+            numbers_written(op, a, b).or_else(|| unary_of_numbers(op, a)).or_else(|| binary_of_numbers(op, a, b))
         })
-        .or_else(|| match dtype {
-            DType::Bool => None,
-            _ if dtype.is_float() => with_float!(dtype, T => of_floats::<T>(op, vector(a), vector(b))),
-            _ => with_int!(dtype, T => {
-                let (a, b) = (vector::<T>(a), vector::<T>(b));
-                of_bits(op, a, b).or_else(|| of_integers(op, a, b))
-            }),
+    };
+    let of_integers = || {
+        with_int!(dtype, T => {
+            let (a, b) = (vector::<T>(a), vector::<T>(b));
+            let written = bits_written(op, a, b).or_else(|| integers_written(op, a, b));
+            written.or_else(|| unary_of_integers(op, a)).or_else(|| binary_of_integers(op, a, b))
         })
+    };
+    let of_floats = || {
+        with_float!(dtype, T => {
+            let (a, b) = (vector::<T>(a), vector::<T>(b));
+            let written = floats_written(op, a, b).or_else(|| classified(op, a));
+            written.or_else(|| unary_of_floats(op, a)).or_else(|| binary_of_floats(op, a, b))
+        })
+    };
+    of_elements().or_else(|| match dtype {
+        DType::Bool => bits_written::<bool>(op, vector(a), vector(b)),
+        DType::F32 => of_numbers().or_else(of_floats).or_else(|| unary_of_f32(op, vector(a))),
+        DType::U64 => of_numbers().or_else(of_integers).or_else(|| binary_of_u64(op, vector(a), vector(b))),
+        _ if dtype.is_float() => of_numbers().or_else(of_floats),
+        _ => of_numbers().or_else(of_integers),
+    })
 }
 
 fn conversion(op: &str, from: DType, to: DType, a: &[u64]) -> Found {
@@ -90,13 +172,11 @@ fn conversion(op: &str, from: DType, to: DType, a: &[u64]) -> Found {
     })
 }
 
-/// What the op table's documentation allows: "within 2 ulp". A format that is narrower than f32 rounds once more.
+/// What the op table allows. A format that is narrower than f32 rounds once more.
 fn allowed(op: &str, dtype: DType) -> Allowed {
-    let doc = UnaryOp::from_name(op).map(UnaryOp::doc).or(BinaryOp::from_name(op).map(BinaryOp::doc));
-    let bound = doc.and_then(|doc| doc.split("within ").nth(1)?.split(" ulp").next()?.parse::<f64>().ok());
-    match bound {
+    match Leaf::from_name(op).and_then(Leaf::ulps) {
         None => Allowed::Nothing,
-        Some(units) if dtype.bits() >= 32 => Allowed::Units(units),
+        Some(units) if dtype.bits() >= 32 => Allowed::Units(units.into()),
         Some(_) => Allowed::Units(1.0),
     }
 }
@@ -108,8 +188,8 @@ pub(super) fn check(case: &Value, a: &[u64], b: &[u64]) -> (String, DType) {
     let result = if op.contains("cast") {
         conversion(op, from, to, a)
     } else {
-        function(op, from, a, b).unwrap_or_else(|| {
-            panic!("no function is called for {op} of {from}: add it to the lists of this file")
+        leaf(op, from, a, b).unwrap_or_else(|| {
+            panic!("nothing is called for {op} of {from}: this file lists what kernels write as an operator")
         })
     };
     let places = if case["at"].is_array() { shape(&case["at"]) } else { (0..a.len()).collect() };

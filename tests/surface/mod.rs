@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use tile::ir::array::Elements;
 use tile::ir::dtype::{Class, DType};
 use tile::ir::ops::infer::mma_accumulators;
-use tile::ir::ops::{BinaryOp, Classification, Domain, Predicate, ReduceOp, ScanMode, UnaryOp};
+use tile::ir::ops::{Domain, Leaf, ReduceOp, ScanMode};
 use tile::ir::round::{Rounding, decode};
 use tile::kernel::Element;
 use tile::prelude::*;
@@ -181,10 +181,7 @@ fn check(case: &Value, inputs: &[(DType, Vec<u64>, Vec<u64>)]) -> (String, DType
 
 /// Not of powers of two, which NumPy hasn't: `tile_ir::round` has their table.
 fn required() -> Called {
-    let unary = UnaryOp::ALL.iter().map(|op| (op.name().to_owned(), op.domain()));
-    let binary = BinaryOp::ALL.iter().map(|op| (op.name().to_owned(), op.domain()));
-    let compare = Predicate::ALL.iter().map(|op| (op.name().to_owned(), op.domain()));
-    let classify = Classification::ALL.iter().map(|op| (op.name().to_owned(), op.domain()));
+    let leaves = Leaf::all().map(|leaf| (leaf.name().to_owned(), leaf.domain()));
     let reduce = ReduceOp::ALL.iter().map(|op| (op.method().to_owned(), op.domain()));
     let scans = ReduceOp::ALL.iter().flat_map(|op| {
         let modes = ScanMode::ALL.iter().filter_map(|mode| Some((op.scan_method()?, mode.suffix())));
@@ -193,7 +190,7 @@ fn required() -> Called {
     let rounded =
         Rounding::ALL.iter().map(|rounding| (format!("cast_with {}", rounding.name()), Domain::Float));
     let others = structural::METHODS.iter().map(|&(name, domain)| (name.to_owned(), domain));
-    let rows = unary.chain(binary).chain(compare).chain(classify).chain(reduce).chain(scans);
+    let rows = leaves.chain(reduce).chain(scans);
     let rows: Vec<(String, Domain)> = rows.chain(rounded).chain(others).collect();
     let mut required = Called::new();
     let is_known = |dtype: &DType| dtype.is_element() && dtype.class() != Class::Scale;

@@ -9,41 +9,10 @@ use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
 use tile_ir::{Array, DType, Instance};
 
-/// Functions and the bounds in ulp that the op table states, for f32 and f64. The f64 bound has one more,
-/// because f64 is compared with the system's library, itself within 1 ulp.
-pub(crate) const BOUNDS: &[(UnaryOp, f64, f64)] = &[
-    (UnaryOp::Exp, 2.0, 3.0),
-    (UnaryOp::Exp2, 2.0, 3.0),
-    (UnaryOp::Log, 2.0, 3.0),
-    (UnaryOp::Log2, 2.0, 3.0),
-    (UnaryOp::Log10, 2.0, 3.0),
-    (UnaryOp::Ln1p, 2.0, 3.0),
-    (UnaryOp::Exp10, 2.0, 3.0),
-    (UnaryOp::ExpM1, 2.0, 3.0),
-    (UnaryOp::Rsqrt, 2.0, 3.0),
-    (UnaryOp::Tanh, 4.0, 5.0),
-    (UnaryOp::Sinh, 3.0, 4.0),
-    (UnaryOp::Cosh, 3.0, 4.0),
-    (UnaryOp::Cbrt, 2.0, 3.0),
-    (UnaryOp::Erf, 2.0, 3.0),
-    (UnaryOp::Sigmoid, 3.0, 4.0),
-    (UnaryOp::Silu, 4.0, 5.0),
-    (UnaryOp::Gelu, 5.0, 6.0),
-    (UnaryOp::Sin, 2.0, 3.0),
-    (UnaryOp::Cos, 2.0, 3.0),
-    (UnaryOp::Tan, 3.0, 4.0),
-    (UnaryOp::Asin, 3.0, 4.0),
-    (UnaryOp::Acos, 3.0, 4.0),
-    (UnaryOp::Atan, 3.0, 4.0),
-];
-
-/// The same for functions of two numbers.
-pub(crate) const PAIR_BOUNDS: &[(BinaryOp, f64, f64)] =
-    &[(BinaryOp::Powf, 2.0, 3.0), (BinaryOp::Atan2, 3.0, 4.0), (BinaryOp::Hypot, 2.0, 3.0)];
-
-/// Whether an op gives the exact or the correctly rounded result.
-pub(crate) fn is_exact(op: UnaryOp) -> bool {
-    BOUNDS.iter().all(|row| row.0 != op)
+/// The bound in ulp of a function that the op table gives one. That of f64 has one more, because f64 is compared with the
+/// system's library, itself within 1 ulp.
+pub(crate) fn bound(ulps: u32, dtype: DType) -> f64 {
+    f64::from(if dtype == DType::F64 { ulps + 1 } else { ulps })
 }
 
 fn vector(dtype: DType, values: Vec<f64>) -> Array {
@@ -124,23 +93,23 @@ struct Function {
 }
 
 fn functions_of_one(dtype: DType) -> Vec<Function> {
-    let function = |&(op, f32, f64): &(UnaryOp, f64, f64)| {
+    let function = |&op: &UnaryOp| {
         let (exact, body) = (op.float(), format!("{} %a", op.name()));
-        let bound = if dtype == DType::F32 { f32 } else { f64 };
+        let bound = bound(op.ulps()?, dtype);
         let kernels = cpus().into_iter().map(|cpu| compiled(&body, dtype, cpu)).collect();
-        Function { name: op.name(), exact: Box::new(move |a, _| exact(a)), bound, kernels }
+        Some(Function { name: op.name(), exact: Box::new(move |a, _| exact(a)), bound, kernels })
     };
-    BOUNDS.iter().map(function).collect()
+    UnaryOp::ALL.iter().filter_map(function).collect()
 }
 
 fn functions_of_two(dtype: DType) -> Vec<Function> {
-    let function = |&(op, f32, f64): &(BinaryOp, f64, f64)| {
+    let function = |&op: &BinaryOp| {
         let (exact, body) = (op.float(), format!("{} %a, %b", op.name()));
-        let bound = if dtype == DType::F32 { f32 } else { f64 };
+        let bound = bound(op.ulps()?, dtype);
         let kernels = cpus().into_iter().map(|cpu| compiled(&body, dtype, cpu)).collect();
-        Function { name: op.name(), exact: Box::new(exact), bound, kernels }
+        Some(Function { name: op.name(), exact: Box::new(exact), bound, kernels })
     };
-    PAIR_BOUNDS.iter().map(function).collect()
+    BinaryOp::ALL.iter().filter_map(function).collect()
 }
 
 /// Operands that are evaluated at a time: they stay in a processor's cache.

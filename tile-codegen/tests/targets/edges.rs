@@ -3,7 +3,6 @@
 //!
 //! All kernels on all targets take long; a run of all tests takes some of them, on other targets each.
 
-use crate::accuracy::{PAIR_BOUNDS, is_exact};
 use crate::leaf::{edges, elements, pairs, zeros};
 use crate::support::{all_cpus, identical, instance, is_emulated, run_native, run_simt_as};
 use std::fmt::Write;
@@ -26,8 +25,7 @@ const STEP: usize = 4;
 const EVERY: &str = "TILE_EVERY_EDGE";
 
 fn of_two(dtype: DType) -> Vec<Line> {
-    let exact = |op: &BinaryOp| PAIR_BOUNDS.iter().all(|(bounded, ..)| bounded != op);
-    let pairs = BinaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype) && exact(op));
+    let pairs = BinaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype) && op.ulps().is_none());
     let pairs = pairs.map(|op| (format!("{} %a, %b", op.name()), dtype));
     let questions = Predicate::ALL.iter().filter(|it| it.domain().accepts(dtype));
     let questions = questions.map(|it| (format!("{} %a, %b", it.name()), DType::Bool));
@@ -37,7 +35,7 @@ fn of_two(dtype: DType) -> Vec<Line> {
 }
 
 fn of_one(dtype: DType) -> Vec<Line> {
-    let ops = UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype) && is_exact(**op));
+    let ops = UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype) && op.ulps().is_none());
     let mut lines: Vec<Line> = ops.map(|op| (format!("{} %a", op.name()), dtype)).collect();
     let questions = Classification::ALL.iter().filter(|_| Domain::Float.accepts(dtype));
     lines.extend(questions.map(|it| (format!("{} %a", it.name()), DType::Bool)));

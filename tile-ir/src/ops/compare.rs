@@ -82,8 +82,21 @@ impl Predicate {
     }
 }
 
+/// Gives the rows of [`ops::Classification`](crate::ops::Classification) to the macro of this name.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! classifications {
-    ($($variant:ident $name:literal $float:expr, $doc:literal;)*) => {
+    ($with:ident) => {
+        $with! {
+            IsNan is_nan, f64::is_nan, "Whether it isn't a number.";
+            IsInfinite is_infinite, f64::is_infinite, "Whether it is ∞ or −∞.";
+            IsFinite is_finite, f64::is_finite, "Whether it is neither infinite nor NaN.";
+        }
+    };
+}
+
+macro_rules! classification {
+    ($($variant:ident $name:ident, $float:expr, $doc:literal;)*) => {
         /// A question about one float; the result is `bool`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Classification { $(#[doc = $doc] $variant,)* }
@@ -94,7 +107,7 @@ macro_rules! classifications {
 
             /// The name in IR text, and of the method that a kernel calls.
             pub const fn name(self) -> &'static str {
-                match self { $(Classification::$variant => $name,)* }
+                match self { $(Classification::$variant => stringify!($name),)* }
             }
 
             /// The meaning, in a sentence.
@@ -116,11 +129,7 @@ macro_rules! classifications {
     };
 }
 
-classifications! {
-    IsNan "is_nan" f64::is_nan, "Not a number.";
-    IsInfinite "is_infinite" f64::is_infinite, "∞ or −∞.";
-    IsFinite "is_finite" f64::is_finite, "Neither infinite nor NaN.";
-}
+classifications!(classification);
 
 impl Classification {
     /// The element classes that it accepts.

@@ -1,7 +1,7 @@
 //! Leaf ops by name: those of one or two operands that the op tables declare. Who reads names, the text form and the
 //! front end, asks here, and not each table in turn.
 
-use super::{BinaryOp, Classification, Op, Predicate, UnaryOp};
+use super::{BinaryOp, Classification, Domain, Op, Predicate, UnaryOp};
 
 /// A leaf op that a table declares.
 ///
@@ -53,6 +53,25 @@ impl Leaf {
         match self {
             Leaf::Unary(_) | Leaf::Classify(_) => 1,
             Leaf::Binary(_) | Leaf::Compare(_) => 2,
+        }
+    }
+
+    /// The element classes that it accepts.
+    pub fn domain(self) -> Domain {
+        match self {
+            Leaf::Unary(op) => op.domain(),
+            Leaf::Binary(op) => op.domain(),
+            Leaf::Compare(predicate) => predicate.domain(),
+            Leaf::Classify(classification) => classification.domain(),
+        }
+    }
+
+    /// The largest error on f32, in units in the last place; `None` where results are exact or correctly rounded.
+    pub fn ulps(self) -> Option<u32> {
+        match self {
+            Leaf::Unary(op) => op.ulps(),
+            Leaf::Binary(op) => op.ulps(),
+            Leaf::Compare(_) | Leaf::Classify(_) => None,
         }
     }
 

@@ -5,6 +5,7 @@
 pub mod atomic;
 pub mod compare;
 pub mod documented;
+mod element;
 pub mod elementwise;
 pub(crate) mod fused;
 pub mod hints;

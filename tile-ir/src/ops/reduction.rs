@@ -7,8 +7,30 @@ use super::Literal;
 use super::elementwise::{BinaryOp, Domain};
 use crate::dtype::{Class, DType};
 
+/// Gives the rows of [`ops::ReduceOp`](crate::ops::ReduceOp) to the macro of this name:
+/// `Variant name by method joins BinaryOp of Domain, "meaning";`, with the name in IR text and the method that a kernel calls.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! reductions {
-    ($($variant:ident $name:literal $method:literal $combine:ident $domain:ident, $doc:literal;)*) => {
+    ($with:ident) => {
+        $with! {
+            Sum sum by sum joins Add of Number, "Sum of the elements; integers wrap, floats may be summed in any order.";
+            Prod prod by prod joins Mul of Number, "Product of the elements; integers wrap, floats may be multiplied in any order.";
+            Max max by max joins Max of Number, "Largest element; NaN elements are ignored unless all are NaN.";
+            Min min by min joins Min of Number, "Smallest element; NaN elements are ignored unless all are NaN.";
+            Maximum maximum by reduce_maximum joins Maximum of Float, "Largest element; NaN if any is NaN.";
+            Minimum minimum by reduce_minimum joins Minimum of Float, "Smallest element; NaN if any is NaN.";
+            And and by reduce_and joins And of Int, "Bitwise and of the elements.";
+            Or or by reduce_or joins Or of Int, "Bitwise or of the elements.";
+            Xor xor by reduce_xor joins Xor of Int, "Bitwise exclusive or of the elements.";
+            Any any by any joins Or of Bool, "Whether any element is true.";
+            All all by all joins And of Bool, "Whether all elements are true.";
+        }
+    };
+}
+
+macro_rules! reduce_op {
+    ($($variant:ident $name:ident by $method:ident joins $combine:ident of $domain:ident, $doc:literal;)*) => {
         /// A reduction along one axis, which stays with extent 1.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum ReduceOp { $(#[doc = $doc] $variant,)* }
@@ -19,12 +41,12 @@ macro_rules! reductions {
 
             /// The name in IR text.
             pub const fn name(self) -> &'static str {
-                match self { $(ReduceOp::$variant => $name,)* }
+                match self { $(ReduceOp::$variant => stringify!($name),)* }
             }
 
             /// The name of the method that a kernel calls.
             pub const fn method(self) -> &'static str {
-                match self { $(ReduceOp::$variant => $method,)* }
+                match self { $(ReduceOp::$variant => stringify!($method),)* }
             }
 
             /// The op that joins two partial results.
@@ -45,19 +67,7 @@ macro_rules! reductions {
     };
 }
 
-reductions! {
-    Sum "sum" "sum" Add Number, "Sum of the elements; integers wrap, floats may be summed in any order.";
-    Prod "prod" "prod" Mul Number, "Product of the elements; integers wrap, floats may be multiplied in any order.";
-    Max "max" "max" Max Number, "Largest element; NaN elements are ignored unless all are NaN.";
-    Min "min" "min" Min Number, "Smallest element; NaN elements are ignored unless all are NaN.";
-    Maximum "maximum" "reduce_maximum" Maximum Float, "Largest element; NaN if any is NaN.";
-    Minimum "minimum" "reduce_minimum" Minimum Float, "Smallest element; NaN if any is NaN.";
-    And "and" "reduce_and" And Int, "Bitwise and of the elements.";
-    Or "or" "reduce_or" Or Int, "Bitwise or of the elements.";
-    Xor "xor" "reduce_xor" Xor Int, "Bitwise exclusive or of the elements.";
-    Any "any" "any" Or Bool, "Whether any element is true.";
-    All "all" "all" And Bool, "Whether all elements are true.";
-}
+reductions!(reduce_op);
 
 impl ReduceOp {
     /// The reduction with this name.

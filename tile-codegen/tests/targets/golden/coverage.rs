@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use tile_ir::Instance;
 use tile_ir::dtype::{Class, DType};
 use tile_ir::ops::infer::mma_accumulators;
-use tile_ir::ops::{
-    BinaryOp, Classification, Domain, Movement, Op, Predicate, ReduceOp, ScanMode, ScatterMode, UnaryOp,
-};
+use tile_ir::ops::{Domain, Leaf, Movement, Op, ReduceOp, ScanMode, ScatterMode};
 use tile_ir::round::Rounding;
 
 /// Ops, each with the attributes that decide about numbers, and formats of their operands.
@@ -151,14 +149,8 @@ pub(crate) fn required() -> Covered {
 }
 
 fn leaf_rows() -> Vec<(String, Domain)> {
-    let unary = UnaryOp::ALL.iter().map(|op| (op.name(), op.domain()));
-    let binary = BinaryOp::ALL.iter().map(|op| (op.name(), op.domain()));
-    let compare = Predicate::ALL.iter().map(|op| (op.name(), op.domain()));
-    let classify = Classification::ALL.iter().map(|op| (op.name(), op.domain()));
-    let rows = unary.chain(binary).chain(compare).chain(classify);
-    rows.map(|(name, domain)| (name.to_owned(), domain))
-        .chain([("mul_add".to_owned(), Domain::Float)])
-        .collect()
+    let rows = Leaf::all().map(|leaf| (leaf.name(), leaf.domain())).chain([("mul_add", Domain::Float)]);
+    rows.map(|(name, domain)| (name.to_owned(), domain)).collect()
 }
 
 /// Kinds of [`Op`] that stand in the other lists: as rows of their tables, with their formats, or elsewhere.

@@ -4,7 +4,7 @@
 
 pub(crate) mod coverage;
 
-use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
+use crate::accuracy;
 use crate::kernels::zero;
 use crate::several::{self, Part, tile};
 use crate::support::{instance, is_emulated, run_native, run_simt};
@@ -67,14 +67,11 @@ fn same(found: &Array, expected: &Array, places: &[usize], units: f64, what: &st
 
 /// The bound of an op in units of the last place; a narrow format is rounded from f32.
 fn bound(op: &str, dtype: DType) -> f64 {
-    let unary = BOUNDS.iter().map(|&(op, f32, f64)| (op.name(), f32, f64));
-    let binary = PAIR_BOUNDS.iter().map(|&(op, f32, f64)| (op.name(), f32, f64));
-    let row = unary.chain(binary).find(|(name, ..)| *name == op);
-    row.map_or(0.0, |(_, f32, f64)| match dtype {
-        DType::F32 => f32,
-        DType::F64 => f64,
-        _ => 1.0,
-    })
+    match ops::Leaf::from_name(op).and_then(ops::Leaf::ulps) {
+        Some(ulps) if matches!(dtype, DType::F32 | DType::F64) => accuracy::bound(ulps, dtype),
+        Some(_) => 1.0,
+        None => 0.0,
+    }
 }
 
 /// A leaf op on the inputs of its format, and what it must give.

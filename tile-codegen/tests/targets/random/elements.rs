@@ -1,7 +1,6 @@
 //! Ops on elements, and tiles made of nothing.
 
 use super::writer::{Entry, Writer};
-use crate::accuracy::{PAIR_BOUNDS, is_exact};
 use tile_ir::DType;
 use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
 use tile_ir::round::Rounding;
@@ -15,7 +14,6 @@ impl Writer<'_> {
             self.define(&format!("mul_add {}, {}, {}", a.name, b.name, c.name), &a.shape, a.dtype);
             return;
         }
-        let exact = |op: &BinaryOp| PAIR_BOUNDS.iter().all(|(bounded, ..)| bounded != op);
         let ops: Vec<BinaryOp> =
             BinaryOp::ALL.iter().copied().filter(|op| op.domain().accepts(a.dtype) && exact(op)).collect();
         let op = ops[self.choose(ops.len())];
@@ -32,8 +30,11 @@ impl Writer<'_> {
             self.define(&format!("{} {}", question.name(), a.name), &a.shape, DType::Bool);
             return;
         }
-        let ops: Vec<UnaryOp> =
-            UnaryOp::ALL.iter().copied().filter(|op| op.domain().accepts(a.dtype) && is_exact(*op)).collect();
+        let ops: Vec<UnaryOp> = UnaryOp::ALL
+            .iter()
+            .copied()
+            .filter(|op| op.domain().accepts(a.dtype) && op.ulps().is_none())
+            .collect();
         let op = ops[self.choose(ops.len())];
         self.define(&format!("{} {}", op.name(), a.name), &a.shape, a.dtype);
     }

@@ -21,7 +21,6 @@ mod reached;
 mod tiles;
 mod writer;
 
-use crate::accuracy::{PAIR_BOUNDS, is_exact};
 use crate::support::{all_cpus, sample};
 use check::{Given, Way, check, fails};
 use extremes::extreme;
@@ -32,7 +31,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestError, TestRunner};
 use std::fmt::Debug;
 use tile_ir::array::Elements;
-use tile_ir::ops::{BinaryOp, Movement, Op, UnaryOp};
+use tile_ir::ops::{Leaf, Movement, Op};
 use tile_ir::target::TARGETS;
 use tile_ir::view::TensorMovement;
 use tile_ir::{Array, DType, TargetDesc, text};
@@ -244,11 +243,11 @@ fn random_kernels_have_every_op() {
             }
         }
     }
-    let leaves = UnaryOp::ALL.iter().filter(|op| is_exact(**op)).map(|op| op.name());
-    let pairs = BinaryOp::ALL.iter().filter(|op| PAIR_BOUNDS.iter().all(|(bounded, ..)| bounded != *op));
+    let leaves =
+        Leaf::all().filter(|leaf| matches!(leaf, Leaf::Unary(_) | Leaf::Binary(_)) && leaf.ulps().is_none());
     let kinds = Op::KINDS.iter().chain(Movement::KINDS).chain(TensorMovement::KINDS).map(|kind| kind.name);
     let tables = ["unary", "binary", "compare", "classify", "movement"];
-    let names = kinds.chain(leaves).chain(pairs.map(|op| op.name())).filter(|name| !tables.contains(name));
+    let names = kinds.chain(leaves.map(Leaf::name)).filter(|name| !tables.contains(name));
     let wrong: Vec<&str> =
         names.filter(|name| seen.contains(name) == LEFT_OUT.iter().any(|(op, _)| op == name)).collect();
     assert_eq!(wrong, [""; 0], "missing, or left out though they are there");

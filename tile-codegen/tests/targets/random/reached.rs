@@ -1,13 +1,12 @@
 //! What random programs have reached: which ops on which formats ran on which targets. With [`REPORT`] in the environment
 //! a run adds what it reached to that file.
 
-use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
 use crate::golden::coverage::{label, required};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
-use tile_ir::ops::Op;
+use tile_ir::ops::{Leaf, Op};
 use tile_ir::{DType, Instance, OpId};
 
 /// The environment variable that names the file.
@@ -50,9 +49,8 @@ pub(super) fn note(instance: &Instance, target: &str) {
     }
     // What the op tables have and no program had is in the file too. Functions that are only near their values are not
     // compared bit by bit.
-    let near = BOUNDS.iter().map(|row| row.0.name()).chain(PAIR_BOUNDS.iter().map(|row| row.0.name()));
-    let near: Vec<&str> = near.collect();
-    for (op, dtype) in required().into_iter().filter(|(op, _)| !near.contains(&op.as_str())) {
+    let is_near = |name: &str| Leaf::from_name(name).is_some_and(|leaf| leaf.ulps().is_some());
+    for (op, dtype) in required().into_iter().filter(|(op, _)| !is_near(op)) {
         reached.entry((op, dtype.to_string(), NOWHERE.to_owned())).or_default();
     }
     save(&reached, &path);

@@ -2,7 +2,6 @@
 
 use super::products::products;
 use super::writer::{Entry, Writer, list, names, type_text};
-use crate::accuracy::PAIR_BOUNDS;
 use tile_ir::DType;
 use tile_ir::ops::{BinaryOp, ReduceOp};
 
@@ -252,8 +251,8 @@ impl Writer<'_> {
 
     /// Two numbers of one format joined by an op whose result is defined bit by bit.
     fn joined(&mut self, a: &Entry, b: &Entry) -> Entry {
-        let exact = |op: &BinaryOp| PAIR_BOUNDS.iter().all(|(bounded, ..)| bounded != op);
-        let fits = |op: &BinaryOp| op.domain().accepts(a.dtype) && exact(op) && *op != BinaryOp::CopySign;
+        let fits =
+            |op: &BinaryOp| op.domain().accepts(a.dtype) && op.ulps().is_none() && *op != BinaryOp::CopySign;
         let ops: Vec<BinaryOp> = BinaryOp::ALL.iter().copied().filter(fits).collect();
         let op = ops[self.choose(ops.len())].name();
         self.define(&format!("{op} {}, {}", a.name, b.name), &[], a.dtype)
