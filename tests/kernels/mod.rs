@@ -14,6 +14,7 @@ mod behaviour_reductions;
 mod behaviour_schedules;
 mod behaviour_views;
 mod bools;
+mod borders;
 mod choices;
 mod conditions;
 mod control;

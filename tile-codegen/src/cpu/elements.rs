@@ -25,6 +25,11 @@ impl<'c> IndexRange<'c> {
         IndexRange { start: ir.i64(0), end }
     }
 
+    /// Those that are in another range, too.
+    pub(super) fn both(self, ir: &Ir<'c>, other: IndexRange<'c>) -> IndexRange<'c> {
+        IndexRange { start: ir.greater(self.start, other.start), end: ir.lesser(self.end, other.end) }
+    }
+
     /// Every so many of them, for [`Ir::each`].
     pub(super) fn by(self, step: IntValue<'c>) -> LoopRange<'c> {
         (self.start, self.end, step)
@@ -44,6 +49,8 @@ pub(super) struct Sources<'c> {
     pub(super) streams: HashMap<ValueId, Stream<'c>>,
     /// The rows that the gathers of the current loops read, where they exist.
     pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
+    /// Of the gathers of the current loops that may read parts of rows, the places whose indices follow each other.
+    pub(super) runs: HashMap<ValueId, IndexRange<'c>>,
     /// The axis that the axes behind it are joined with in the rows that the current loops go over.
     pub(super) first_joined: Option<usize>,
     /// Indices along rows that are those of a vector's lanes.

@@ -39,7 +39,7 @@ use super::region::extents;
 use super::vectors::transpose::transposed_axis;
 use consumer::Consumer;
 use std::collections::{HashMap, HashSet};
-use tile_ir::analysis::GatheredRow;
+use tile_ir::analysis::{CountedRow, GatheredRow};
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::ops::{BinaryOp, Movement, UnaryOp};
 use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
@@ -79,6 +79,8 @@ pub(super) struct Fusion<'a> {
     made_by_reduction: HashMap<ValueId, ValueId>,
     /// Gathers that read rows along the last axis of their tiles.
     gathered_rows: HashMap<ValueId, GatheredRow>,
+    /// Gathers that may read parts of rows along it.
+    counted_rows: HashMap<ValueId, CountedRow>,
     /// Reductions that another one's loop does.
     hosted: Hosted,
     /// Stores that share a loop.
@@ -87,6 +89,7 @@ pub(super) struct Fusion<'a> {
 
 impl<'a> Fusion<'a> {
     pub(super) fn of(instance: &'a Instance) -> Self {
+        let (gathered_rows, counted_rows) = gathered_rows(instance);
         let mut fusion = Fusion {
             instance,
             definitions: HashMap::new(),
@@ -96,7 +99,8 @@ impl<'a> Fusion<'a> {
             stored: HashSet::new(),
             consumers: HashMap::new(),
             made_by_reduction: HashMap::new(),
-            gathered_rows: gathered_rows(instance),
+            gathered_rows,
+            counted_rows,
             hosted: Hosted::new(),
             together: Together::default(),
         };
@@ -427,6 +431,11 @@ impl<'a> Fusion<'a> {
     /// How a gather reads rows along the last axis of its tile, if it does.
     pub(super) fn gathered_row(&self, tile: ValueId) -> Option<GatheredRow> {
         self.gathered_rows.get(&tile).copied()
+    }
+
+    /// How a gather may read parts of rows along the last axis of its tile, as far as its indices show at run time.
+    pub(super) fn counted_row(&self, tile: ValueId) -> Option<CountedRow> {
+        self.counted_rows.get(&tile).copied()
     }
 
     /// What the decisions are about.

@@ -1,6 +1,6 @@
 //! Leaf ops on integers that are more than an instruction.
 
-use super::ir::{Ir, Value};
+use super::ir::{Ir, Value, built};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::ops::BinaryOp;
@@ -22,7 +22,12 @@ impl<'c> Ir<'c> {
         let safe = if signed { self.or(by_zero, minus_one) } else { by_zero };
         let divisor = self.select_int(safe, one, b);
         let quotient = op == BinaryOp::Div;
+        let by_floats = self.features.vector_division && ty.get_bit_width() <= 32 && !b.is_const();
         let result = match (quotient, signed) {
+            (true, _) if by_floats => self.quotient_of_floats(signed, a, divisor),
+            (false, _) if by_floats => {
+                self.sub(a, self.mul(self.quotient_of_floats(signed, a, divisor), divisor))
+            }
             (true, true) => self.sdiv(a, divisor),
             (true, false) => self.udiv(a, divisor),
             (false, true) => self.srem(a, divisor),
@@ -31,6 +36,25 @@ impl<'c> Ir<'c> {
         let result =
             if signed && quotient { self.select_int(minus_one, self.sub(zero, a), result) } else { result };
         self.select_int(by_zero, if quotient { zero } else { a }, result)
+    }
+
+    /// The quotient of integers of up to 32 bits, toward zero, by a division of floats, of which there are vectors.
+    ///
+    /// It is right: unless the exact quotient is an integer, it lies 1/b or more from the next one, the 2⁻³²th part of itself or
+    /// more (2⁻¹⁶th, of 16 bits), and rounding moves it by no more than the 2⁻⁵³th part (2⁻²⁴th). So it doesn't reach an
+    /// integer.
+    fn quotient_of_floats(&self, signed: bool, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        let (builder, ty) = (&self.builder, a.get_type());
+        let float = if ty.get_bit_width() <= 16 { self.f32() } else { self.f64() };
+        let [a, b] = [a, b].map(|x| match signed {
+            true => built(builder.build_signed_int_to_float(x, float, "")),
+            false => built(builder.build_unsigned_int_to_float(x, float, "")),
+        });
+        let quotient = self.fdiv(a, b);
+        match signed {
+            true => built(builder.build_float_to_signed_int(quotient, ty, "")),
+            false => built(builder.build_float_to_unsigned_int(quotient, ty, "")),
+        }
     }
 
     /// Division that rounds down or up, and the remainder that isn't negative: truncated, then corrected by one.

@@ -29,6 +29,8 @@ pub(crate) type Value<'c> = BasicValueEnum<'c>;
 pub(crate) struct Features {
     /// Conversions between f16 and f32 are instructions.
     pub(crate) half_conversion: bool,
+    /// Vectors of floats are divided by an instruction, and of integers not.
+    pub(crate) vector_division: bool,
     /// A fused multiply-add is an instruction.
     pub(crate) fma: bool,
     /// The product with a power of two is an instruction.
@@ -61,6 +63,7 @@ impl Features {
     /// What the simplest processor has.
     pub(crate) const NONE: Features = Features {
         half_conversion: false,
+        vector_division: false,
         fma: false,
         scaling: false,
         extrema: false,

@@ -82,6 +82,33 @@ fn binary_ops_and_comparisons() {
     }
 }
 
+/// Quotients at and next to integers, which a division of floats must not round to: numbers around multiples of divisors.
+#[test]
+fn quotients_next_to_integers_are_exact() {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        i128::from(state >> 32)
+    };
+    let mut pairs: Vec<(i128, i128)> = (0..1 << 16).map(|pair| (pair >> 8, pair & 255)).collect();
+    for _ in 0..20_000 {
+        let (quotient, divisor) = (random() >> (random() & 31), random() >> (random() & 31));
+        pairs.extend([-1, 0, 1].map(|beside| (quotient * divisor + beside, divisor)));
+    }
+    for dtype in elements().filter(|dtype| dtype.is_int()) {
+        let wrapped = |values: Vec<i128>| {
+            let values: Vec<i128> = values.into_iter().map(|value| wrap_int(dtype, value)).collect();
+            Array::new(dtype, vec![values.len()], Elements::Int(values))
+        };
+        let (a, b): (Vec<i128>, Vec<i128>) = pairs.iter().copied().unzip();
+        for op in [BinaryOp::Div, BinaryOp::Rem] {
+            let source = elementwise(dtype.name(), dtype.name(), &format!("{} %a, %b", op.name()));
+            let operands = [wrapped(a.clone()), wrapped(b.clone()), zeros(dtype, pairs.len())];
+            agree(&source, &[("B", 64)], &operands, 0.0);
+        }
+    }
+}
+
 #[test]
 fn unary_ops() {
     for dtype in elements() {

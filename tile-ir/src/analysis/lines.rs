@@ -43,6 +43,16 @@ pub struct GatheredRow {
     pub run: u64,
 }
 
+/// A gather that may read parts of rows: of its indices the only one that isn't constant along an axis of its tile is computed
+/// from counters, in the same way wherever the other axes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedRow {
+    /// The axis of the tensor that this is the index of.
+    pub tensor_axis: usize,
+    /// Whether numbers at two places that are as far apart as these show that those between follow each other.
+    pub ends_tell: bool,
+}
+
 /// The lines of a kernel's tiles, found when they are asked for.
 #[derive(Clone, Debug)]
 pub struct Lines<'k> {
@@ -67,9 +77,7 @@ impl<'k> Lines<'k> {
         if let Some(&line) = self.known.get(&(value, axis)) {
             return line;
         }
-        let kernel = self.kernel;
-        let definition = self.definitions.get(&value).map(|&op| kernel.op(op));
-        let line = definition.map_or(Line::Unknown, |data| self.line(data, axis));
+        let line = self.definition(value).map_or(Line::Unknown, |data| self.line(data, axis));
         self.known.insert((value, axis), line);
         line
     }
@@ -92,6 +100,91 @@ impl<'k> Lines<'k> {
             }
         }
         row
+    }
+
+    /// How tiles of indices, one for each of a tensor's axes, may go through parts of its rows along an axis of theirs, as far
+    /// as numbers show that are known at run time: they are clamped to a range, say, or the remainders of a division.
+    pub fn counted_row_of(&mut self, indices: &[ValueId], tile_axis: usize) -> Option<CountedRow> {
+        let is_constant = |lines: &mut Self, axis| lines.along(indices[axis], tile_axis) == Line::Constant;
+        let mut varying = (0..indices.len()).filter(|&axis| !is_constant(self, axis));
+        let (tensor_axis, None) = (varying.next()?, varying.next()) else { return None };
+        let index = indices[tensor_axis];
+        let rank = self.shape(index)?.len();
+        let is_alike = (0..rank).all(|axis| axis == tile_axis || self.along(index, axis) == Line::Constant);
+        let is_unknown = self.along(index, tile_axis) == Line::Unknown;
+        let is_row = is_unknown && is_alike && self.is_counted(index);
+        is_row.then(|| CountedRow { tensor_axis, ends_tell: self.ends_tell(index, tile_axis) })
+    }
+
+    /// Whether numbers along an axis follow each other between any two that are as far apart as their places.
+    ///
+    /// So it is where no number is larger than the one before it by more than one. It is so of remainders of consecutive
+    /// numbers as well: where these wrap, a remainder may grow by as much as the divisor, less one, but then one that goes back
+    /// to 0 takes all of it.
+    fn ends_tell(&mut self, value: ValueId, axis: usize) -> bool {
+        let Some(data) = self.definition(value).filter(|_| self.is_wide(value)) else { return false };
+        if let Some((before, axis)) = self.passed_on(data, axis) {
+            return self.ends_tell(before, axis);
+        }
+        match data.op {
+            Op::Binary(BinaryOp::Rem | BinaryOp::RemEuclid) => {
+                let lines = [0, 1].map(|operand| self.along(data.operands[operand], axis));
+                matches!(lines, [Line::Consecutive { .. }, Line::Constant])
+            }
+            _ => self.rises_by_one(value, axis),
+        }
+    }
+
+    /// Whether no number along an axis is larger than the one before it by more than one: of consecutive ones, which go down
+    /// where they wrap, and of those between bounds.
+    fn rises_by_one(&mut self, value: ValueId, axis: usize) -> bool {
+        let line = self.along(value, axis);
+        if line != Line::Unknown {
+            return true;
+        }
+        let Some(data) = self.definition(value).filter(|_| self.is_wide(value)) else { return false };
+        if let Some((before, axis)) = self.passed_on(data, axis) {
+            return self.rises_by_one(before, axis);
+        }
+        let Op::Binary(BinaryOp::Min | BinaryOp::Max) = data.op else { return false };
+        [[0, 1], [1, 0]]
+            .map(|of| of.map(|operand| data.operands[operand]))
+            .into_iter()
+            .any(|[one, other]| self.along(other, axis) == Line::Constant && self.rises_by_one(one, axis))
+    }
+
+    /// The tile whose numbers an op passes on as they are, and the axis of it that an axis of the result is.
+    fn passed_on(&self, data: &OpData, axis: usize) -> Option<(ValueId, usize)> {
+        let before = *data.operands.first()?;
+        let bits = |value| Some(self.kernel.ty(value).elem().known()?.bits());
+        match &data.op {
+            Op::Broadcast(_) | Op::ConvertLayout => Some((before, axis)),
+            Op::Permute(permutation) => Some((before, permutation[axis])),
+            Op::Reshape(_) => Some((before, axis_before(self.kernel, data, axis)?)),
+            Op::Cast(_) if self.is_integer(before) && self.is_integer(data.results[0]) => {
+                (bits(data.results[0])? >= bits(before)?).then_some((before, axis))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether numbers have as many values as no tile has elements.
+    fn is_wide(&self, value: ValueId) -> bool {
+        self.kernel.ty(value).elem().known().is_some_and(|dtype| dtype.bits() >= 32)
+    }
+
+    fn definition(&self, value: ValueId) -> Option<&'k OpData> {
+        self.definitions.get(&value).map(|&op| self.kernel.op(op))
+    }
+
+    /// Whether a value is computed from counters and scalars alone.
+    fn is_counted(&self, value: ValueId) -> bool {
+        let Some(data) = self.definition(value) else { return self.shape(value).is_none() };
+        let passes = data.op.is_leaf()
+            || matches!(data.op, Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_) | Op::ConvertLayout);
+        self.shape(value).is_none()
+            || matches!(data.op, Op::Splat(_) | Op::Iota { .. })
+            || passes && data.operands.iter().all(|&operand| self.is_counted(operand))
     }
 
     fn shape(&self, value: ValueId) -> Option<&'k [Dim]> {

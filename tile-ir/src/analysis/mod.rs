@@ -21,7 +21,7 @@ pub use bounds::{Bound, Unbounded};
 pub use divisibility::Divisors;
 pub use draws::{Draw, draws};
 pub use facts::Facts;
-pub use lines::{GatheredRow, Line, Lines};
+pub use lines::{CountedRow, GatheredRow, Line, Lines};
 pub use own_part::{OwnPart, own_parts};
 pub use range::Range;
 pub use ranges::Ranges;

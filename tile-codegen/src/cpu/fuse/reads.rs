@@ -83,7 +83,9 @@ impl<'a> Fusion<'a> {
     /// Whether element `i` of a row that an op's loop goes through needs only elements `i` of the rows that it reads.
     pub(in super::super) fn keeps_rows(&self, data: &'a OpData) -> bool {
         let keeps = |op: &Op| {
-            op.is_leaf() || op.is_load() || matches!(op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. })
+            let is_by_place =
+                matches!(op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. } | Op::GatherLoad);
+            op.is_leaf() || op.is_load() || is_by_place
         };
         let is_own = |op: &OpData| std::ptr::eq(op, data) || op.op.is_store();
         self.computed_by(data).into_iter().all(|op| is_own(op) || keeps(&op.op))

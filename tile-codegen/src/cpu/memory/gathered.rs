@@ -12,7 +12,7 @@ use crate::emit::{Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
-use tile_ir::analysis::{Divisors, GatheredRow, Lines};
+use tile_ir::analysis::{CountedRow, Divisors, GatheredRow, Lines};
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, ValueId};
@@ -21,22 +21,30 @@ use tile_ir::{DType, Instance, Op, ValueId};
 /// loaded one by one, without a branch: one that doesn't exist is read from a zero.
 const LEAST_GATHERED_BYTES: usize = 4;
 
-/// The gathers of an instance that read rows along the last axis of their tiles.
-pub(in crate::cpu) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow> {
+/// The gathers of an instance that read rows along the last axis of their tiles, and those that may read parts of rows, as far
+/// as their indices show at run time.
+pub(in crate::cpu) fn gathered_rows(
+    instance: &Instance,
+) -> (HashMap<ValueId, GatheredRow>, HashMap<ValueId, CountedRow>) {
     let gathers = instance.walk().into_iter().map(|op| instance.op(op));
     let gathers: Vec<&OpData> = gathers.filter(|data| data.op == Op::GatherLoad).collect();
     if gathers.is_empty() {
-        return HashMap::new();
+        return Default::default();
     }
     let divisors = Divisors::of(instance);
     let mut lines = Lines::of(instance, &divisors);
-    let row = |data: &&OpData| {
-        let result = data.results[0];
+    let (mut rows, mut counted) = (HashMap::new(), HashMap::new());
+    for gather in gathers {
+        let result = gather.results[0];
         let shape = extents(&instance.ty(result).as_tile().expect("verified: a tile").shape);
-        let last = shape.len().checked_sub(1).filter(|&last| !is_short(shape[last]))?;
-        Some((result, lines.row(data, last)?))
-    };
-    gathers.iter().filter_map(row).collect()
+        let Some(last) = shape.len().checked_sub(1).filter(|&last| !is_short(shape[last])) else { continue };
+        if let Some(row) = lines.row(gather, last) {
+            rows.insert(result, row);
+        } else if let Some(row) = lines.counted_row_of(&gather.operands[2..], last) {
+            counted.insert(result, row);
+        }
+    }
+    (rows, counted)
 }
 
 /// A part of a row that exists: the address of its place 0, which may not, and elements from one place to the next.
@@ -59,22 +67,28 @@ pub(in crate::cpu) struct Gathered<'c> {
 impl<'a> Fusion<'a> {
     /// The gathers of rows along which an op's loops go when they go along rows of its own tile.
     pub(in crate::cpu) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        self.gathers_where(data, |tile| self.gathered_row(tile).is_some())
+    }
+
+    /// Those that may read parts of rows there.
+    pub(in crate::cpu) fn counted_gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        self.gathers_where(data, |tile| self.counted_row(tile).is_some())
+    }
+
+    fn gathers_where(&self, data: &'a OpData, is_asked: impl Fn(ValueId) -> bool) -> Vec<&'a OpData> {
         let is_gather = |data: &OpData| data.op == Op::GatherLoad;
         let ops: Vec<&'a OpData> = self.done_with(data).into_iter().chain(self.made_by(data)).collect();
         let operands =
             ops.iter().filter(|data| !is_gather(data)).flat_map(|data| data.operands.iter().copied());
         let computed = self.computed_from(&operands.collect::<Vec<_>>(), |data| data.op.is_leaf());
-        let mut gathers = Vec::new();
-        let own = ops.into_iter().chain(computed).filter(|data| is_gather(data));
-        own.for_each(|gather| self.keep_row(gather, &mut gathers));
-        gathers
-    }
-
-    fn keep_row(&self, gather: &'a OpData, gathers: &mut Vec<&'a OpData>) {
-        let is_known = gathers.iter().any(|known| known.results == gather.results);
-        if self.gathered_row(gather.results[0]).is_some() && !is_known {
-            gathers.push(gather);
+        let mut gathers: Vec<&'a OpData> = Vec::new();
+        for gather in ops.into_iter().chain(computed).filter(|data| is_gather(data)) {
+            let is_known = gathers.iter().any(|known| known.results == gather.results);
+            if is_asked(gather.results[0]) && !is_known {
+                gathers.push(gather);
+            }
         }
+        gathers
     }
 }
 

@@ -11,6 +11,7 @@ pub(super) mod parts;
 pub(super) mod pieces;
 pub(super) mod prefetch;
 pub(super) mod reached;
+mod runs;
 pub(super) mod scratch;
 pub(super) mod single_lanes;
 pub(super) mod stores;

@@ -3,12 +3,14 @@
 //!
 //! So a row of 1000 elements in a tile of 1024 is read as fast as one of 1024, except for its last two vectors.
 
+use super::gathered::OpenRow;
 use super::views::Window;
 use crate::cpu::elements::IndexRange;
 use crate::cpu::region::Emitter;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
 /// What is made of the edges of a tensor.
@@ -64,10 +66,19 @@ pub(in crate::cpu) struct RowLoop<'r, 'a, 'c> {
 /// What an op's streams read of a row.
 pub(in crate::cpu) struct Covering<'a, 'c> {
     streams: Vec<(&'a OpData, Window<'c>)>,
+    /// The rows that gathers read inside.
+    runs: Vec<(ValueId, OpenRow<'c>)>,
     /// Whether all of it exists; `None` where it is known to.
     pub(in crate::cpu) covers: Option<IntValue<'c>>,
-    /// What of the row exists in all streams; `None` where all is known to.
+    /// What of the row exists in all streams and follows each other in all gathers; `None` where all is known to.
     pub(in crate::cpu) inside: Option<IndexRange<'c>>,
+}
+
+impl Covering<'_, '_> {
+    /// Whether gathers read rows inside.
+    pub(in crate::cpu) fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -100,20 +111,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// What an op's streams read of a row that is gone through as far as `end`.
-    pub(in crate::cpu) fn covering(&self, over: RowLoop<'_, 'a, 'c>, end: IntValue<'c>) -> Covering<'a, 'c> {
+    pub(in crate::cpu) fn covering(
+        &mut self,
+        over: RowLoop<'_, 'a, 'c>,
+        end: IntValue<'c>,
+    ) -> Covering<'a, 'c> {
         let ir = self.ir;
         let streams = self.streams_of(over);
-        let inside = self.inside_all(&streams, over);
+        let (mut inside, mut runs) = (self.inside_all(&streams, over), Vec::new());
+        for gather in self.fusion.counted_gathers_of(over.data) {
+            let Some((row, run)) = self.row_of_run(gather, over.row.index) else { continue };
+            runs.push((gather.results[0], row));
+            inside = Some(inside.map_or(run, |inside| inside.both(ir, run)));
+        }
         let covers = inside.map(|inside| {
             let begins = ir.icmp(IntPredicate::EQ, inside.start, ir.i64(0));
             ir.and(begins, ir.icmp(IntPredicate::UGE, inside.end, end))
         });
-        Covering { streams, covers, inside }
+        Covering { streams, runs, covers, inside }
     }
 
     /// Opens what is read of a row for loops whose elements are checked, or all exist.
     pub(in crate::cpu) fn open_covering(&mut self, covering: &Covering<'a, 'c>, bounds: Bounds) {
         self.open_streams(&covering.streams, bounds);
+        for &(tile, row) in &covering.runs {
+            match bounds {
+                Bounds::Unchecked => self.sources.open_rows.insert(tile, row),
+                Bounds::Checked => self.sources.open_rows.remove(&tile),
+            };
+        }
     }
 
     fn streams_of(&self, over: RowLoop<'_, 'a, 'c>) -> Vec<(&'a OpData, Window<'c>)> {
@@ -150,9 +176,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Option<IndexRange<'c>> {
         let ir = self.ir;
         let masked = streams.iter().filter(|(_, window)| !over.row.whole && !window.is_known_whole());
-        masked
-            .map(|(_, window)| self.inside(window, over))
-            .reduce(|a, b| IndexRange { start: ir.greater(a.start, b.start), end: ir.lesser(a.end, b.end) })
+        masked.map(|(_, window)| self.inside(window, over)).reduce(|a, b| a.both(ir, b))
     }
 
     /// The elements of a row that exist in a stream's window: none also where that isn't known.

@@ -3,9 +3,11 @@
 use super::parts::{Bounds, Existing, Row, RowLoop};
 use super::streaming::RowLines;
 use super::views::Window;
-use crate::cpu::elements::each_index;
+use crate::cpu::elements::{IndexRange, each_index};
 use crate::cpu::lines::reduce::lanes_of;
 use crate::cpu::region::Emitter;
+use crate::emit::LoopHint;
+use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
@@ -67,10 +69,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     emitter.store_elements(&tiles, row, places);
                 });
             }),
-            Some(lanes) => self.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
-                each_row(emitter, whole, &mut |emitter, index| {
-                    let row = Row { index, whole };
-                    emitter.store_row(&tiles, RowLoop { data, shape: window.shape(), row, lanes });
+            Some(lanes) => self.with_runs(data, self.existing_columns(window), &mut |emitter| {
+                emitter.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
+                    each_row(emitter, whole, &mut |emitter, index| {
+                        let row = Row { index, whole };
+                        emitter.store_row(&tiles, RowLoop { data, shape: window.shape(), row, lanes });
+                    });
                 });
             }),
         }
@@ -89,8 +93,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// where something that is read begins or ends, if there are such.
     fn store_row(&mut self, tiles: &[StoredTile<'c>], over: RowLoop<'_, 'a, 'c>) {
         let (ir, row, first) = (self.ir, over.row, &tiles[0].window);
-        let end = self.existing(first, row.index).end;
-        let covering = self.covering(over, end);
+        let existing = self.existing(first, row.index).range(ir);
+        let covering = self.covering(over, existing.end);
         let leaves = self.leaves(over.data, &covering);
         let elements = if leaves.is_some() { lanes_of(first.width()) } else { over.lanes };
         let lines = self.lines_of_tiles(tiles, row, elements);
@@ -105,8 +109,39 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let lines = if exists { &inner } else { &lines };
             self.open_covering(&covering, Bounds::where_whole(exists));
             self.store_lines(lines, row.index, leaves);
+            if exists && covering.has_runs() {
+                let inside = inside.both(ir, existing);
+                let ends: Vec<RowLines<'c>> = lines.iter().map(|row| row.only(inside)).collect();
+                self.store_ends(&ends, row.index);
+                self.open_covering(&covering, Bounds::Checked);
+                return self.store_outside(tiles, row.index, existing, inside);
+            }
             self.open_covering(&covering, Bounds::Checked);
             self.store_ends(lines, row.index);
+        });
+    }
+
+    /// Stores what there is of a row of each tile on both sides of these places, one by one: a border of few elements.
+    fn store_outside(
+        &mut self,
+        tiles: &[StoredTile<'c>],
+        row: &[IntValue<'c>],
+        all: IndexRange<'c>,
+        inside: IndexRange<'c>,
+    ) {
+        let ir = self.ir;
+        let addresses: Vec<_> = tiles.iter().map(|tile| self.row_address(&tile.window, row)).collect();
+        let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
+        let skipped = ir.sub(inside.end, inside.start);
+        let length = ir.sub(ir.sub(all.end, all.start), skipped);
+        ir.each(IndexRange::up_to(ir, length).by(ir.i64(1)), LoopHint::AsItIs, |i| {
+            let place = ir.add(all.start, i);
+            let is_before = ir.icmp(IntPredicate::ULT, place, inside.start);
+            let place = ir.select_int(is_before, place, ir.add(place, skipped));
+            let elements = self.elements(&values, &[row, &[place]].concat());
+            for ((tile, &address), element) in tiles.iter().zip(&addresses).zip(elements) {
+                self.write(&tile.window, address, place, element);
+            }
         });
     }
 

@@ -114,6 +114,13 @@ pub(in crate::cpu) struct RowLines<'c> {
     pub(in crate::cpu) value: ValueId,
 }
 
+impl<'c> RowLines<'c> {
+    /// Those of these places alone, among which all that is stored some at a time is.
+    pub(in crate::cpu) fn only(&self, places: IndexRange<'c>) -> RowLines<'c> {
+        RowLines { lines: Lines { range: places, ..self.lines.clone() }, value: self.value }
+    }
+}
+
 impl<'c> Lines<'c> {
     /// The type of what is stored at a time.
     pub(in crate::cpu) fn vector(&self, ir: &Ir<'c>) -> VectorType<'c> {

@@ -165,9 +165,9 @@ fn x86_64(machine: &Machine) -> Processor {
     Processor {
         features: Features {
             half_conversion: machine.has("f16c"),
+            vector_division: true,
             fma: machine.has("fma"),
             scaling: machine.has("avx512f"),
-            extrema: false,
             lanewise: machine.has("avx512dq"),
             lanewise_rounding: machine.has("avx512bf16"),
             ..Features::NONE
@@ -200,6 +200,7 @@ fn x86_64(machine: &Machine) -> Processor {
 fn aarch64() -> Processor {
     let features = Features {
         half_conversion: true,
+        vector_division: true,
         fma: true,
         extrema: true,
         saturating_conversion: true,

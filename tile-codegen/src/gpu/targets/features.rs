@@ -22,23 +22,20 @@ impl Features {
 pub(crate) const NVPTX: Features = Features {
     half_conversion: true,
     fma: true,
-    scaling: false,
     extrema: true,
     saturating_conversion: true,
-    lanewise: false,
-    lanewise_rounding: false,
     approximations: Some(Approximations {
         exp2: "llvm.nvvm.ex2.approx.ftz",
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
         rsqrt: Some("llvm.nvvm.rsqrt.approx.f"),
         saturated_mul_add: Some("llvm.nvvm.fma.rn.sat.f"),
     }),
-    half_vectors: false,
     pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
     float8: Some(Float8Conversion::Halves),
     upper_product: Some("llvm.nvvm.mulhi.ui"),
     word_permutations: true,
     pair_rotations: true,
+    ..Features::NONE
 };
 
 /// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals; `V_RSQ_F32` takes no subnormal numbers.
@@ -46,11 +43,8 @@ pub(crate) const NVPTX: Features = Features {
 pub(crate) const AMDGPU: Features = Features {
     half_conversion: true,
     fma: true,
-    scaling: false,
     extrema: true,
     saturating_conversion: true,
-    lanewise: false,
-    lanewise_rounding: false,
     approximations: Some(Approximations {
         exp2: "llvm.amdgcn.exp2",
         reciprocal: "llvm.amdgcn.rcp",
@@ -60,7 +54,6 @@ pub(crate) const AMDGPU: Features = Features {
     half_vectors: true,
     pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
     float8: Some(Float8Conversion::Words),
-    upper_product: None,
     word_permutations: true,
-    pair_rotations: false,
+    ..Features::NONE
 };

@@ -24,19 +24,26 @@ fn source(lines: &str, dtype: &str) -> String {
     )
 }
 
-/// What is said of `%t` along both axes, having been compared with its elements.
-fn lines_of(lines: &str, dtype: DType) -> [Line; 2] {
+/// A kernel of these lines, and the elements of its `%t`.
+fn evaluated(lines: &str, dtype: DType) -> (Instance, Array) {
     let source = source(lines, dtype.name());
     let instance = Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let ids = (0..ROWS).map(|i| (i * 37 + 5) as i128).collect();
-    let shape = [ROWS, COLUMNS];
     let mut arguments = [
         Array::new(dtype, vec![ROWS], crate::array::Elements::Int(ids)),
         Array::scalar(DType::Index, Literal::Int(3)),
-        Array::full(dtype, &shape, Literal::Int(0)),
+        Array::full(dtype, &[ROWS, COLUMNS], Literal::Int(0)),
     ];
     interp::run(&instance, &mut arguments).unwrap();
-    let at = |row: usize, column: usize| arguments[2].get_int(row * COLUMNS + column);
+    let [_, _, tile] = arguments;
+    (instance, tile)
+}
+
+/// What is said of `%t` along both axes, having been compared with its elements.
+fn lines_of(lines: &str, dtype: DType) -> [Line; 2] {
+    let (instance, tile) = evaluated(lines, dtype);
+    let source = source(lines, dtype.name());
+    let at = |row: usize, column: usize| tile.get_int(row * COLUMNS + column);
     let found = [0, 1].map(|axis| {
         let divisors = Divisors::of(&instance);
         let store = instance.walk().into_iter().map(|op| instance.op(op)).find(|data| data.op == Op::Store);
@@ -134,4 +141,64 @@ fn a_run_holds_where_numbers_wrap() {
     // Of halves, whole numbers beyond 2048 are not what was counted.
     let rounded = "  %c = iota 1 : tile<8 x 512 x f16>\n  %t = cast %c : tile<8 x 512 x i32>\n";
     assert_eq!(lines_of(rounded, DType::I32), [Line::Constant, Line::Unknown]);
+}
+
+/// How a gather by `%t` may read parts of rows, having been compared with the elements: wherever two of them are as far apart as
+/// their places, those between follow each other, if the ends tell.
+fn counted(lines: &str, dtype: DType) -> Option<CountedRow> {
+    let (instance, tile) = evaluated(lines, dtype);
+    let divisors = Divisors::of(&instance);
+    let store = instance.walk().into_iter().map(|op| instance.op(op)).find(|data| data.op == Op::Store);
+    let row = Lines::of(&instance, &divisors).counted_row_of(&store.unwrap().operands[1..], 1)?;
+    for line in 0..ROWS {
+        let at = |column: usize| tile.get_int(line * COLUMNS + column);
+        assert!((0..COLUMNS).all(|column| at(column) == tile.get_int(column)), "{lines}");
+        let breaks: Vec<usize> = (1..COLUMNS).filter(|&column| at(column) != at(column - 1) + 1).collect();
+        for (from, to) in (0..COLUMNS).flat_map(|to| (0..to).map(move |from| (from, to))) {
+            let is_far = at(to) - at(from) == (to - from) as i128;
+            let follows = !breaks.iter().any(|place| (from + 1..=to).contains(place));
+            assert!(!row.ends_tell || is_far == follows, "{from} to {to}: {lines}");
+        }
+    }
+    Some(row)
+}
+
+#[test]
+fn what_is_bounded_or_wraps_is_a_row_in_parts() {
+    let numbers = |first: &str, dtype: &str, last: &str| {
+        format!(
+            "  %c = iota 1 : tile<8 x 512 x {dtype}>
+  %f = constant {first} : {dtype}
+  %first = splat %f : tile<8 x 512 x {dtype}>
+  %a = add %c, %first : tile<8 x 512 x {dtype}>
+  %l = constant 100 : {dtype}
+  %low = splat %l : tile<8 x 512 x {dtype}>
+  %h = constant 400 : {dtype}
+  %high = splat %h : tile<8 x 512 x {dtype}>
+  %raised = max %a, %low : tile<8 x 512 x {dtype}>
+{last}
+"
+        )
+    };
+    let row = |ends_tell| Some(CountedRow { tensor_axis: 0, ends_tell });
+    let bounded = "  %t = min %high, %raised : tile<8 x 512 x i32>";
+    let (remainder, magnitude) =
+        ("  %t = rem %a, %high : tile<8 x 512 x i32>", "  %t = abs %a : tile<8 x 512 x i32>");
+    // Near zero, and where numbers wrap.
+    for first in ["-30", "2147483400"] {
+        assert_eq!(counted(&numbers(first, "i32", bounded), DType::I32), row(true));
+        assert_eq!(counted(&numbers(first, "i32", remainder), DType::I32), row(true));
+        assert_eq!(counted(&numbers(first, "i32", magnitude), DType::I32), row(false));
+        let wider = "  %m = min %high, %raised : tile<8 x 512 x i32>\n  %t = cast %m : tile<8 x 512 x i64>";
+        assert_eq!(counted(&numbers(first, "i32", wider), DType::I64), row(true));
+        let narrower =
+            "  %m = min %high, %raised : tile<8 x 512 x i64>\n  %t = cast %m : tile<8 x 512 x i32>";
+        assert_eq!(counted(&numbers(first, "i64", narrower), DType::I32), row(false));
+        let both = "  %m = rem %a, %high : tile<8 x 512 x i32>\n  %t = max %m, %low : tile<8 x 512 x i32>";
+        assert_eq!(counted(&numbers(first, "i32", both), DType::I32), row(false));
+    }
+    assert_eq!(counted(&numbers("7", "i16", &bounded.edit("i32", "i16")), DType::I16), row(false));
+    // Consecutive numbers are rows, and what is loaded isn't counted.
+    assert_eq!(counted(&COLUMN.edit("%c =", "%t ="), DType::I32), None);
+    assert_eq!(counted(&format!("{IDS}{COLUMN}  %t = max %c, %r : tile<8 x 512 x i32>\n"), DType::I32), None);
 }

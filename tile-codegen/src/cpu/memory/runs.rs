@@ -1,0 +1,144 @@
+//! Gathers whose indices follow each other in a part of a row that numbers show only at run time: bounded by the ends of an axis,
+//! or wrapped around it, as stencils have them at borders.
+//!
+//! Such an index is computed from counters and is the same in every row of the tile ([`CountedRow`]). So the part, its **run**,
+//! is found once for a tile. Inside of it loops go along the tensor's row as along any other; outside, elements are tested
+//! one by one.
+
+use super::gathered::OpenRow;
+use crate::cpu::elements::IndexRange;
+use crate::cpu::region::Emitter;
+use crate::emit::{LoopHint, Value};
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::analysis::CountedRow;
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, ValueId};
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Finds the runs of an op's gathers among these places of its rows, for what is emitted.
+    pub(in crate::cpu) fn with_runs(
+        &mut self,
+        data: &'a OpData,
+        places: IndexRange<'c>,
+        emit: &mut dyn FnMut(&mut Self),
+    ) {
+        let gathers = self.fusion.counted_gathers_of(data);
+        for gather in &gathers {
+            let run = self.run_of(gather, places);
+            self.sources.runs.insert(gather.results[0], run);
+        }
+        emit(self);
+        for gather in &gathers {
+            self.sources.runs.remove(&gather.results[0]);
+        }
+    }
+
+    /// What a gather reads of a row for the places of its run: the row, and the places, none where not all of it exists.
+    pub(super) fn row_of_run(
+        &mut self,
+        gather: &'a OpData,
+        row: &[IntValue<'c>],
+    ) -> Option<(OpenRow<'c>, IndexRange<'c>)> {
+        let (ir, tile) = (self.ir, gather.results[0]);
+        let run = *self.sources.runs.get(&tile)?;
+        let (gathered, axis) = (self.gathered(gather), self.fusion.counted_row(tile)?.tensor_axis);
+        let (open, exists) = self.named_row(&gathered, &gather.operands[2..], axis, row, run);
+        Some((open, IndexRange { start: run.start, end: ir.select_int(exists, run.end, run.start) }))
+    }
+
+    /// Those of the places around their middle whose indices follow each other. What is bounded by an axis, or wraps around it
+    /// once, has its longest run there, unless both ends of the axis are among the places.
+    fn run_of(&mut self, gather: &'a OpData, places: IndexRange<'c>) -> IndexRange<'c> {
+        let ir = self.ir;
+        let row = self.fusion.counted_row(gather.results[0]).expect("it was found to count");
+        let index = gather.operands[2 + row.tensor_axis];
+        let middle = ir.udiv(ir.add(places.start, places.end), ir.i64(2));
+        let is_empty = ir.icmp(IntPredicate::UGE, places.start, places.end);
+        let run = ir.if_else(
+            is_empty,
+            || vec![places.start.into(), places.end.into()],
+            || {
+                let CountedRow { ends_tell, .. } = row;
+                let IndexRange { start, end } = match ends_tell {
+                    true => self.run_by_ends(index, places, middle),
+                    false => self.run_by_steps(index, places, middle),
+                };
+                vec![start.into(), end.into()]
+            },
+        );
+        IndexRange { start: run[0].into_int_value(), end: run[1].into_int_value() }
+    }
+
+    /// The run by halving what lies before the middle and what lies behind: a place belongs to it if its index is as far from
+    /// that of the middle as it is itself.
+    fn run_by_ends(
+        &mut self,
+        index: ValueId,
+        IndexRange { start, end }: IndexRange<'c>,
+        middle: IntValue<'c>,
+    ) -> IndexRange<'c> {
+        let ir = self.ir;
+        let before = ir.add(ir.sub(middle, start), ir.i64(1));
+        let first = self.farthest_of_run(index, middle, before, |distance| ir.sub(middle, distance));
+        let last =
+            self.farthest_of_run(index, middle, ir.sub(end, middle), |distance| ir.add(middle, distance));
+        IndexRange { start: first, end: ir.add(last, ir.i64(1)) }
+    }
+
+    /// The farthest place of the run on one side of the middle, at a distance below `limit`.
+    fn farthest_of_run(
+        &mut self,
+        index: ValueId,
+        middle: IntValue<'c>,
+        limit: IntValue<'c>,
+        place_at: impl Fn(IntValue<'c>) -> IntValue<'c>,
+    ) -> IntValue<'c> {
+        let ir = self.ir;
+        let there = self.index_at(index, middle);
+        // The place at distance `near` belongs to the run, that at `far` doesn't.
+        let is_between = |near, far| ir.icmp(IntPredicate::ULT, ir.add(near, ir.i64(1)), far);
+        let first = [ir.i64(0), limit];
+        let found = ir.while_loop(is_between(first[0], first[1]), &first.map(Value::from), |ends| {
+            let [near, far] = [ends[0], ends[1]].map(Value::into_int_value);
+            let distance = ir.udiv(ir.add(near, far), ir.i64(2));
+            let place = place_at(distance);
+            let apart = ir.sub(self.index_at(index, place), there);
+            let belongs = ir.icmp(IntPredicate::EQ, apart, ir.sub(place, middle));
+            let near = ir.select_int(belongs, distance, near);
+            let far = ir.select_int(belongs, far, distance);
+            (is_between(near, far), vec![near.into(), far.into()])
+        });
+        place_at(found[0].into_int_value())
+    }
+
+    /// The run by comparing each index with the one before it.
+    fn run_by_steps(
+        &mut self,
+        index: ValueId,
+        IndexRange { start, end }: IndexRange<'c>,
+        middle: IntValue<'c>,
+    ) -> IndexRange<'c> {
+        let ir = self.ir;
+        let range = (ir.add(start, ir.i64(1)), end, ir.i64(1));
+        let run = ir.hinted_loop(range, LoopHint::Rolled, &[start.into(), end.into()], |place, run| {
+            let before = self.index_at(index, ir.sub(place, ir.i64(1)));
+            let breaks = ir.icmp(IntPredicate::NE, self.index_at(index, place), ir.add(before, ir.i64(1)));
+            let begins = ir.and(breaks, ir.icmp(IntPredicate::ULE, place, middle));
+            let ends = ir.and(breaks, ir.icmp(IntPredicate::UGT, place, middle));
+            let [earlier, later] = [run[0], run[1]].map(Value::into_int_value);
+            let begin = ir.greater(earlier, ir.select_int(begins, place, start));
+            vec![begin.into(), ir.lesser(later, ir.select_int(ends, place, end)).into()]
+        });
+        IndexRange { start: run[0].into_int_value(), end: run[1].into_int_value() }
+    }
+
+    /// The number in a place of the rows of a tile of indices, which are all alike.
+    fn index_at(&mut self, tile: ValueId, place: IntValue<'c>) -> IntValue<'c> {
+        let ir = self.ir;
+        let rank = self.shape(tile).len();
+        let mut at = vec![ir.i64(0); rank];
+        at[rank - 1] = place;
+        ir.cast(self.dtype(tile), DType::I64, self.element(tile, &at)).into_int_value()
+    }
+}
