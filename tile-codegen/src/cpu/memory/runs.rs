@@ -142,3 +142,69 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.cast(self.dtype(tile), DType::I64, self.element(tile, &at)).into_int_value()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
+
+    /// Sums of three neighbours, of those outside the nearest inside, or on the other side of the axis.
+    fn code(neighbour: &str) -> String {
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vy = partition %y [256] : mut partition<n x f32, [256]>
+  %i = block_index %vy : index
+  %pad = constant 0.0 : f32
+  %width = constant 256 : index
+  %b = mul %i, %width : index
+  %from = cast %b : i32
+  %begin = splat %from : tile<256 x i32>
+  %c = iota 0 : tile<256 x i32>
+  %here = add %c, %begin : tile<256 x i32>
+  %1 = constant 1 : i32
+  %one = splat %1 : tile<256 x i32>
+  %0 = constant 0 : i32
+  %low = splat %0 : tile<256 x i32>
+  %n = extent n : index
+  %end = cast %n : i32
+  %size = splat %end : tile<256 x i32>
+  %high = sub %size, %one : tile<256 x i32>
+  %before = sub %here, %one : tile<256 x i32>
+  %behind = add %here, %one : tile<256 x i32>
+{neighbour}
+  %l = gather_load %x[%left] pad %pad : tile<256 x f32>
+  %m = gather_load %x[%here] pad %pad : tile<256 x f32>
+  %r = gather_load %x[%right] pad %pad : tile<256 x f32>
+  %s = add %l, %m : tile<256 x f32>
+  %sum = add %s, %r : tile<256 x f32>
+  store_masked %vy, %sum
+}}
+"
+        );
+        assembly(&Instance::parse(&source, &[]).unwrap(), "x86-64-v4")
+    }
+
+    #[test]
+    fn neighbours_inside_are_read_as_rows() {
+        let bounded = "  %a = max %before, %low : tile<256 x i32>
+  %left = min %a, %high : tile<256 x i32>
+  %right = min %behind, %high : tile<256 x i32>";
+        let wrapped = "  %a = add %before, %size : tile<256 x i32>
+  %left = rem %a, %size : tile<256 x i32>
+  %right = rem %behind, %size : tile<256 x i32>";
+        let mirrored = "  %left = abs %before : tile<256 x i32>
+  %twice = add %high, %high : tile<256 x i32>
+  %back = sub %twice, %behind : tile<256 x i32>
+  %right = min %behind, %back : tile<256 x i32>";
+        for neighbour in [bounded, wrapped, mirrored] {
+            let code = code(neighbour);
+            // Straight pieces that end with a jump.
+            let pieces = code.split("\tj").map(|piece| piece.rsplit(":\n").next().unwrap_or(piece));
+            let is_loop_of_rows = |piece: &str| {
+                let count = |instruction: &str| piece.matches(instruction).count();
+                count("vaddps\t") == 2 && count("vmovups\t") >= 1 && count("gather") == 0 && count("{%k") == 0
+            };
+            assert!(pieces.into_iter().any(is_loop_of_rows), "{code}");
+        }
+    }
+}
