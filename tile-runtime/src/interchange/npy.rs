@@ -164,8 +164,8 @@ fn read<T: Element>(device: &Device, path: &Path, mut file: impl Read) -> Result
     }
 }
 
-/// Reads the header of an array. Its extents are looked at first: `npyz` multiplies them, and doesn't ask whether the product
-/// has room.
+/// Reads the header of an array. Its extents are looked at first: `npyz` multiplies them, in either order, and doesn't ask
+/// whether the product has room, be the last factor 0.
 fn header(file: &mut impl Read) -> io::Result<NpyHeader> {
     let mut bytes = Vec::new();
     let mut more = |count: u64, bytes: &mut Vec<u8>| file.by_ref().take(count).read_to_end(bytes);
@@ -178,7 +178,7 @@ fn header(file: &mut impl Read) -> io::Result<NpyHeader> {
     let text = String::from_utf8_lossy(&bytes);
     let shape = text.split("shape").nth(1).and_then(|rest| rest.split(['(', ')']).nth(1)).unwrap_or("");
     let mut extents = shape.split(',').filter_map(|extent| extent.trim().parse::<u64>().ok());
-    if extents.try_fold(1u64, |count, extent| count.checked_mul(extent)).is_none() {
+    if extents.try_fold(1u64, |count, extent| count.checked_mul(extent.max(1))).is_none() {
         return Err(io::Error::other(format!("its shape ({shape}) has more elements than can be counted")));
     }
     NpyHeader::from_reader(&mut bytes.as_slice())
@@ -228,6 +228,8 @@ mod tests {
             message("(4294967296, 8589934592)"),
             "`x.npy`: its shape (4294967296, 8589934592) has more elements than can be counted"
         );
+        assert!(message("(0, 4294967296, 8589934592)").ends_with("has more elements than can be counted"));
+        assert!(message("(4294967296, 8589934592, 0)").ends_with("has more elements than can be counted"));
     }
 
     /// Cut off anywhere, or with any byte exchanged for what means something in a header, a file is read or refused.
