@@ -97,8 +97,8 @@ proptest! {
         let _ = (a.compose(&b), a.compose_extended(&b), a.logical_product(&b), a.blocked_product(&b));
         let _ = (a.zipped_divide(&b), a.logical_divide(IntTuple::flat(&sizes)), a.flat_divide(factor));
         let _ = (a.tile_to_shape(&sizes, &sizes), shape_div(factor, a.size()), a.permute(&[0, 1]));
-        let _ = (LinearLayout::try_from(&a), SwizzledLayout::new(Swizzle::new(3, 3, 3).unwrap(), factor, a));
-        let _ = Swizzle::new(factor, b.size(), b.cosize());
+        let _ = (LinearLayout::try_from(&a), SwizzledLayout::new(Swizzle::new(3, 3, 3).unwrap(), factor, a.clone()));
+        let _ = (Swizzle::new(factor, b.size(), b.cosize()), a.max_common_vector(&b));
     }
 
     #[test]
@@ -182,4 +182,17 @@ fn axes_that_a_tile_lacks_are_named() {
     assert_eq!(tile.permuted(&[0, 1, 0]), Err(LinearError::DuplicateDim { dim: Dim::Axis(0) }));
     let large = Distribution::blocked(&[1 << 40, 1 << 40], &[1, 0], 1, 32, 1);
     assert!(matches!(large, Err(LinearError::TooManyBits { .. })));
+}
+
+/// Extents that don't divide each other have no composition, and more elements than can be looked at.
+#[test]
+fn a_vector_of_most_of_the_numbers_is_found_at_once() {
+    let layout = |text: &str| text.parse::<Layout>().unwrap();
+    let (less, more) = (layout("4611686018427387903:1"), layout("4611686018427387904:1"));
+    assert_eq!(
+        (less.max_common_vector(&more), more.max_common_vector(&less)),
+        ((1 << 62) - 1, (1 << 62) - 1)
+    );
+    let rows = |columns: &str| layout(&format!("(8,{columns}):({columns},1)"));
+    assert_eq!(rows("1000000000039").max_common_vector(&rows("1000000000061")), 1_000_000_000_039);
 }
