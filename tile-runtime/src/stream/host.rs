@@ -5,7 +5,9 @@
 
 use super::completion::Completion;
 use crate::error::{Error, Result};
+use crate::reference::panic_message;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -60,7 +62,11 @@ impl Queue {
 
     fn serve(self: Arc<Queue>, patience: Duration) {
         while let Some(Piece { run, completion, failure }) = self.next(patience) {
-            let result = run();
+            // Whoever waits is told, and what comes next is done: without the thread they would wait for ever.
+            let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+                let message = panic_message(&*panic);
+                Err(Error::Stream { problem: format!("what the stream did ended in a panic: {message}") })
+            });
             if let Err(error) = &result {
                 lock(&failure).get_or_insert_with(|| error.clone());
             }
@@ -186,6 +192,17 @@ mod tests {
         queue.leave();
         assert!(queue.take());
         HostStream::of(queue).enqueue(same).wait().1.unwrap();
+    }
+
+    #[test]
+    fn a_panic_is_told_to_who_waits_and_the_thread_goes_on() {
+        let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
+        let stream = HostStream::of(queue);
+        let told = "what the stream did ended in a panic: a bug";
+        let failed = stream.enqueue(|| panic!("a bug"));
+        assert_eq!(failed.wait().1.unwrap_err().to_string(), told);
+        assert_eq!(stream.synchronize().unwrap_err().to_string(), told);
+        stream.synchronize().unwrap();
     }
 
     #[test]
