@@ -3,7 +3,7 @@
 //! Every function is also a method of [`Tile`], but `min` and `max`: as methods those names reduce an axis.
 
 use super::compare::{Pair, common_shape};
-use super::either::{Distance, Shift};
+use super::either::{Shift, ShiftAmount};
 use super::scalar::cast;
 use super::tile::{scalar, scalar_value};
 use super::{Element, Float, Int, Number, Tile};
@@ -286,7 +286,7 @@ pub trait Rotated<By> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Int, const R: usize, By: Distance<T, R>> Rotated<By> for Tile<T, R> {
+impl<T: Int, const R: usize, By: ShiftAmount<T, R>> Rotated<By> for Tile<T, R> {
     type Output = Tile<T, R>;
 
     fn rotate(self, op: BinaryOp, by: By) -> Tile<T, R> {
@@ -332,7 +332,7 @@ macro_rules! rotations {
                 /// let (x, by) = (Tile::full([1], 0x1234_5678u32), 40u64);
                 #[doc = concat!("assert_eq!(x.", stringify!($name), "(by).to_vec(), [0x1234_5678u32.", stringify!($name), "(8)]);")]
                 /// ```
-                pub fn $name<By: Distance<T, R>>(self, by: By) -> Self {
+                pub fn $name<By: ShiftAmount<T, R>>(self, by: By) -> Self {
                     by.shift(BinaryOp::$op, self)
                 }
             }
