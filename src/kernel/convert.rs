@@ -1,6 +1,6 @@
 //! Conversions between element formats, and arithmetic whose point is how it rounds or wraps.
 
-use super::either::Distance;
+use super::either::ShiftAmount;
 use super::tile::Tile;
 use super::{AnyBits, Element, Float, Int, Pair};
 use tile_ir::array::Elements;
@@ -158,7 +158,7 @@ macro_rules! wrapping_shifts {
         impl<T: Int, const R: usize> Tile<T, R> {
             $(
                 #[doc = $doc]
-                pub fn $name<By: Distance<T, R>>(self, by: By) -> Self {
+                pub fn $name<By: ShiftAmount<T, R>>(self, by: By) -> Self {
                     by.shift(BinaryOp::$op, self)
                 }
             )*

@@ -83,7 +83,7 @@ macro_rules! shifts {
     ($($trait:ident $op:ident;)*) => {
         $(
             #[diagnostic::do_not_recommend]
-            impl<T: Int, const R: usize, By: Distance<T, R>> $trait<By> for Tile<T, R> {
+            impl<T: Int, const R: usize, By: ShiftAmount<T, R>> $trait<By> for Tile<T, R> {
                 type Output = Tile<T, R>;
 
                 fn apply(self, by: By) -> Tile<T, R> {
@@ -100,19 +100,19 @@ shifts! {
 }
 
 /// What tiles are shifted by.
-pub trait Distance<T, const R: usize> {
+pub trait ShiftAmount<T, const R: usize> {
     #[doc(hidden)]
     fn shift(self, op: BinaryOp, tile: Tile<T, R>) -> Tile<T, R>;
 }
 
-impl<T: Int, const R: usize> Distance<T, R> for Tile<T, R> {
+impl<T: Int, const R: usize> ShiftAmount<T, R> for Tile<T, R> {
     fn shift(self, op: BinaryOp, tile: Tile<T, R>) -> Tile<T, R> {
         Pair::binary(tile, op, self)
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Int, const R: usize, By: Shift> Distance<T, R> for By {
+impl<T: Int, const R: usize, By: Shift> ShiftAmount<T, R> for By {
     fn shift(self, op: BinaryOp, tile: Tile<T, R>) -> Tile<T, R> {
         Pair::binary(tile, op, scalar::cast::<By, T>(self))
     }

@@ -5,7 +5,7 @@
 
 use super::arguments::{FloatValue, IntValue, SignedValue};
 use super::compare::Pair;
-use super::either::Distance;
+use super::either::ShiftAmount;
 use super::rotations::Rotated;
 use super::{Float, Int, Number, Tile};
 use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
@@ -137,7 +137,7 @@ macro_rules! binary_function {
             ///
             /// Elementwise. The amount is an integer of any type, or a tile of the elements' type; axes of extent 1 are
             /// broadcast.
-            pub fn $name<By: Distance<T, R>>(self, by: By) -> Self {
+            pub fn $name<By: ShiftAmount<T, R>>(self, by: By) -> Self {
                 by.shift(BinaryOp::$op, self)
             }
         }

@@ -1,7 +1,7 @@
 //! What is rotated by what: a tile or an integer by as many bits as an integer or a tile says.
 
 use super::compare::Pair;
-use super::either::{Distance, Shift};
+use super::either::{Shift, ShiftAmount};
 use super::scalar::cast;
 use super::{Int, Tile};
 use tile_ir::ops::BinaryOp;
@@ -22,7 +22,7 @@ pub trait Rotated<By> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Int, const R: usize, By: Distance<T, R>> Rotated<By> for Tile<T, R> {
+impl<T: Int, const R: usize, By: ShiftAmount<T, R>> Rotated<By> for Tile<T, R> {
     type Output = Tile<T, R>;
 
     fn rotate(self, op: BinaryOp, by: By) -> Tile<T, R> {

@@ -34,6 +34,8 @@ mod control;
 mod copies;
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/deadline.rs"]
+mod deadline;
 #[path = "targets/degenerate.rs"]
 mod degenerate;
 #[path = "targets/derivatives.rs"]

@@ -12,8 +12,9 @@
 //! | [`linear`] | layouts over GF(2): fragments of tensor cores, conversions, banks, swizzles |
 //! | [`picture`] | all of them drawn, as SVG and in a terminal |
 //!
-//! `docs/layouts.md` teaches them with pictures. Nothing panics on what a caller can pass: what has no answer is a
-//! [`LayoutError`] that names the modes or axes concerned; a [`linear::LinearError`] becomes one by `?`.
+//! `docs/layouts.md` teaches them with pictures. What has no answer is a [`LayoutError`] that names the modes or axes
+//! concerned; a [`linear::LinearError`] becomes one by `?`. Only functions that say so panic on what a caller can pass:
+//! those on plain lists of extents, and those that are asked of a slot or an axis which isn't there.
 //!
 //! The crate knows nothing of kernels, targets or devices. It needs `alloc` and no `std`; feature `serde` reads and
 //! writes its types.

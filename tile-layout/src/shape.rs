@@ -18,6 +18,9 @@ pub fn element_count(extents: &[usize]) -> Option<usize> {
 
 /// Strides in elements, the last axis contiguous.
 ///
+/// # Panics
+/// If there are more elements than numbers, where overflow is looked for.
+///
 /// ```
 /// assert_eq!(tile_layout::row_major_strides(&[2, 3, 4]), [12, 4, 1]);
 /// ```
@@ -31,6 +34,9 @@ pub fn row_major_strides(extents: &[usize]) -> Vec<usize> {
 
 /// The position of a multi-index in row-major order.
 ///
+/// # Panics
+/// If the position of an index outside exceeds the numbers that there are, where overflow is looked for.
+///
 /// ```
 /// assert_eq!(tile_layout::linear_index(&[1, 2, 3], &[2, 3, 4]), 23);
 /// ```
@@ -39,6 +45,9 @@ pub fn linear_index(index: &[usize], extents: &[usize]) -> usize {
 }
 
 /// The multi-index at a row-major position: the inverse of [`linear_index`].
+///
+/// # Panics
+/// If an extent is 0, so that there is no position.
 ///
 /// ```
 /// assert_eq!(tile_layout::multi_index(23, &[2, 3, 4]), [1, 2, 3]);

@@ -16,6 +16,7 @@ use crate::list::List;
 use crate::messages::Sink;
 use crate::reference::{Arguments, Body};
 use crate::resolve::{self, Prepared};
+use crate::stream::Access;
 use crate::{cpu, embedded, journal};
 use given::{Given, GivenValue};
 use smallvec::SmallVec;
@@ -299,8 +300,8 @@ impl<'a> Launch<'a> {
             let fits = match (declared, &given.value) {
                 (
                     Argument::Tensor { dtype, mutable, .. },
-                    GivenValue::Tensor { dtype: given, mutable: given_mutable, .. },
-                ) => dtype == given && mutable == given_mutable,
+                    GivenValue::Tensor { dtype: given, access, .. },
+                ) => dtype == given && *mutable == (*access == Access::Write),
                 (Argument::Scalar { dtype, .. }, GivenValue::Scalar { dtype: given, .. }) => dtype == given,
                 _ => false,
             };

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
+use crate::stream::Access;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -92,9 +93,9 @@ impl<'a> RawArgument<'a> {
     /// The same argument, a tensor with its shape and strides from elsewhere.
     pub(crate) fn with_shape<'s>(&self, shape: &'s [usize], strides: Option<&'s [i64]>) -> RawArgument<'s> {
         match self {
-            RawArgument::Tensor(RawTensor { bytes, dtype, mutable, .. }) => {
-                let (bytes, dtype, mutable) = (bytes.clone(), *dtype, *mutable);
-                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, mutable })
+            RawArgument::Tensor(RawTensor { bytes, dtype, access, .. }) => {
+                let (bytes, dtype, access) = (bytes.clone(), *dtype, *access);
+                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, access })
             }
             &RawArgument::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
             RawArgument::Absent => RawArgument::Absent,
@@ -111,7 +112,7 @@ pub(crate) struct RawTensor<'a> {
     /// Elements from one index to the next; `None` where elements lie one after the other in row-major order.
     pub(crate) strides: Option<&'a [i64]>,
     pub(crate) dtype: tile_ir::DType,
-    pub(crate) mutable: bool,
+    pub(crate) access: Access,
 }
 
 impl<'a> RawTensor<'a> {
@@ -173,7 +174,7 @@ impl<'a> Arguments<'a> {
     /// ask for what their signature says.
     pub fn tensor<T: crate::Element>(&self, position: usize) -> (ReadElements<'a, T>, GivenTensor<'a>) {
         let raw = self.raw::<T>(position);
-        assert!(!raw.mutable, "a tensor that is written is asked for with `tensor_mut`");
+        assert!(raw.access == Access::Read, "a tensor that is written is asked for with `tensor_mut`");
         let elements = ReadElements {
             first: raw.bytes.start as *const T,
             count: raw.count::<T>(),
@@ -188,7 +189,7 @@ impl<'a> Arguments<'a> {
     /// If the argument at this position isn't a tensor of `T` that the kernel writes.
     pub fn tensor_mut<T: crate::Element>(&self, position: usize) -> (&'a [Cell<T>], GivenTensor<'a>) {
         let raw = self.raw::<T>(position);
-        assert!(raw.mutable, "a tensor that is only read is asked for with `tensor`");
+        assert!(raw.access == Access::Write, "a tensor that is only read is asked for with `tensor`");
         // SAFETY: the launch borrows a tensor of this element type exclusively, and its memory reaches so far; blocks run
         // one after the other on this thread and see its elements as cells. Other elements that lie between them aren't
         // accessed.
@@ -273,7 +274,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic says.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

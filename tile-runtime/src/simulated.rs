@@ -108,7 +108,7 @@ mod code {
         ///
         /// # Errors
         /// [`Error::Simulation`] with the first fault, [`Error::TensorMap`] for a tensor that the GPU couldn't copy,
-        /// [`Error::Refused`] for a grid that it hasn't.
+        /// [`Error::Refused`] for a grid that it hasn't, and where the host has no stacks for its threads.
         pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], bound: &Bound) -> Result<()> {
             // SAFETY: the caller vouches for the slots.
             let run = unsafe { self.code.run(slots, bound.blocks() as u64) };
@@ -121,7 +121,7 @@ mod code {
                     place: fault.place.in_file(&self.file),
                     problem: format!("thread {}: {}", fault.thread, fault.problem),
                 },
-                refused @ (RunError::Clusters { .. } | RunError::Grid { .. }) => {
+                refused @ (RunError::Clusters { .. } | RunError::Grid { .. } | RunError::Stacks { .. }) => {
                     Error::Refused { kernel: kernel.to_owned(), problem: refused.to_string() }
                 }
             })

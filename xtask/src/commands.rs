@@ -103,7 +103,8 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "fuzz",
         takes: "[MINUTES]",
-        does: "random kernels on every executor against the evaluator, 10 minutes if not said",
+        does: "random kernels on every executor against the evaluator, as long as said, or for 10 minutes, after what\n\
+               building takes",
         run: Run::With(fuzz::run),
     },
     Command {

@@ -1,6 +1,6 @@
 //! Who writes memory finds everybody who uses it, whatever readers have looked at meanwhile, and whoever writes other parts.
 
-use crate::marks::Marks;
+use crate::marks::{Access, Marks};
 use crate::model;
 use loom::sync::Arc;
 use loom::thread;
@@ -14,19 +14,19 @@ fn is_done(event: &u32) -> bool {
 fn a_reader_that_looks_hides_no_other_reader() {
     model(3, || {
         let marks = Arc::new(Marks::default());
-        marks.note(&0, true, &[], is_done);
+        marks.note(&0, Access::Write, &[], is_done);
         let others = [1, 2].map(|event| {
             let marks = Arc::clone(&marks);
             thread::spawn(move || {
-                assert!(marks.before(false, is_done).is_empty(), "the write is done");
+                assert!(marks.before(Access::Read, is_done).is_empty(), "the write is done");
                 // The host reads, which leaves no event, and a launch does.
                 if event == 1 {
-                    marks.note(&event, false, &[], is_done);
+                    marks.note(&event, Access::Read, &[], is_done);
                 }
             })
         });
         others.into_iter().for_each(|other| other.join().unwrap());
-        assert_eq!(marks.before(true, is_done).as_slice(), [1]);
+        assert_eq!(marks.before(Access::Write, is_done).as_slice(), [1]);
     });
 }
 
@@ -36,10 +36,10 @@ fn readers_at_once_are_all_waited_for() {
         let marks = Arc::new(Marks::default());
         let others = [1, 2].map(|event| {
             let marks = Arc::clone(&marks);
-            thread::spawn(move || marks.note(&event, false, &[], is_done))
+            thread::spawn(move || marks.note(&event, Access::Read, &[], is_done))
         });
         others.into_iter().for_each(|other| other.join().unwrap());
-        let mut found = marks.before(true, is_done);
+        let mut found = marks.before(Access::Write, is_done);
         found.sort_unstable();
         assert_eq!(found.as_slice(), [1, 2]);
     });
@@ -49,12 +49,12 @@ fn readers_at_once_are_all_waited_for() {
 fn writers_of_parts_at_once_are_all_waited_for() {
     model(3, || {
         let marks = Arc::new(Marks::default());
-        marks.note(&3, false, &[], is_done);
+        marks.note(&3, Access::Read, &[], is_done);
         let writers = [1, 2].map(|event| {
             let marks = Arc::clone(&marks);
             thread::spawn(move || {
-                let before = marks.before(true, is_done);
-                marks.note(&event, true, &before, is_done);
+                let before = marks.before(Access::Write, is_done);
+                marks.note(&event, Access::Write, &before, is_done);
                 before
             })
         });
@@ -62,7 +62,7 @@ fn writers_of_parts_at_once_are_all_waited_for() {
         // The reader was waited for by each, or by the other one that was.
         assert!(first.contains(&3) || first.contains(&2), "{first:?}");
         assert!(second.contains(&3) || second.contains(&1), "{second:?}");
-        let found = marks.before(true, is_done);
+        let found = marks.before(Access::Write, is_done);
         // A writer that isn't found was waited for by the other one.
         assert!(found.contains(&1) || second.contains(&1), "{found:?}");
         assert!(found.contains(&2) || first.contains(&2), "{found:?}");

@@ -10,8 +10,8 @@ use std::process::Command;
 /// Where `ptxas` can't be run, and what it refuses.
 pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<(PathBuf, Vec<u8>), String> {
     let cubin = path.with_extension("cubin");
-    let arguments = [format!("-arch={target}"), "-o".to_owned(), cubin.display().to_string()];
-    let output = Command::new(ptxas).args(arguments).arg(path).output();
+    let mut command = Command::new(ptxas);
+    let output = command.arg(format!("-arch={target}")).arg("-o").arg(&cubin).arg(path).output();
     let output = output.map_err(|error| format!("{} can't be run: {error}", ptxas.display()))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);

@@ -63,7 +63,7 @@ impl SimtKernel {
     /// As [`SimtKernel::run_on`].
     ///
     /// # Panics
-    /// As [`SimtKernel::run_on`].
+    /// As [`SimtKernel::run_on`]; if a tensor doesn't lie in its memory.
     pub fn run_tensors(
         &self,
         arguments: &mut [Array],
@@ -76,6 +76,15 @@ impl SimtKernel {
             let (Argument::Tensor { dtype, .. } | Argument::Scalar { dtype, .. }) = declared;
             assert_eq!(argument.dtype(), *dtype, "arguments have the declared formats");
         }
+        let is_tensor = |(_, declared): &(&Array, &Argument)| matches!(declared, Argument::Tensor { .. });
+        let tensors = arguments.iter().zip(declared).filter(is_tensor).map(|(argument, _)| argument);
+        for (argument, given) in tensors.zip(given) {
+            let (there, reached) = (argument.len(), reach(given));
+            assert!(
+                reached.is_some_and(|reached| reached <= there),
+                "{given:?} doesn't lie in {there} elements"
+            );
+        }
         let mut memory: Vec<Vec<Line>> = arguments.iter().map(lines).collect();
         let number = |position: usize| memory.get(position)?.first().map(word);
         let bound = self.abi.bind_tensors(given, &number)?;
@@ -87,7 +96,8 @@ impl SimtKernel {
         slots.extend(bound.slots());
         let mut log = if self.abi.logs { log::empty(LOG_WORDS) } else { Vec::new() };
         slots.extend(self.abi.logs.then_some(log.as_mut_ptr() as u64));
-        // SAFETY: there is a slot for everything that the ABI lists, and tensors have the shapes that are bound.
+        // SAFETY: there is a slot for everything that the ABI lists, and tensors have the shapes that are bound, whose elements
+        // lie in their memory, as was looked at above.
         let trace = unsafe { self.run_as(&slots, bound.blocks() as u64, mode) }?;
         for ((array, lines), declared) in arguments.iter_mut().zip(&memory).zip(declared) {
             if let Argument::Tensor { mutable: true, .. } = declared {
@@ -100,8 +110,42 @@ impl SimtKernel {
     }
 }
 
+/// How many elements a tensor reaches over, from where its kernel is told that it lies; `None` for more than there are numbers.
+fn reach(given: &GivenTensor<'_>) -> Option<usize> {
+    if given.extents.contains(&0) {
+        return Some(0);
+    }
+    let behind_first = match given.strides {
+        None => given.extents.iter().try_fold(1usize, |count, &extent| count.checked_mul(extent))? - 1,
+        Some(strides) => {
+            given.extents.iter().zip(strides).try_fold(0usize, |behind, (&extent, stride)| {
+                let stride = usize::try_from(stride.unsigned_abs()).ok()?;
+                behind.checked_add((extent - 1).checked_mul(stride)?)
+            })?
+        }
+    };
+    given.offset.checked_add(behind_first)?.checked_add(1)
+}
+
 /// A scalar's slot.
 fn word(line: &Line) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = line.0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_reaches_to_its_last_element() {
+        let of = |extents: &[usize], strides: Option<&[i64]>, offset| {
+            reach(&GivenTensor { extents, strides, offset })
+        };
+        assert_eq!(of(&[3, 4], None, 0), Some(12));
+        assert_eq!(of(&[3, 4], Some(&[-10, 2]), 5), Some(5 + 20 + 6 + 1));
+        assert_eq!((of(&[3, 0], Some(&[100, 1]), 7), of(&[], None, 2)), (Some(0), Some(3)));
+        assert_eq!(of(&[1 << 40, 1 << 40], None, 0), None);
+        assert_eq!(of(&[3], Some(&[i64::MIN]), 0), None);
+    }
 }

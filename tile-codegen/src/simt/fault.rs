@@ -33,6 +33,17 @@ pub enum RunError {
         /// The blocks that were asked for.
         blocks: u64,
     },
+    /// No stacks for the threads of a cluster.
+    #[error(
+        "the host has no stacks for {threads} threads more ({reason}); simulate fewer launches at a time, or on Linux raise \
+         `vm.max_map_count`"
+    )]
+    Stacks {
+        /// The threads.
+        threads: usize,
+        /// The system's words.
+        reason: String,
+    },
     /// What a thread did.
     #[error(transparent)]
     Fault(#[from] Fault),

@@ -5,7 +5,7 @@
 //! the same [`MOST_READS`] times, the launch is over, because it would be for ever.
 
 use super::block::Geometry;
-use super::fault::Fault;
+use super::fault::{Fault, RunError};
 use super::global::Global;
 use super::running::{Pause, Running};
 
@@ -36,15 +36,15 @@ impl<'p> Grid<'p> {
     /// Runs all clusters to their end, which are made of the numbers of their first blocks.
     ///
     /// # Errors
-    /// The first fault.
+    /// The first fault, and what a cluster that can't begin fails with.
     pub(super) fn run(
         mut self,
-        cluster: impl Fn(u64) -> Running<'p>,
+        cluster: impl Fn(u64) -> Result<Running<'p>, RunError>,
         global: &mut Global,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), RunError> {
         loop {
             if self.next < self.blocks && self.aside.len() < self.most_aside {
-                self.begin(cluster(self.next), global)?;
+                self.begin(cluster(self.next)?, global)?;
             } else if self.aside.is_empty() {
                 return Ok(());
             } else {

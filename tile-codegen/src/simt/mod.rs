@@ -182,6 +182,9 @@ impl Code {
 
     /// Runs blocks `0..blocks`, whole clusters, in the order of a [`Grid`], with arguments that lie in these regions.
     ///
+    /// # Errors
+    /// As [`Grid::run`].
+    ///
     /// # Safety
     /// The slots are what the kernel's parameters are loaded from, and the regions are memory.
     unsafe fn run(
@@ -190,7 +193,7 @@ impl Code {
         regions: Vec<Region>,
         blocks: u64,
         Mode { timing, counted }: Mode,
-    ) -> Result<Trace, Fault> {
+    ) -> Result<Trace, RunError> {
         let mut global = Global::new(regions);
         global.recorder = counted.then(Recorder::default);
         let cluster = |number| {
@@ -231,7 +234,8 @@ impl SimtKernel {
     /// shapes.
     ///
     /// # Errors
-    /// The first fault; before anything runs, a tensor map or blocks that a driver would refuse.
+    /// The first fault, and where the host has no stacks for the threads; before anything runs, a tensor map or blocks that a
+    /// driver would refuse.
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, RunError> {
         // SAFETY: the caller vouches for the slots.
         unsafe { self.run_as(slots, blocks, Mode::default()) }
@@ -261,7 +265,7 @@ impl SimtKernel {
         let addresses = maps.iter().map(Encoded::address);
         let slots: Vec<u64> = before.iter().copied().chain(addresses).chain(log.iter().copied()).collect();
         // SAFETY: the slots are as the ABI says, and so are the regions.
-        Ok(unsafe { self.code.run(&slots, regions, blocks, mode) }?)
+        unsafe { self.code.run(&slots, regions, blocks, mode) }
     }
 
     /// Whether a grid has so many blocks of the kernel.

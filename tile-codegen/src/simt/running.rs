@@ -1,8 +1,8 @@
 //! The threads of a cluster as coroutines, from their beginning to their end: resumed one after the other, until all have
 //! ended, one of them did something wrong, or the cluster stands aside because it waits for another one.
 
-use super::block::{Block, Start, State, ThreadEntry, current, while_running};
-use super::fault::Fault;
+use super::block::{Block, Geometry, Start, State, ThreadEntry, current, while_running};
+use super::fault::{Fault, RunError};
 use super::global::Global;
 use super::grid::MOST_READS;
 use super::polls::Awaited;
@@ -34,6 +34,9 @@ pub(super) enum Pause {
 impl<'p> Running<'p> {
     /// The blocks of a cluster, none of whose threads has run yet, with the memory that `start` has the address of.
     ///
+    /// # Errors
+    /// [`RunError::Stacks`].
+    ///
     /// # Safety
     /// `entry` is a kernel's code after [`super::host_module`]; the slots are as its ABI says, and stay.
     pub(super) unsafe fn begin(
@@ -41,18 +44,21 @@ impl<'p> Running<'p> {
         slots: *const u64,
         start: Start<'p>,
         memory: Vec<u8>,
-    ) -> Running<'p> {
-        let geometry = start.geometry;
-        let fiber = |_| {
-            Coroutine::with_stack(stack::take(geometry.stack), move |yielder: &Yielder<(), ()>, ()| {
+    ) -> Result<Running<'p>, RunError> {
+        let Geometry { threads, cluster, stack, .. } = start.geometry;
+        let threads = (threads * cluster) as usize;
+        let stacks = stack::take(threads, stack);
+        let stacks = stacks.map_err(|error| RunError::Stacks { threads, reason: error.to_string() })?;
+        let fiber = |stack| {
+            Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
                 current(|block| block.begin_thread(yielder));
                 // SAFETY: the caller of `begin` vouches for code and slots.
                 unsafe { entry(slots) };
                 current(|block| block.threads[block.running as usize].state = State::Ended);
             })
         };
-        let fibers = (0..geometry.threads * geometry.cluster).map(fiber).collect();
-        Running { block: Block::new(start), fibers, next: 0, _memory: memory }
+        let fibers = stacks.into_iter().map(fiber).collect();
+        Ok(Running { block: Block::new(start), fibers, next: 0, _memory: memory })
     }
 
     /// Runs the threads on, with the memory that all clusters have in common.

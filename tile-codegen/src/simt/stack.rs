@@ -2,6 +2,7 @@
 
 use corosensei::stack::{DefaultStack, Stack};
 use std::cell::RefCell;
+use std::io;
 
 /// The least that a thread gets, in bytes; only what is touched becomes memory.
 pub(super) const LEAST_BYTES: usize = 512 * 1024;
@@ -21,13 +22,20 @@ fn bytes_of(stack: &DefaultStack) -> usize {
     stack.base().get() - stack.limit().get()
 }
 
-/// A stack of at least so many bytes.
-pub(super) fn take(bytes: usize) -> DefaultStack {
+/// So many stacks of at least so many bytes.
+///
+/// # Errors
+/// What the system says where it has no more: it maps two ranges for each, of which Linux gives a process 65530.
+pub(super) fn take(count: usize, bytes: usize) -> io::Result<Vec<DefaultStack>> {
+    (0..count).map(|_| take_one(bytes)).collect()
+}
+
+fn take_one(bytes: usize) -> io::Result<DefaultStack> {
     let kept = STACKS.with_borrow_mut(|stacks| {
         let found = stacks.iter().rposition(|stack| bytes_of(stack) >= bytes)?;
         Some(stacks.swap_remove(found))
     });
-    kept.unwrap_or_else(|| DefaultStack::new(bytes).expect("the host has address space"))
+    kept.map_or_else(|| DefaultStack::new(bytes), Ok)
 }
 
 /// Keeps a stack for the next block.
@@ -46,4 +54,15 @@ pub(super) fn give_back(stack: DefaultStack) {
 pub(super) fn holds(address: u64, bytes: usize) -> bool {
     let here = std::ptr::from_ref(&address) as u64;
     here.abs_diff(address) < bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_that_the_system_has_no_room_for_are_an_error() {
+        assert_eq!(take(3, LEAST_BYTES).map(|stacks| stacks.len()).ok(), Some(3));
+        assert!(take(1, 1 << 60).is_err());
+    }
 }

@@ -123,9 +123,25 @@ impl Layout {
     /// As [`Layout::max_common_vector`] where the composition is no layout: its first run is still even.
     fn common_vector_stepwise(&self, other: &Layout) -> i64 {
         let inverse = other.right_inverse();
-        let run =
-            (0..inverse.size()).take_while(|&i| inverse.get(i).and_then(|index| self.get(index)) == Some(i));
-        (run.count() as i64).max(1)
+        let known = inverse.leaves().first().map_or(0, |first| self.unit_steps(first));
+        let agrees = |&i: &i64| inverse.get(i).and_then(|index| self.get(index)) == Some(i);
+        let further = (known..inverse.size()).take_while(agrees).count() as i64;
+        (known + further).max(1)
+    }
+
+    /// How many of a mode's indices are known to be 1 apart in memory, from 0 on, without looking at each: those by which no
+    /// coordinate goes over into the next.
+    fn unit_steps(&self, indices: &Mode) -> i64 {
+        let (mut rest, mut step, mut count) = (indices.stride, 0i64, indices.extent);
+        for mode in self.coalesce().leaves().iter().filter(|mode| mode.extent > 0) {
+            let digit = rest % mode.extent;
+            rest /= mode.extent;
+            if digit > 0 {
+                step = step.saturating_add(digit.saturating_mul(mode.stride));
+                count = count.min((mode.extent - 1) / digit + 1);
+            }
+        }
+        if rest == 0 && step == 1 { count } else { 0 }
     }
 
     /// The leaves, each with the stride of its coordinate in the linear index.

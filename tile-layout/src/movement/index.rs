@@ -39,7 +39,8 @@ pub enum Index {
     NewAxis,
     /// All axes that no other entry names.
     Ellipsis,
-    /// The elements that a table of integers names.
+    /// The elements that a table of integers names, negative ones counted from the end; 0 where an entry lies outside of the
+    /// axis.
     Table {
         /// The table's shape.
         shape: Vec<i64>,

@@ -2,7 +2,7 @@
 //! answered; nothing panics, overflows or runs away. (Overflow checks are on in test builds.)
 
 use super::*;
-use tile_layout::linear::LinearLayout;
+use tile_layout::linear::{Deal, Distribution, LinearError, LinearLayout};
 use tile_layout::{
     Fill, HostTensorDescriptor, Index, Movement, PartitionView, Swizzle, SwizzledLayout, TensorLayout,
     Threads, View, ViewProgram, shape_div,
@@ -27,6 +27,15 @@ fn far() -> impl Strategy<Value = Layout> {
         let strides: Vec<i64> = modes.iter().map(|mode| mode.1).collect();
         Layout::new(IntTuple::flat(&extents), IntTuple::flat(&strides)).ok()
     })
+}
+
+/// Extents and numbers of threads: small ones, and those of which no two can be multiplied.
+fn count() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..9u64, 1 => prop::sample::select(vec![u64::MAX, 1 << 63, 1 << 40, 300])]
+}
+
+fn counts() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(count(), 0..4)
 }
 
 /// Texts made of the notation's own pieces.
@@ -88,8 +97,34 @@ proptest! {
         let _ = (a.compose(&b), a.compose_extended(&b), a.logical_product(&b), a.blocked_product(&b));
         let _ = (a.zipped_divide(&b), a.logical_divide(IntTuple::flat(&sizes)), a.flat_divide(factor));
         let _ = (a.tile_to_shape(&sizes, &sizes), shape_div(factor, a.size()), a.permute(&[0, 1]));
-        let _ = (LinearLayout::try_from(&a), SwizzledLayout::new(Swizzle::new(3, 3, 3).unwrap(), factor, a));
-        let _ = Swizzle::new(factor, b.size(), b.cosize());
+        let _ = (LinearLayout::try_from(&a), SwizzledLayout::new(Swizzle::new(3, 3, 3).unwrap(), factor, a.clone()));
+        let _ = (Swizzle::new(factor, b.size(), b.cosize()), a.max_common_vector(&b));
+    }
+
+    #[test]
+    fn distributions_take_any_shapes_and_axes(
+        shape in counts(),
+        places in prop::collection::vec(counts(), 0..4),
+        order in prop::collection::vec(0usize..5, 0..4),
+        [vector, lanes, warps] in [count(), count(), count()],
+    ) {
+        Deal::new(&shape).take(70, &order);
+        let warp_axes: Vec<Option<usize>> = order.iter().copied().map(Some).collect();
+        let fragment = LinearLayout::from_modes(&[(4, 8), (8, 1)]).unwrap();
+        let made = [
+            Distribution::new(&shape, places.clone(), places, Vec::new()),
+            Distribution::blocked(&shape, &order, vector, lanes, warps),
+            Distribution::of_fragment(&shape, &fragment, &warp_axes),
+        ];
+        for tile in made.into_iter().flatten() {
+            let first = tile.place(0, 0);
+            prop_assert_eq!(first.len(), shape.len());
+            prop_assert!(tile.slots() * tile.threads() >= 1 && tile.copies() < tile.threads().max(2));
+            for axis in &order {
+                prop_assert_eq!(tile.without_axis(*axis).is_ok(), *axis < shape.len());
+            }
+            let _ = (tile.permuted(&order), tile.reshaped(&[vector, lanes]), tile.linear(), tile.to_string());
+        }
     }
 
     #[test]
@@ -134,4 +169,30 @@ fn a_table_larger_than_memory_is_refused() {
         "a table of shape (288230376151711744,3) has more positions than there is memory for; index first, and repeat \
          elements behind it"
     );
+}
+
+#[test]
+fn axes_that_a_tile_lacks_are_named() {
+    use tile_layout::linear::Dim;
+    let tile = Distribution::blocked(&[4, 8], &[1, 0], 2, 4, 1).unwrap();
+    let unknown = |axis| LinearError::UnknownDim { dim: Dim::Axis(axis) };
+    assert_eq!(Distribution::blocked(&[4], &[1], 1, 4, 1), Err(unknown(1)));
+    assert_eq!(Distribution::new(&[4, 8], vec![vec![1]], vec![], vec![]), Err(unknown(1)));
+    assert_eq!((tile.without_axis(2), tile.permuted(&[0])), (Err(unknown(2)), Err(unknown(1))));
+    assert_eq!(tile.permuted(&[0, 1, 0]), Err(LinearError::DuplicateDim { dim: Dim::Axis(0) }));
+    let large = Distribution::blocked(&[1 << 40, 1 << 40], &[1, 0], 1, 32, 1);
+    assert!(matches!(large, Err(LinearError::TooManyBits { .. })));
+}
+
+/// Extents that don't divide each other have no composition, and more elements than can be looked at.
+#[test]
+fn a_vector_of_most_of_the_numbers_is_found_at_once() {
+    let layout = |text: &str| text.parse::<Layout>().unwrap();
+    let (less, more) = (layout("4611686018427387903:1"), layout("4611686018427387904:1"));
+    assert_eq!(
+        (less.max_common_vector(&more), more.max_common_vector(&less)),
+        ((1 << 62) - 1, (1 << 62) - 1)
+    );
+    let rows = |columns: &str| layout(&format!("(8,{columns}):({columns},1)"));
+    assert_eq!(rows("1000000000039").max_common_vector(&rows("1000000000061")), 1_000_000_000_039);
 }

@@ -181,7 +181,11 @@ pub struct Comparison {
 
 impl Comparison {
     fn of(pairs: Vec<(Duration, Duration)>) -> Comparison {
-        let ratio = |(first, second): &(Duration, Duration)| second.as_secs_f64() / first.as_secs_f64();
+        // Two that take no time at all, as launches without blocks do, take as long as each other.
+        let ratio = |(first, second): &(Duration, Duration)| match first == second {
+            true => 1.0,
+            false => second.as_secs_f64() / first.as_secs_f64(),
+        };
         let mut ratios: Vec<f64> = pairs.iter().map(ratio).collect();
         ratios.sort_unstable_by(f64::total_cmp);
         let (first, second) = pairs.into_iter().unzip();
@@ -233,6 +237,8 @@ mod tests {
             milliseconds(&[10, 11, 10]).into_iter().zip(milliseconds(&[11, 10, 10])).collect(),
         );
         assert_eq!(even.to_string(), "1.00 times as long (1.00 to 1.10): 10.0 ms and 10.0 ms, even");
+        let nothing = Comparison::of(vec![(Duration::ZERO, Duration::ZERO)]);
+        assert_eq!(nothing.to_string(), "1.00 times as long (1.00 to 1.00): 0.00 µs and 0.00 µs, even");
     }
 
     #[test]

@@ -8,8 +8,9 @@ mod tensor_maps;
 
 use super::architecture::Architecture;
 use super::driver::{
-    Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows, StreamHandle,
+    Description, Driver, EncodedMap, EventHandle, EventKind, ExecutableHandle, Failure, FailureKind,
+    FunctionHandle, GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows,
+    StreamHandle,
 };
 use super::image::Image;
 use cudarc::driver::{
@@ -345,10 +346,13 @@ impl Driver for Cuda {
         call!(self, cuStreamSynchronize(stream(on)))
     }
 
-    fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {
+    fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure> {
         use sys::CUevent_flags::{CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING};
         let mut created = std::ptr::null_mut();
-        let flags = if timed { CU_EVENT_DEFAULT } else { CU_EVENT_DISABLE_TIMING };
+        let flags = match kind {
+            EventKind::Plain => CU_EVENT_DISABLE_TIMING,
+            EventKind::Timed => CU_EVENT_DEFAULT,
+        };
         call!(self, cuEventCreate(&raw mut created, flags as u32))?;
         Ok(EventHandle(created as usize))
     }

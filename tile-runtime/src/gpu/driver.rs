@@ -34,6 +34,15 @@ handles! {
     ExecutableHandle
 }
 
+/// What an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    /// To be waited for.
+    Plain,
+    /// Also to say when it was reached.
+    Timed,
+}
+
 impl StreamHandle {
     /// The stream that is there without being made. Work on it waits for that of other streams which were made to wait
     /// for it, and they for its own: those of other libraries, unless they are non-blocking ones.
@@ -307,8 +316,8 @@ pub(crate) trait Driver: Send + Sync + RefUnwindSafe {
     /// Waits for all work of a stream.
     unsafe fn synchronize(&self, stream: StreamHandle) -> Result<(), Failure>;
 
-    /// An event, with a time if it is asked for.
-    fn create_event(&self, timed: bool) -> Result<EventHandle, Failure>;
+    /// An event.
+    fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure>;
 
     /// Destroys an event. Who waits for it goes on waiting.
     unsafe fn destroy_event(&self, event: EventHandle) -> Result<(), Failure>;

@@ -3,8 +3,8 @@
 use super::architecture::Architecture;
 use super::context::Context;
 use super::driver::{
-    Description, Driver, EncodedMap, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle, RowSize,
-    Rows, StreamHandle,
+    Description, Driver, EncodedMap, EventKind, ExecutableHandle, Failure, FunctionHandle, Grid,
+    ModuleHandle, RowSize, Rows, StreamHandle,
 };
 use super::streams::GpuStream;
 use crate::error::{Error, Result};
@@ -204,7 +204,7 @@ impl Context {
     /// Runs a kernel on the context's own stream, and gives the time that it took.
     pub(crate) fn time(self: &Arc<Self>, launch: &Ready) -> Result<Duration> {
         // Both are there before the kernel begins, so that making one isn't part of the time.
-        let (start, end) = (self.new_event(true)?, self.new_event(true)?);
+        let (start, end) = (self.new_event(EventKind::Timed)?, self.new_event(EventKind::Timed)?);
         start.record(self.stream)?;
         self.enqueue(launch, None)?;
         end.record(self.stream)?;

@@ -8,8 +8,9 @@ mod peers;
 
 use super::architecture::Architecture;
 use super::driver::{
-    Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows, StreamHandle,
+    Description, Driver, EncodedMap, EventHandle, EventKind, ExecutableHandle, Failure, FailureKind,
+    FunctionHandle, GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows,
+    StreamHandle,
 };
 use super::image::Image;
 use library::{Enumeration, Functions, NAMES, Pointer};
@@ -350,9 +351,12 @@ impl Driver for Hip {
         call!(self, hipStreamSynchronize(stream(on)))
     }
 
-    fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {
+    fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure> {
         let mut created = null_mut();
-        let flags = if timed { EVENT_DEFAULT } else { EVENT_DISABLE_TIMING };
+        let flags = match kind {
+            EventKind::Plain => EVENT_DISABLE_TIMING,
+            EventKind::Timed => EVENT_DEFAULT,
+        };
         call!(self, hipEventCreateWithFlags(&raw mut created, flags))?;
         Ok(EventHandle(created as usize))
     }

@@ -28,7 +28,7 @@ mod waiting;
 mod work;
 
 pub(crate) use context::{Buffer, Context};
-pub(crate) use driver::{MOST_PITCH, RowSize, Rows};
+pub(crate) use driver::{EventKind, MOST_PITCH, RowSize, Rows};
 pub(crate) use functions::{Captured, GpuCode, Parameters, Ready, RowCopy};
 pub use limits::MemoryLimits;
 pub(crate) use pinned::PinnedBuffer;

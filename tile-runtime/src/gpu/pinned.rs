@@ -6,7 +6,7 @@
 //! away when that event is done: without a wait, unless many of its size are in flight.
 
 use super::context::Context;
-use super::driver::{EventHandle, FailureKind};
+use super::driver::{EventHandle, EventKind, FailureKind};
 use super::shelf::{Shelf, class_of};
 use crate::error::{Error, Result};
 use std::fmt;
@@ -132,7 +132,7 @@ impl Context {
 
     /// Keeps a block behind the work of the context's own stream.
     fn keep(self: &Arc<Self>, block: Block) {
-        let event = match self.event(self.stream, false) {
+        let event = match self.event(self.stream, EventKind::Plain) {
             Ok(event) => Some(event.into_handle()),
             Err(_) => match self.synchronize() {
                 Ok(()) => None,

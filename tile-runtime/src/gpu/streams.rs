@@ -1,7 +1,7 @@
 //! Streams and events of a GPU.
 
 use super::context::Context;
-use super::driver::{Driver, EventHandle, StreamHandle};
+use super::driver::{Driver, EventHandle, EventKind, StreamHandle};
 use super::waiting::{self, Ticket};
 use super::work::Followed;
 use crate::error::Result;
@@ -15,8 +15,17 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Spare {
     streams: Vec<StreamHandle>,
-    /// Without times, and with them.
-    events: [Vec<EventHandle>; 2],
+    plain_events: Vec<EventHandle>,
+    timed_events: Vec<EventHandle>,
+}
+
+impl Spare {
+    fn events_of(&mut self, kind: EventKind) -> &mut Vec<EventHandle> {
+        match kind {
+            EventKind::Plain => &mut self.plain_events,
+            EventKind::Timed => &mut self.timed_events,
+        }
+    }
 }
 
 /// A stream that was made here, or that of another library.
@@ -32,7 +41,7 @@ pub(crate) struct GpuStream {
 pub(crate) struct GpuEvent {
     context: Arc<Context>,
     handle: EventHandle,
-    timed: bool,
+    kind: EventKind,
 }
 
 impl Context {
@@ -41,29 +50,29 @@ impl Context {
     }
 
     /// An event that stands nowhere yet.
-    pub(super) fn new_event(self: &Arc<Self>, timed: bool) -> Result<GpuEvent> {
+    pub(super) fn new_event(self: &Arc<Self>, kind: EventKind) -> Result<GpuEvent> {
         let make = |driver: &dyn Driver| {
-            let spare = self.spare().events[usize::from(timed)].pop();
-            spare.map_or_else(|| driver.create_event(timed), Ok)
+            let spare = self.spare().events_of(kind).pop();
+            spare.map_or_else(|| driver.create_event(kind), Ok)
         };
         let handle = self.ask(|| "making an event".to_owned(), make)?;
-        Ok(GpuEvent { context: Arc::clone(self), handle, timed })
+        Ok(GpuEvent { context: Arc::clone(self), handle, kind })
     }
 
     /// An event behind the work of a stream.
-    pub(super) fn event(self: &Arc<Self>, stream: StreamHandle, timed: bool) -> Result<GpuEvent> {
-        let event = self.new_event(timed)?;
+    pub(super) fn event(self: &Arc<Self>, stream: StreamHandle, kind: EventKind) -> Result<GpuEvent> {
+        let event = self.new_event(kind)?;
         event.record(stream).map(|()| event)
     }
 
     /// An event without a time whose handle was [taken](GpuEvent::into_handle).
     pub(super) fn event_of(self: &Arc<Self>, handle: EventHandle) -> GpuEvent {
-        GpuEvent { context: Arc::clone(self), handle, timed: false }
+        GpuEvent { context: Arc::clone(self), handle, kind: EventKind::Plain }
     }
 
     /// Keeps an event for the next one, of which only the handle is left.
     pub(super) fn spare_event(&self, handle: EventHandle) {
-        self.spare().events[0].push(handle);
+        self.spare().events_of(EventKind::Plain).push(handle);
     }
 
     /// Has the context's own stream wait for an event, which is on a GPU of the same vendor.
@@ -80,12 +89,12 @@ impl Context {
 
     /// Destroys what is spare, before the driver goes.
     pub(super) fn destroy_spare(&self) {
-        let Spare { streams, events } = std::mem::take(&mut *self.spare());
+        let Spare { streams, plain_events, timed_events } = std::mem::take(&mut *self.spare());
         for stream in streams {
             // SAFETY: the stream was made here, nobody has it, and its work is done.
             let _ = unsafe { self.driver.destroy_stream(stream) };
         }
-        for event in events.into_iter().flatten() {
+        for event in plain_events.into_iter().chain(timed_events) {
             // SAFETY: the event was made here, and nobody has it.
             let _ = unsafe { self.driver.destroy_event(event) };
         }
@@ -133,7 +142,7 @@ impl GpuStream {
             return Ok(());
         }
         self.followed.follow(&self.context.work, || {
-            let before = self.context.event(self.context.stream, false)?;
+            let before = self.context.event(self.context.stream, EventKind::Plain)?;
             self.wait_for(&before)
         })
     }
@@ -144,8 +153,8 @@ impl GpuStream {
     }
 
     /// An event behind what is enqueued.
-    pub(crate) fn record(&self, timed: bool) -> Result<GpuEvent> {
-        self.context.event(self.handle, timed)
+    pub(crate) fn record(&self, kind: EventKind) -> Result<GpuEvent> {
+        self.context.event(self.handle, kind)
     }
 
     /// Waits for what is enqueued.
@@ -222,6 +231,6 @@ impl GpuEvent {
 
 impl Drop for GpuEvent {
     fn drop(&mut self) {
-        self.context.spare().events[usize::from(self.timed)].push(self.handle);
+        self.context.spare().events_of(self.kind).push(self.handle);
     }
 }

@@ -7,7 +7,7 @@
 //! and nothing else.
 
 use super::context::Context;
-use super::driver::{Driver, Pattern, RowSize, Rows};
+use super::driver::{Driver, EventKind, Pattern, RowSize, Rows};
 use super::pinned::PinnedBuffer;
 use super::streams::{GpuEvent, GpuStream};
 use crate::error::Result;
@@ -68,7 +68,7 @@ impl Context {
             let stage = self.stage(target.len())?;
             // SAFETY: as in `upload`, the other way.
             unsafe { self.enqueue_download(stage.first(), place, target.len(), None) }?;
-            coming.push_back(Coming { target, stage, event: self.event(self.stream, false)? });
+            coming.push_back(Coming { target, stage, event: self.event(self.stream, EventKind::Plain)? });
             if coming.len() > 1 {
                 coming.pop_front().map_or(Ok(()), Coming::arrive)?;
             }

@@ -46,7 +46,8 @@ fn refused(problem: impl Into<String>) -> Error {
 fn device(of: DLDevice) -> Result<Device> {
     let number = || usize::try_from(of.device_id).map_err(|_| refused("its device has a negative number"));
     match of.device_type {
-        DLDeviceType::CPU | DLDeviceType::CUDAHOST => Ok(Device::cpu()),
+        // The host's memory, pinned for the one vendor's GPUs or the other's.
+        DLDeviceType::CPU | DLDeviceType::CUDAHOST | DLDeviceType::ROCMHOST => Ok(Device::cpu()),
         DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Device::cuda(number()?),
         DLDeviceType::ROCM => Device::hip(number()?),
         ffi::DLDeviceType(other) => {
@@ -158,6 +159,22 @@ mod tests {
         assert_eq!((ours.to_vec().unwrap(), Arc::strong_count(&owner)), (vec![1.5, 2.5], 2));
         drop(ours);
         assert_eq!(Arc::strong_count(&owner), 1);
+    }
+
+    #[test]
+    fn pinned_memory_of_the_host_is_the_hosts() {
+        for device_type in [DLDeviceType::CUDAHOST, DLDeviceType::ROCMHOST] {
+            let owner = Arc::new(vec![1.5f64, 2.5]);
+            let first = owner.as_ptr();
+            let mut tensor = Dynamic::new([2i64], [1i64]).prepare().unwrap().initialize(owner);
+            let device = DLDevice { device_type, device_id: 0 };
+            tensor.set_data(first as *mut _).set_device(device).set_dtype(DLDataType::F64);
+            // SAFETY: the description is that of the vector, which the tensor keeps.
+            let theirs = unsafe { tensor.finish() };
+            // SAFETY: nobody writes the vector.
+            let ours = unsafe { Tensor::<f64>::from_dlpack(theirs) }.unwrap();
+            assert_eq!((ours.device(), ours.to_vec().unwrap()), (&Device::cpu(), vec![1.5, 2.5]));
+        }
     }
 
     #[test]

@@ -72,6 +72,22 @@ mod stored {
         })
     }
 
+    /// Whether each tensor of a file has a name of its own.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub(super) fn check_names(path: &Path, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
+        let mut names: Vec<&str> = tensors.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => {
+                let problem = format!("two tensors are called `{}`; give each a name of its own", pair[0]);
+                Err(refused(path, problem))
+            }
+        }
+    }
+
     /// What is wrong with a file.
     pub(super) fn refused(path: &Path, problem: impl Into<String>) -> Error {
         Error::File { path: path.display().to_string(), problem: problem.into() }

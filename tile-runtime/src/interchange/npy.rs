@@ -3,14 +3,14 @@
 //! The format is that of `numpy.lib.format`. NumPy has no `bf16` and no floats of 8 bits; such tensors are refused.
 
 use super::Stored;
-use super::stored::{elements, refused};
+use super::stored::{check_names, elements, refused};
 use crate::device::Device;
 use crate::element::Element;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use npyz::{NpyHeader, Order, WriteOptions, WriterBuilder};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use tile_ir::DType;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
@@ -53,22 +53,24 @@ impl<T: Element> Tensor<T> {
     pub fn read_npy(device: &Device, path: impl AsRef<Path>) -> Result<Tensor<T>> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| refused(path, error.to_string()))?;
-        read(device, path, BufReader::new(file))
+        read(device, BufReader::new(file), &|problem| refused(path, problem))
     }
 }
 
-/// Writes a `.npy` file.
+/// Writes a `.npy` file. A file that is there stays as it is where NumPy has no such elements.
 ///
 /// # Errors
 /// [`crate::Error::File`] where NumPy has no such elements or the file can't be written; as
 /// [`Tensor::to_vec`](crate::TensorRef::to_vec) else.
 pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
     let path = path.as_ref();
+    let format = format_of(path, tensor)?;
     let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
-    write_to(path, BufWriter::new(file), tensor)
+    write_array(path, BufWriter::new(file), tensor, format)
 }
 
-/// Writes a `.npz` file with arrays of these names, uncompressed as `numpy.savez` does.
+/// Writes a `.npz` file with arrays of these names, uncompressed as `numpy.savez` does. A file that is there stays as it is
+/// where NumPy has no such elements, or two arrays have one name.
 ///
 /// ```
 /// use tile_runtime::{Device, Tensor, interchange::npy};
@@ -84,19 +86,33 @@ pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// As [`write()`].
+/// As [`write()`]; [`crate::Error::File`] where two arrays have one name.
 pub fn write_all(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
     let path = path.as_ref();
+    check_names(path, tensors)?;
+    let formats = tensors.iter().map(|(_, tensor)| format_of(path, *tensor));
+    let formats: Vec<&str> = formats.collect::<Result<_>>()?;
     let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
+    write_archive(path, BufWriter::new(file), tensors, &formats)
+}
+
+fn write_archive(
+    path: &Path,
+    file: impl Write + Seek,
+    tensors: &[(&str, &dyn Stored)],
+    formats: &[&str],
+) -> Result<()> {
     let failed = |error: zip::result::ZipError| refused(path, error.to_string());
-    let mut archive = ZipWriter::new(BufWriter::new(file));
+    let mut archive = ZipWriter::new(file);
     // Members may be larger than the 4 GiB of the oldest ZIP.
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
-    for (name, tensor) in tensors {
+    for ((name, tensor), format) in tensors.iter().zip(formats) {
         archive.start_file(format!("{name}.npy"), options).map_err(failed)?;
-        write_to(path, &mut archive, *tensor)?;
+        write_array(path, &mut archive, *tensor, format)?;
     }
-    archive.finish().map(drop).map_err(failed)
+    let mut file = archive.finish().map_err(failed)?;
+    // Dropped, it would keep to itself that there was no room for the list of members.
+    file.flush().map_err(|error| refused(path, error.to_string()))
 }
 
 /// An open `.npz` file.
@@ -136,24 +152,29 @@ impl Archive {
         }
         let member = self.archive.by_name(&format!("{name}.npy"));
         let member = member.map_err(|error| refused(&self.path, error.to_string()))?;
-        read(device, &self.path, member)
+        read(device, member, &|problem| refused(&self.path, format!("array `{name}`: {problem}")))
     }
 }
 
-fn read<T: Element>(device: &Device, path: &Path, mut file: impl Read) -> Result<Tensor<T>> {
-    let failed = |error: std::io::Error| refused(path, error.to_string());
+/// The array of a file; `refused` says of which.
+fn read<T: Element>(
+    device: &Device,
+    mut file: impl Read,
+    refused: &dyn Fn(String) -> Error,
+) -> Result<Tensor<T>> {
+    let failed = |error: io::Error| refused(error.to_string());
     let header = header(&mut file).map_err(failed)?;
-    let (given, wanted) = (header.dtype().descr(), numpy_name(T::DTYPE).unwrap_or("no format of NumPy"));
-    if given != format!("'{wanted}'") {
-        let problem = format!("its elements are {given}, and {} is '{wanted}'", T::DTYPE.rust_name());
-        return Err(refused(path, problem));
+    let (given, name) = (header.dtype().descr(), T::DTYPE.rust_name());
+    let wanted = numpy_name(T::DTYPE).map(|wanted| format!("'{wanted}'"));
+    if wanted.as_ref() != Some(&given) {
+        let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is {it}"));
+        return Err(refused(format!("its elements are {given}, and {wanted}")));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
-    let elements =
-        elements::<T>(&bytes).filter(|elements| elements.len() as u64 == header.len()).ok_or_else(|| {
-            refused(path, format!("it holds {} bytes of {} elements", bytes.len(), header.len()))
-        })?;
+    let elements = elements::<T>(&bytes)
+        .filter(|elements| elements.len() as u64 == header.len())
+        .ok_or_else(|| refused(format!("it holds {} bytes of {} elements", bytes.len(), header.len())))?;
     let mut shape: Vec<usize> = header.shape().iter().map(|&extent| extent as usize).collect();
     match header.order() {
         Order::C => Tensor::from_vec(device, elements, shape),
@@ -164,8 +185,8 @@ fn read<T: Element>(device: &Device, path: &Path, mut file: impl Read) -> Result
     }
 }
 
-/// Reads the header of an array. Its extents are looked at first: `npyz` multiplies them, and doesn't ask whether the product
-/// has room.
+/// Reads the header of an array. Its extents are looked at first: `npyz` multiplies them, in either order, and doesn't ask
+/// whether the product has room, be the last factor 0.
 fn header(file: &mut impl Read) -> io::Result<NpyHeader> {
     let mut bytes = Vec::new();
     let mut more = |count: u64, bytes: &mut Vec<u8>| file.by_ref().take(count).read_to_end(bytes);
@@ -178,23 +199,28 @@ fn header(file: &mut impl Read) -> io::Result<NpyHeader> {
     let text = String::from_utf8_lossy(&bytes);
     let shape = text.split("shape").nth(1).and_then(|rest| rest.split(['(', ')']).nth(1)).unwrap_or("");
     let mut extents = shape.split(',').filter_map(|extent| extent.trim().parse::<u64>().ok());
-    if extents.try_fold(1u64, |count, extent| count.checked_mul(extent)).is_none() {
+    if extents.try_fold(1u64, |count, extent| count.checked_mul(extent.max(1))).is_none() {
         return Err(io::Error::other(format!("its shape ({shape}) has more elements than can be counted")));
     }
     NpyHeader::from_reader(&mut bytes.as_slice())
 }
 
-fn write_to(path: &Path, file: impl Write, tensor: &dyn Stored) -> Result<()> {
+/// NumPy's name of a tensor's format.
+fn format_of(path: &Path, tensor: &dyn Stored) -> Result<&'static str> {
     let dtype = tensor.dtype();
-    let name = numpy_name(dtype).ok_or_else(|| {
+    let none = || {
         refused(
             path,
             format!("NumPy has no {}; convert the tensor, or write a .safetensors", dtype.rust_name()),
         )
-    })?;
-    let failed = |error: std::io::Error| refused(path, error.to_string());
+    };
+    numpy_name(dtype).ok_or_else(none)
+}
+
+fn write_array(path: &Path, file: impl Write, tensor: &dyn Stored, format: &str) -> Result<()> {
+    let failed = |error: io::Error| refused(path, error.to_string());
     let shape: Vec<u64> = tensor.shape().iter().map(|&extent| extent as u64).collect();
-    let scalar = name.parse().expect("the names are NumPy's");
+    let scalar = format.parse().expect("the names are NumPy's");
     let mut file = WriteOptions::new_header_only()
         .dtype(npyz::DType::new_scalar(scalar))
         .shape(&shape)
@@ -216,7 +242,11 @@ mod tests {
     }
 
     fn read_file(bytes: &[u8]) -> Result<Tensor<f32>> {
-        read(&Device::cpu(), Path::new("x.npy"), bytes)
+        read(&Device::cpu(), bytes, &|problem| refused(Path::new("x.npy"), problem))
+    }
+
+    fn tensor<T: Element>(element: T) -> Tensor<T> {
+        Tensor::full(&Device::cpu(), [2], element).unwrap()
     }
 
     #[test]
@@ -228,6 +258,80 @@ mod tests {
             message("(4294967296, 8589934592)"),
             "`x.npy`: its shape (4294967296, 8589934592) has more elements than can be counted"
         );
+        assert!(message("(0, 4294967296, 8589934592)").ends_with("has more elements than can be counted"));
+        assert!(message("(4294967296, 8589934592, 0)").ends_with("has more elements than can be counted"));
+    }
+
+    #[test]
+    fn another_format_is_said_with_what_is_wanted() {
+        let bytes = file("(1,)", &[1.0]);
+        let refused = |problem| refused(Path::new("x.npy"), problem);
+        let read_as = |error: Error| error.to_string();
+        let as_f64 = read::<f64>(&Device::cpu(), &bytes[..], &refused).map(drop).map_err(read_as);
+        assert_eq!(as_f64.unwrap_err(), "`x.npy`: its elements are '<f4', and f64 is '<f8'");
+        let as_bf16 = read::<half::bf16>(&Device::cpu(), &bytes[..], &refused).map(drop).map_err(read_as);
+        assert_eq!(as_bf16.unwrap_err(), "`x.npy`: its elements are '<f4', and NumPy has no bf16");
+    }
+
+    #[test]
+    fn what_can_not_be_written_leaves_the_file_that_is_there() {
+        let path = std::env::temp_dir().join(format!("tile-kept-{}.npy", std::process::id()));
+        let (kept, none) = (tensor(1.0f32), tensor(half::bf16::ONE));
+        write(&path, &kept).unwrap();
+        write(&path, &none).unwrap_err();
+        write_all(&path, &[("kept", &kept), ("none", &none)]).unwrap_err();
+        let twice = write_all(&path, &[("kept", &kept), ("kept", &kept)]).unwrap_err().to_string();
+        assert!(twice.ends_with("two tensors are called `kept`; give each a name of its own"), "{twice}");
+        assert_eq!(Tensor::<f32>::read_npy(&Device::cpu(), &path).unwrap().to_vec().unwrap(), [1.0; 2]);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_array_of_an_archive_is_named_where_it_is_refused() {
+        let path = std::env::temp_dir().join(format!("tile-named-{}.npz", std::process::id()));
+        write_all(&path, &[("weights", &tensor(1.0f32))]).unwrap();
+        let refused = Archive::open(&path).unwrap().tensor::<i32>(&Device::cpu(), "weights").unwrap_err();
+        let expected = "array `weights`: its elements are '<f4', and i32 is '<i4'";
+        assert!(refused.to_string().ends_with(expected), "{refused}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Room for some bytes, which is looked at when they are flushed.
+    struct Small {
+        bytes: io::Cursor<Vec<u8>>,
+        room: u64,
+    }
+
+    impl Write for Small {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.bytes.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            match self.bytes.get_ref().len() as u64 > self.room {
+                true => Err(io::ErrorKind::StorageFull.into()),
+                false => Ok(()),
+            }
+        }
+    }
+
+    impl Seek for Small {
+        fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+            self.bytes.seek(to)
+        }
+    }
+
+    #[test]
+    fn an_archive_without_room_for_its_list_of_members_is_an_error() {
+        let stored = tensor(1.0f32);
+        let written = |room| {
+            let file = Small { bytes: io::Cursor::default(), room };
+            write_archive(Path::new("x.npz"), file, &[("a", &stored)], &["<f4"])
+        };
+        let least = (0..1000).find(|&room| written(room).is_ok()).unwrap();
+        let mut whole = io::Cursor::new(Vec::new());
+        write_archive(Path::new("x.npz"), &mut whole, &[("a", &stored)], &["<f4"]).unwrap();
+        assert_eq!(least, whole.get_ref().len() as u64);
     }
 
     /// Cut off anywhere, or with any byte exchanged for what means something in a header, a file is read or refused.

@@ -1,7 +1,7 @@
 //! `.safetensors` files: tensors by name, as Hugging Face keeps weights.
 
 use super::Stored;
-use super::stored::{elements, refused};
+use super::stored::{check_names, elements, refused};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
@@ -119,12 +119,22 @@ impl safetensors::View for &Held<'_> {
     }
 }
 
+/// The name in a file's header of what isn't a tensor.
+const METADATA: &str = "__metadata__";
+
 /// Writes a `.safetensors` file with tensors of these names.
 ///
 /// # Errors
-/// [`crate::Error::File`] where the file can't be written; as [`Tensor::to_vec`](crate::TensorRef::to_vec) else.
+/// [`crate::Error::File`] where two tensors have one name, or one has the format's own `__metadata__`, and where the file
+/// can't be written; as [`Tensor::to_vec`](crate::TensorRef::to_vec) else.
 pub fn write(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
     let path = path.as_ref();
+    check_names(path, tensors)?;
+    if tensors.iter().any(|(name, _)| *name == METADATA) {
+        let problem =
+            format!("a tensor is called `{METADATA}`, which means something else in such files; rename it");
+        return Err(refused(path, problem));
+    }
     let held = tensors.iter().map(|(name, tensor)| {
         let dtype = stored_dtype(tensor.dtype())
             .ok_or_else(|| refused(path, format!("`{name}` holds {}", tensor.dtype().rust_name())))?;
@@ -133,4 +143,21 @@ pub fn write(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<
     let held: Vec<_> = held.collect::<Result<_>>()?;
     let named = held.iter().map(|(name, held)| (*name, held));
     safetensors::serialize_to_file(named, None, path).map_err(|error| refused(path, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_the_format_can_not_have_are_refused() {
+        let path = std::env::temp_dir().join(format!("tile-names-{}.safetensors", std::process::id()));
+        let one = Tensor::full(&Device::cpu(), [2], 1.0f32).unwrap();
+        let refused = |names: [&str; 2]| {
+            write(&path, &names.map(|name| (name, &one as &dyn Stored))).unwrap_err().to_string()
+        };
+        assert!(refused(["a", "a"]).ends_with("two tensors are called `a`; give each a name of its own"));
+        assert!(refused(["a", METADATA]).ends_with("which means something else in such files; rename it"));
+        assert!(!path.exists());
+    }
 }

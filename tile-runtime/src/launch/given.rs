@@ -2,6 +2,7 @@
 
 use super::Launch;
 use crate::element::{Element, Scalar};
+use crate::stream::Access;
 use crate::tensor::{TensorRef, Untyped};
 use std::fmt;
 use tile_ir::DType;
@@ -14,7 +15,7 @@ pub(super) struct Given<'a> {
 }
 
 pub(super) enum GivenValue<'a> {
-    Tensor { tensor: Untyped<'a>, dtype: DType, mutable: bool },
+    Tensor { tensor: Untyped<'a>, dtype: DType, access: Access },
     Scalar { slot: u64, dtype: DType },
 }
 
@@ -74,17 +75,17 @@ impl<'a> Launch<'a> {
 
     /// Passes a tensor that is read.
     pub fn tensor<T: Element>(self, name: &'static str, tensor: &'a TensorRef<T>) -> Self {
-        self.given_tensor(Name::of(name), tensor, false)
+        self.given_tensor(Name::of(name), tensor, Access::Read)
     }
 
     /// Passes a tensor that is written.
     pub fn tensor_mut<T: Element>(self, name: &'static str, tensor: &'a mut TensorRef<T>) -> Self {
-        self.given_tensor(Name::of(name), tensor, true)
+        self.given_tensor(Name::of(name), tensor, Access::Write)
     }
 
     /// Passes a tensor that is read to an optional argument, or nothing.
     pub fn optional_tensor<T: Element>(self, name: &'static str, tensor: Option<&'a TensorRef<T>>) -> Self {
-        self.optional(name, tensor, false)
+        self.optional(name, tensor, Access::Read)
     }
 
     /// Passes a tensor that is written to an optional argument, or nothing.
@@ -93,18 +94,18 @@ impl<'a> Launch<'a> {
         name: &'static str,
         tensor: Option<&'a mut TensorRef<T>>,
     ) -> Self {
-        self.optional(name, tensor.map(|tensor| &*tensor), true)
+        self.optional(name, tensor.map(|tensor| &*tensor), Access::Write)
     }
 
     fn optional<T: Element>(
         self,
         name: &'static str,
         tensor: Option<&'a TensorRef<T>>,
-        mutable: bool,
+        access: Access,
     ) -> Self {
         let launch = self.constant(name, tensor.is_some());
         match tensor {
-            Some(tensor) => launch.given_tensor(Name::of(name), tensor, mutable),
+            Some(tensor) => launch.given_tensor(Name::of(name), tensor, access),
             None => launch.without(),
         }
     }
@@ -131,7 +132,9 @@ impl<'a> Launch<'a> {
         tensors: [&'a TensorRef<T>; N],
     ) -> Self {
         let names = (0..N).map(|element| Name::of_element(name, element));
-        names.zip(tensors).fold(self, |launch, (name, tensor)| launch.given_tensor(name, tensor, false))
+        names
+            .zip(tensors)
+            .fold(self, |launch, (name, tensor)| launch.given_tensor(name, tensor, Access::Read))
     }
 
     /// Passes an array of tensors that are written.
@@ -141,11 +144,13 @@ impl<'a> Launch<'a> {
         tensors: [&'a mut TensorRef<T>; N],
     ) -> Self {
         let names = (0..N).map(|element| Name::of_element(name, element));
-        names.zip(tensors).fold(self, |launch, (name, tensor)| launch.given_tensor(name, tensor, true))
+        names
+            .zip(tensors)
+            .fold(self, |launch, (name, tensor)| launch.given_tensor(name, tensor, Access::Write))
     }
 
-    fn given_tensor<T: Element>(mut self, name: Name, tensor: &'a TensorRef<T>, mutable: bool) -> Self {
-        let value = GivenValue::Tensor { tensor: tensor.untyped(), dtype: T::DTYPE, mutable };
+    fn given_tensor<T: Element>(mut self, name: Name, tensor: &'a TensorRef<T>, access: Access) -> Self {
+        let value = GivenValue::Tensor { tensor: tensor.untyped(), dtype: T::DTYPE, access };
         self.arguments.push(Given { name, value });
         self
     }

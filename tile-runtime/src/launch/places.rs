@@ -9,6 +9,7 @@ use super::given::{Given, GivenValue, Name};
 use super::{ARGUMENTS, Launch};
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
+use crate::stream::Access;
 use crate::tensor::{Place, Untyped};
 use smallvec::SmallVec;
 use tile_ir::abi::BindError;
@@ -53,13 +54,13 @@ impl<'a> Launch<'a> {
     pub(super) fn layouts(&self) -> Result<Layouts> {
         let mut layouts = Layouts::new();
         for (number, given) in self.arguments.iter().enumerate() {
-            let GivenValue::Tensor { tensor, dtype, mutable } = given.value else { continue };
+            let GivenValue::Tensor { tensor, dtype, access } = given.value else { continue };
             let problem = match tensor.place() {
                 Place::Dense if !is_gpu(tensor.device()) => continue,
                 Place::Unknown => {
                     "has elements that aren't in memory, or no single distance from one to the next along an axis"
                 }
-                Place::Strided(_) if mutable && !tensor.is_writable() => {
+                Place::Strided(_) if access == Access::Write && !tensor.is_writable() => {
                     "is written and has elements that share memory"
                 }
                 _ => {
@@ -104,9 +105,9 @@ impl<'a> Launch<'a> {
     /// made of memory that isn't a tensor's own.
     pub(super) fn check_overlaps(&self) -> Result<()> {
         let footprint = |given: &Given<'a>| match given.value {
-            GivenValue::Tensor { tensor, dtype, mutable } => {
+            GivenValue::Tensor { tensor, dtype, access } => {
                 let footprint = Footprint::of(tensor, dtype.bytes());
-                (!footprint.bytes.is_empty()).then_some((given.name, mutable, footprint))
+                (!footprint.bytes.is_empty()).then_some((given.name, access == Access::Write, footprint))
             }
             GivenValue::Scalar { .. } => None,
         };

@@ -14,7 +14,7 @@ use crate::messages::{self, Sink};
 use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Event, Events, Pending, Stream, note_last};
+use crate::stream::{Access, Event, Events, Pending, Stream, note_last};
 use crate::tensor::{Allocation, Location, Place, scratch, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl<'a> Launch<'a> {
                 // A launch whose messages can't be waited for is enqueued all the same.
                 let mut copies = Copies::new();
                 let run = self.run_gpu(&checked, context, Some(on), &mut sink, &mut copies);
-                let copied = copies.iter().filter_map(|copy| Some((copy.allocation()?, true)));
+                let copied = copies.iter().filter_map(|copy| Some((copy.allocation()?, Access::Write)));
                 let mut memory = self.memory().chain(copied).peekable();
                 if memory.peek().is_none() {
                     return run.map(|()| Pending::until_idle(stream));
@@ -123,7 +123,7 @@ impl<'a> Launch<'a> {
             drop(memory);
             site.locate(result)
         });
-        self.memory().for_each(|(allocation, writes)| allocation.uses().note(&event, writes, &waited_for));
+        self.memory().for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
         Ok(Pending::until(event, stream))
     }
 
@@ -161,17 +161,17 @@ impl<'a> Launch<'a> {
         )))
     }
 
-    /// The memory of the tensors that is theirs, and whether they are written.
-    pub(crate) fn memory(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
+    /// The memory of the tensors that is theirs, and what is done with it.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (&Arc<Allocation>, Access)> {
         self.arguments.iter().filter_map(|given| match given.value {
-            GivenValue::Tensor { tensor, mutable, .. } => Some((tensor.allocation()?, mutable)),
+            GivenValue::Tensor { tensor, access, .. } => Some((tensor.allocation()?, access)),
             GivenValue::Scalar { .. } => None,
         })
     }
 
     /// What has to be done before the launch.
     fn before(&self) -> Events {
-        self.memory().flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect()
+        self.memory().flat_map(|(allocation, access)| allocation.uses().before(access)).collect()
     }
 
     fn run(mut self, timed: bool) -> Result<Duration> {
@@ -198,8 +198,8 @@ impl<'a> Launch<'a> {
             Kind::Reference | Kind::Cpu | Kind::Simulated(_) => self.run_host(checked, timed, sink)?,
             Kind::Gpu(context) => {
                 let mut memory = self.memory();
-                memory.try_for_each(|(allocation, writes)| {
-                    allocation.uses().order(context, writes).map(drop)
+                memory.try_for_each(|(allocation, access)| {
+                    allocation.uses().order(context, access).map(drop)
                 })?;
                 // What is copied is given back behind the launch, on the same queue.
                 let mut copies = Copies::new();
@@ -322,7 +322,7 @@ impl<'a> Launch<'a> {
 
     fn run_host(&self, checked: &Checked<'_>, timed: bool, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
         let mut memory = self.memory();
-        memory.try_for_each(|(allocation, writes)| allocation.uses().wait(writes))?;
+        memory.try_for_each(|(allocation, access)| allocation.uses().wait(access))?;
         let run = self.host_run(checked)?;
         // SAFETY: tensors are borrowed for `'a`, longer than this call; the elements of an output are borrowed exclusively,
         // and launches on streams that use them have been waited for.
@@ -346,10 +346,10 @@ impl<'a> Launch<'a> {
 
     fn raw_arguments(&self) -> Vec<RawArgument<'a>> {
         let raw = |given: &Given<'a>| match given.value {
-            GivenValue::Tensor { tensor, dtype, mutable } => {
+            GivenValue::Tensor { tensor, dtype, access } => {
                 let strides = if let Place::Strided(strides) = tensor.place() { Some(strides) } else { None };
                 let (bytes, shape) = (tensor.bytes(dtype.bytes()), tensor.shape());
-                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, mutable })
+                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, access })
             }
             GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         };

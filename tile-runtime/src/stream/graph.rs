@@ -4,6 +4,7 @@
 //! they are the same, down to addresses and sizes, a GPU is handed all of them in one call, and else they are recorded
 //! anew. So arguments are borrowed and checked in every run, and a graph borrows nothing between two runs.
 
+use super::Access;
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::gpu::{Captured, Ready};
@@ -52,7 +53,7 @@ pub struct Recorder<'g> {
     device: &'g Device,
     launches: Vec<Ready>,
     /// What the launches use: it stays until they are enqueued.
-    memory: Vec<(Arc<Allocation>, bool)>,
+    memory: Vec<(Arc<Allocation>, Access)>,
 }
 
 thread_local! {
@@ -108,8 +109,8 @@ impl Graph {
         made?;
         let Recorder { launches, memory, .. } = recorder;
         let Kind::Gpu(context) = &self.device.0 else { return Ok(()) };
-        for (allocation, writes) in &memory {
-            allocation.uses().order(context, *writes)?;
+        for (allocation, access) in &memory {
+            allocation.uses().order(context, *access)?;
         }
         if launches.is_empty() {
             return Ok(());
@@ -139,7 +140,7 @@ impl Recorder<'_> {
     /// tensors of another device than the graph's.
     pub fn launch(&mut self, launch: Launch<'_>) -> Result<()> {
         let memory: Vec<_> =
-            launch.memory().map(|(allocation, writes)| (Arc::clone(allocation), writes)).collect();
+            launch.memory().map(|(allocation, access)| (Arc::clone(allocation), access)).collect();
         if let Some(ready) = launch.in_graph(self.device)? {
             self.launches.push(ready);
             self.memory.extend(memory);

@@ -5,13 +5,23 @@
 
 use super::completion::Completion;
 use crate::error::{Error, Result};
+use crate::reference::panic_message;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a stream does; what it fails with is told by the piece's completion, and by the stream.
-type Work = Box<dyn FnOnce() -> Result<()> + Send>;
+/// A piece of work of a stream's; what it fails with is told by its completion, and by the stream.
+struct Piece {
+    run: Box<dyn FnOnce() -> Result<()> + Send>,
+    completion: Arc<Completion>,
+    /// The stream's, which may be gone by then: the next stream of the thread has one of its own.
+    failure: Arc<Failure>,
+}
+
+/// The first failure that nobody has been told of by a stream.
+type Failure = Mutex<Option<Error>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,12 +35,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
-    /// The first failure that nobody has been told of by the stream.
-    failure: Mutex<Option<Error>>,
 }
 
 struct QueueState {
-    work: VecDeque<(Work, Arc<Completion>)>,
+    work: VecDeque<Piece>,
     /// Whether somebody has the stream.
     has_stream: bool,
     /// Whether the thread has ended.
@@ -41,8 +49,7 @@ impl Queue {
     /// A queue of a stream's, and its thread, which waits so long for another stream when that one is gone.
     fn start(patience: Duration) -> Result<(Arc<Queue>, JoinHandle<()>)> {
         let state = QueueState { work: VecDeque::new(), has_stream: true, is_over: false };
-        let queue =
-            Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new(), failure: Mutex::default() });
+        let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
         let served = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("tile-stream".to_owned());
         let thread = thread.spawn(move || served.serve(patience)).map_err(|error| Error::Driver {
@@ -54,10 +61,14 @@ impl Queue {
     }
 
     fn serve(self: Arc<Queue>, patience: Duration) {
-        while let Some((next, completion)) = self.next(patience) {
-            let result = next();
+        while let Some(Piece { run, completion, failure }) = self.next(patience) {
+            // Whoever waits is told, and what comes next is done: without the thread they would wait for ever.
+            let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+                let message = panic_message(&*panic);
+                Err(Error::Stream { problem: format!("what the stream did ended in a panic: {message}") })
+            });
             if let Err(error) = &result {
-                lock(&self.failure).get_or_insert_with(|| error.clone());
+                lock(&failure).get_or_insert_with(|| error.clone());
             }
             completion.end(result);
         }
@@ -65,7 +76,7 @@ impl Queue {
     }
 
     /// What is to be done next; nothing where no stream has come for a while.
-    fn next(&self, patience: Duration) -> Option<(Work, Arc<Completion>)> {
+    fn next(&self, patience: Duration) -> Option<Piece> {
         let mut state = lock(&self.state);
         loop {
             if let Some(next) = state.work.pop_front() {
@@ -105,6 +116,7 @@ static IDLE: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 /// A stream of the host.
 pub(super) struct HostStream {
     queue: Arc<Queue>,
+    failure: Arc<Failure>,
 }
 
 impl HostStream {
@@ -113,13 +125,19 @@ impl HostStream {
         let idle = || lock(&IDLE).pop();
         let kept = std::iter::from_fn(idle).find(|queue| queue.take());
         let queue = kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok)?;
-        Ok(HostStream { queue })
+        Ok(HostStream::of(queue))
+    }
+
+    /// The stream of a queue that no other one has.
+    fn of(queue: Arc<Queue>) -> HostStream {
+        HostStream { queue, failure: Arc::default() }
     }
 
     /// Has something done after all that is enqueued.
     pub(super) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Arc<Completion> {
-        let completion = Arc::new(Completion::default());
-        lock(&self.queue.state).work.push_back((Box::new(work), Arc::clone(&completion)));
+        let (completion, failure) = (Arc::new(Completion::default()), Arc::clone(&self.failure));
+        let piece = Piece { run: Box::new(work), completion: Arc::clone(&completion), failure };
+        lock(&self.queue.state).work.push_back(piece);
         self.queue.changed.notify_one();
         completion
     }
@@ -127,14 +145,13 @@ impl HostStream {
     /// Waits for everything that is enqueued, and gives the first failure that wasn't given yet.
     pub(super) fn synchronize(&self) -> Result<()> {
         self.enqueue(|| Ok(())).wait().1?;
-        lock(&self.queue.failure).take().map_or(Ok(()), Err)
+        lock(&self.failure).take().map_or(Ok(()), Err)
     }
 }
 
 impl Drop for HostStream {
     /// The next stream comes after what is enqueued here.
     fn drop(&mut self) {
-        lock(&self.queue.failure).take();
         // The list is locked meanwhile, so that nobody takes the thread before it is free, and it finds itself there when
         // it ends.
         let mut idle = lock(&IDLE);
@@ -151,7 +168,7 @@ mod tests {
     #[test]
     fn a_thread_ends_when_no_stream_comes_for_it() {
         let (queue, thread) = Queue::start(Duration::ZERO).unwrap();
-        let stream = HostStream { queue: Arc::clone(&queue) };
+        let stream = HostStream::of(Arc::clone(&queue));
         // It has no patience, and waits as long as there is the stream.
         for _ in 0..3 {
             stream.synchronize().unwrap();
@@ -174,6 +191,34 @@ mod tests {
         };
         queue.leave();
         assert!(queue.take());
-        HostStream { queue }.enqueue(same).wait().1.unwrap();
+        HostStream::of(queue).enqueue(same).wait().1.unwrap();
+    }
+
+    #[test]
+    fn a_panic_is_told_to_who_waits_and_the_thread_goes_on() {
+        let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
+        let stream = HostStream::of(queue);
+        let told = "what the stream did ended in a panic: a bug";
+        let failed = stream.enqueue(|| panic!("a bug"));
+        assert_eq!(failed.wait().1.unwrap_err().to_string(), told);
+        assert_eq!(stream.synchronize().unwrap_err().to_string(), told);
+        stream.synchronize().unwrap();
+    }
+
+    #[test]
+    fn what_an_earlier_stream_of_the_thread_fails_with_is_not_the_next_ones() {
+        let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
+        let (go, begun) = std::sync::mpsc::channel();
+        let earlier = HostStream::of(Arc::clone(&queue));
+        let failed = earlier.enqueue(move || {
+            let _ = begun.recv();
+            Err(Error::Stream { problem: "the earlier one's".to_owned() })
+        });
+        drop(earlier);
+        assert!(queue.take());
+        let next = HostStream::of(queue);
+        go.send(()).unwrap();
+        next.synchronize().unwrap();
+        assert!(failed.wait().1.is_err());
     }
 }

@@ -8,6 +8,14 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use smallvec::SmallVec;
 use std::sync::PoisonError;
 
+/// What is done with memory, or with elements in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    /// Whether or not it is read as well.
+    Write,
+}
+
 /// Events, of which there are few.
 pub(crate) type Few<E> = SmallVec<[E; 2]>;
 
@@ -38,27 +46,30 @@ impl<E: Clone + PartialEq> Marks<E> {
 
     /// What has to be done before the memory is read, or written. Nothing else is enqueued meanwhile that would have to
     /// be waited for: who is about to read or write borrows the elements, and what is done with others needn't be.
-    pub(crate) fn before(&self, writes: bool, is_done: impl Fn(&E) -> bool) -> Few<E> {
+    pub(crate) fn before(&self, access: Access, is_done: impl Fn(&E) -> bool) -> Few<E> {
         if !self.any.load(Ordering::Acquire) {
             return Few::new();
         }
         let mut list = self.list();
         list.forget(is_done);
         self.any.store(!(list.written.is_empty() && list.read.is_empty()), Ordering::Release);
-        let reads = if writes { list.read.as_slice() } else { &[] };
+        let reads = if access == Access::Write { list.read.as_slice() } else { &[] };
         list.written.iter().chain(reads).cloned().collect()
     }
 
     /// Notes what reads the memory, or writes it, and has waited for some events.
-    pub(crate) fn note(&self, event: &E, writes: bool, waited_for: &[E], is_done: impl Fn(&E) -> bool) {
+    pub(crate) fn note(&self, event: &E, access: Access, waited_for: &[E], is_done: impl Fn(&E) -> bool) {
         let mut list = self.list();
-        if writes {
-            let comes_after = |other: &E| other == event || waited_for.contains(other);
-            list.forget(comes_after);
-            list.written.push(event.clone());
-        } else {
-            list.forget(is_done);
-            list.read.push(event.clone());
+        match access {
+            Access::Write => {
+                let comes_after = |other: &E| other == event || waited_for.contains(other);
+                list.forget(comes_after);
+                list.written.push(event.clone());
+            }
+            Access::Read => {
+                list.forget(is_done);
+                list.read.push(event.clone());
+            }
         }
         self.any.store(true, Ordering::Release);
     }

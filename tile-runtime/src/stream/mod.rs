@@ -15,12 +15,13 @@ mod uses;
 
 pub use event::Event;
 pub use graph::{Graph, Recorder};
+pub(crate) use marks::Access;
 pub use pending::{Launching, Pending};
 pub(crate) use uses::{Events, Uses, note_last};
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::gpu::{self, GpuStream};
+use crate::gpu::{self, EventKind, GpuStream};
 use host::HostStream;
 use std::ffi::c_void;
 use std::fmt;
@@ -101,7 +102,7 @@ impl Stream {
     pub fn record(&self) -> Result<Event> {
         match &self.0.queue {
             Queue::Host(host) => Ok(Event::host(host.enqueue(|| Ok(())))),
-            Queue::Gpu(gpu) => gpu.record(true).map(Event::gpu),
+            Queue::Gpu(gpu) => gpu.record(EventKind::Timed).map(Event::gpu),
         }
     }
 

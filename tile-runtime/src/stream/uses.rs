@@ -6,9 +6,9 @@
 //! memory later comes after that by itself. So memory that no stream has used costs a look at a number.
 
 use super::event::Event;
-use super::marks::{Few, Marks};
+use super::marks::{Access, Few, Marks};
 use crate::error::Result;
-use crate::gpu::{Context, GpuStream};
+use crate::gpu::{Context, EventKind, GpuStream};
 use crate::tensor::Allocation;
 use std::sync::Arc;
 
@@ -26,26 +26,26 @@ fn is_done(event: &Event) -> bool {
 
 impl Uses {
     /// What has to be done before the memory is read, or written.
-    pub(crate) fn before(&self, writes: bool) -> Events {
-        self.0.before(writes, is_done)
+    pub(crate) fn before(&self, access: Access) -> Events {
+        self.0.before(access, is_done)
     }
 
     /// Notes what reads the memory, or writes it, and has waited for some events.
-    pub(crate) fn note(&self, event: &Event, writes: bool, waited_for: &[Event]) {
-        self.0.note(event, writes, waited_for, is_done);
+    pub(crate) fn note(&self, event: &Event, access: Access, waited_for: &[Event]) {
+        self.0.note(event, access, waited_for, is_done);
     }
 
     /// Waits on the host until the memory can be read, or written.
     ///
     /// # Errors
     /// As [`Event::pass`].
-    pub(crate) fn wait(&self, writes: bool) -> Result<()> {
-        self.before(writes).iter().try_for_each(Event::pass)
+    pub(crate) fn wait(&self, access: Access) -> Result<()> {
+        self.before(access).iter().try_for_each(Event::pass)
     }
 
     /// Has a GPU's own stream wait until the memory can be read, or written, and gives what it waits for.
-    pub(crate) fn order(&self, context: &Context, writes: bool) -> Result<Events> {
-        let before = self.before(writes);
+    pub(crate) fn order(&self, context: &Context, access: Access) -> Result<Events> {
+        let before = self.before(access);
         before.iter().try_for_each(|event| order(event, context))?;
         Ok(before)
     }
@@ -53,7 +53,7 @@ impl Uses {
     /// Has a GPU's own stream wait until no GPU uses the memory any more, which nobody has; without one the host waits.
     /// What streams of the host do isn't waited for: they have the memory, and this may be the end of it.
     pub(crate) fn end(&self, context: Option<&Context>) -> Result<()> {
-        let on_gpus = self.before(true).into_iter().filter(|event| event.on_gpu().is_some());
+        let on_gpus = self.before(Access::Write).into_iter().filter(|event| event.on_gpu().is_some());
         on_gpus.into_iter().try_for_each(|event| match context {
             Some(context) => order(&event, context),
             None => event.wait(),
@@ -73,13 +73,13 @@ fn order(event: &Event, context: &Context) -> Result<()> {
 /// gives the event behind it. Of memory whose user can't be noted nobody would know when it may be freed: it stays.
 pub(crate) fn note_last<'m>(
     stream: &GpuStream,
-    memory: impl Iterator<Item = (&'m Arc<Allocation>, bool)>,
+    memory: impl Iterator<Item = (&'m Arc<Allocation>, Access)>,
     waited_for: &[Event],
 ) -> Result<Event> {
-    match stream.record(false) {
+    match stream.record(EventKind::Plain) {
         Ok(event) => {
             let event = Event::gpu(event);
-            memory.for_each(|(allocation, writes)| allocation.uses().note(&event, writes, waited_for));
+            memory.for_each(|(allocation, access)| allocation.uses().note(&event, access, waited_for));
             Ok(event)
         }
         Err(error) => {

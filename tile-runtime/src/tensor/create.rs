@@ -150,7 +150,8 @@ impl<T: Number> Tensor<T> {
         if T::DTYPE.is_float() {
             let (start, end, step) = (start.to_float(), end.to_float(), step.to_float());
             let count = ((end - start) / step).ceil();
-            if !count.is_finite() || step == 0.0 {
+            // An infinite step divides every distance to 0.
+            if !count.is_finite() || !step.is_finite() || step == 0.0 {
                 return Err(refused());
             }
             let element = |i: u64| T::from_float(start + i as f64 * step);

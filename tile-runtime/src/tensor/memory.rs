@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::gpu::{self, Context, GpuStream};
 use crate::host::HostBuffer;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Events, Uses, note_last};
+use crate::stream::{Access, Events, Uses, note_last};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -198,14 +198,14 @@ impl Location {
     /// [`Error::Driver`] if the device fails; [`Error::Stream`] inside of a graph.
     #[cfg(feature = "dlpack")]
     pub(super) fn finish(&self) -> Result<()> {
-        self.settle(true)?;
+        self.settle(Access::Write)?;
         if let Kind::Gpu(context) = &self.device.0 { context.synchronize() } else { Ok(()) }
     }
 
     /// Waits for the launches on streams after which the bytes can be read, or written.
-    fn settle(&self, writes: bool) -> Result<()> {
+    fn settle(&self, access: Access) -> Result<()> {
         refuse_inside("a copy")?;
-        self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.wait(writes))
+        self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.wait(access))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -226,7 +226,7 @@ impl Location {
         &'a self,
         descriptor: &'a Descriptor,
     ) -> Result<Option<HostElements<'a, T>>> {
-        self.settle(false)?;
+        self.settle(Access::Read)?;
         // SAFETY: who holds the location to read these elements keeps others from writing them.
         Ok(self.is_on_host().then(|| unsafe { HostElements::new(self.memory(), descriptor) }))
     }
@@ -240,7 +240,7 @@ impl Location {
         &'a mut self,
         descriptor: &'a Descriptor,
     ) -> Result<Option<HostElementsMut<'a, T>>> {
-        self.settle(true)?;
+        self.settle(Access::Write)?;
         // SAFETY: who holds the location to write these elements is the only one who uses them.
         Ok(self.is_on_host().then(|| unsafe { HostElementsMut::new(self.memory(), descriptor) }))
     }
@@ -250,7 +250,7 @@ impl Location {
     /// # Errors
     /// As [`Location::host_elements`].
     fn host_bytes(&self, range: Range<usize>) -> Result<&[u8]> {
-        self.settle(false)?;
+        self.settle(Access::Read)?;
         self.check_range(&range);
         // SAFETY: the bytes are there and initialised; who holds the location to read them keeps others from writing.
         Ok(unsafe { std::slice::from_raw_parts(self.memory().first.add(range.start), range.len()) })
@@ -261,7 +261,7 @@ impl Location {
     /// # Errors
     /// As [`Location::host_elements`].
     fn host_bytes_mut(&mut self, range: Range<usize>) -> Result<&mut [u8]> {
-        self.settle(true)?;
+        self.settle(Access::Write)?;
         self.check_range(&range);
         // SAFETY: the bytes are there and initialised; who holds the location to write them is the only one who uses them.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory().first.add(range.start), range.len()) })
@@ -289,9 +289,9 @@ impl Location {
     }
 
     /// Has a GPU's own stream wait until it can read the bytes, or write them, and gives what it waits for.
-    pub(super) fn order(&self, context: &gpu::Context, writes: bool) -> Result<Events> {
+    pub(super) fn order(&self, context: &gpu::Context, access: Access) -> Result<Events> {
         let uses = self.allocation.as_ref().map(|allocation| &allocation.uses);
-        uses.map_or_else(|| Ok(Events::new()), |uses| uses.order(context, writes))
+        uses.map_or_else(|| Ok(Events::new()), |uses| uses.order(context, access))
     }
 
     /// Whoever owns memory that isn't ours takes what is done with it for done.
@@ -308,7 +308,7 @@ impl Location {
         match &self.device.0 {
             Kind::Gpu(context) => {
                 refuse_inside("a copy")?;
-                self.order(context, false)?;
+                self.order(context, Access::Read)?;
                 context.download(self.address + range.start as u64, target)
             }
             Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
@@ -327,7 +327,7 @@ impl Location {
         match &self.device.0 {
             Kind::Gpu(context) => {
                 refuse_inside("a copy")?;
-                self.order(context, true)?;
+                self.order(context, Access::Write)?;
                 context.upload(source, self.address + first as u64)?;
                 self.hand_back(context)
             }
@@ -360,15 +360,15 @@ impl Location {
         };
         refuse_inside("a copy")?;
         let context = Arc::clone(context);
-        let mut before = self.order(&context, true)?;
-        before.extend(source.order(&context, false)?);
+        let mut before = self.order(&context, Access::Write)?;
+        before.extend(source.order(&context, Access::Read)?);
         // SAFETY: both are noted below as in use.
         unsafe { self.enqueue(first, source, range, &context, None) }?;
         // The device's own memory is used by nobody who doesn't come after its own stream.
-        let both = [(&*self, true), (source, false)].into_iter();
+        let both = [(&*self, Access::Write), (source, Access::Read)].into_iter();
         let mut of_host = both
             .filter(|(location, _)| location.is_on_host())
-            .filter_map(|(location, writes)| Some((location.allocation.as_ref()?, writes)))
+            .filter_map(|(location, access)| Some((location.allocation.as_ref()?, access)))
             .peekable();
         if of_host.peek().is_some() {
             note_last(&GpuStream::own(&context), of_host, &before)?;

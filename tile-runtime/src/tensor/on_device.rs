@@ -6,9 +6,9 @@ use super::memory::Location;
 use super::rows::RowSet;
 use crate::device::Kind;
 use crate::error::Result;
-use crate::gpu::{self, GpuStream, RowSize, Rows};
+use crate::gpu::{self, EventKind, GpuStream, RowSize, Rows};
 use crate::stream::graph::refuse_inside;
-use crate::stream::note_last;
+use crate::stream::{Access, note_last};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Location {
     pub(super) fn fill(&mut self, rows: &RowSet<1>, element: &[u8]) -> Result<()> {
         let Kind::Gpu(context) = &self.device().0 else { return Ok(()) };
         refuse_inside("a copy")?;
-        self.order(context, true)?;
+        self.order(context, Access::Write)?;
         let target = Rows { first: self.address() + rows.first[0] as u64, pitch: rows.pitch[0] };
         match rows.height {
             1 => context.fill(target.first, element, rows.width / element.len())?,
@@ -51,8 +51,8 @@ impl Location {
         let Kind::Gpu(context) = &self.device().0 else { return Ok(()) };
         refuse_inside("a copy")?;
         if stream.is_none() {
-            self.order(context, true)?;
-            source.order(context, false)?;
+            self.order(context, Access::Write)?;
+            source.order(context, Access::Read)?;
         }
         for rows in sets {
             let [target, from] = [(self.address(), 0), (source.address(), 1)].map(|(address, memory)| Rows {
@@ -84,14 +84,14 @@ impl Location {
         from: &Arc<gpu::Context>,
     ) -> Result<()> {
         refuse_inside("a copy")?;
-        self.order(to, true)?;
-        source.order(to, false)?;
+        self.order(to, Access::Write)?;
+        source.order(to, Access::Read)?;
         // What the source's own stream does with it isn't among its uses.
-        to.wait_for(&GpuStream::own(from).record(false)?)?;
+        to.wait_for(&GpuStream::own(from).record(EventKind::Plain)?)?;
         let (target, address) = (self.address() + first as u64, source.address() + range.start as u64);
         to.copy_from_peer(target, from, address, range.len())?;
         // Nor does that stream know of this one.
-        let read = source.allocation().map(|allocation| (allocation, false));
+        let read = source.allocation().map(|allocation| (allocation, Access::Read));
         if read.is_some() {
             note_last(&GpuStream::own(to), read.into_iter(), &[])?;
         }

@@ -13,7 +13,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gpu::GpuStream;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Event, Events, Pending, Stream, note_last};
+use crate::stream::{Access, Event, Events, Pending, Stream, note_last};
 use std::sync::Arc;
 
 impl<T: Element> TensorRef<T> {
@@ -168,23 +168,23 @@ impl<T: Element> TensorRef<T> {
             target.copy_from(&source)
         });
         memory(&self.location, &source.location)
-            .for_each(|(allocation, writes)| allocation.uses().note(&event, writes, &waited_for));
+            .for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
         Some(Pending::until(event, stream))
     }
 }
 
-/// The memory that a copy writes and reads, where it is ours, and whether it is written.
+/// The memory that a copy writes and reads, where it is ours, and which of the two.
 fn memory<'l>(
     target: &'l Location,
     source: &'l Location,
-) -> impl Iterator<Item = (&'l Arc<Allocation>, bool)> {
-    let both = [(target, true), (source, false)].into_iter();
-    both.filter_map(|(location, writes)| Some((location.allocation()?, writes)))
+) -> impl Iterator<Item = (&'l Arc<Allocation>, Access)> {
+    let both = [(target, Access::Write), (source, Access::Read)].into_iter();
+    both.filter_map(|(location, access)| Some((location.allocation()?, access)))
 }
 
 /// What has to be done before a copy.
 fn before(target: &Location, source: &Location) -> Events {
-    memory(target, source).flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect()
+    memory(target, source).flat_map(|(allocation, access)| allocation.uses().before(access)).collect()
 }
 
 /// Whether a stream is one of the GPU that takes part in a copy, or, without any, of one of the two devices.

@@ -152,7 +152,8 @@ impl<T> TensorRef<T> {
         self.moved(|view| Movement::expand(view, lengths))
     }
 
-    /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
+    /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole. Where a table
+    /// of indices names one outside, there is a 0, which isn't in memory.
     ///
     /// ```
     /// use tile_runtime::{Device, Tensor};

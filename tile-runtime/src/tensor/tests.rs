@@ -313,6 +313,7 @@ fn sequences_have_the_elements_that_they_name() {
         "a sequence from 0 to 1 in steps of 0: it has no number of elements; the step must not be 0, and all three be \
          finite"
     );
+    assert!(Tensor::arange(&device, 0.0, 1.0, f32::INFINITY).is_err());
     assert!(
         Tensor::arange(&device, 0, 3, 0).is_err() && Tensor::arange(&device, 0.0, f64::NAN, 1.0).is_err()
     );

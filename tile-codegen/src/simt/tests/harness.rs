@@ -4,7 +4,7 @@ use crate::emit::Ir;
 use crate::gpu::targets::features;
 use crate::simt::host_module::Gpu;
 use crate::simt::tensor_map::Encoded;
-use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, SimtKernel, Timing, Trace};
+use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, RunError, SimtKernel, Timing, Trace};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use std::fmt::Write;
@@ -177,7 +177,11 @@ impl Kernel {
         slots.extend(maps.iter().map(Encoded::address));
         slots.resize(8, 0);
         // SAFETY: there is a slot for each parameter, and the arrays are memory.
-        unsafe { self.code.run(&slots, regions, blocks, Mode { timing, counted: true }) }
+        let run = unsafe { self.code.run(&slots, regions, blocks, Mode { timing, counted: true }) };
+        run.map_err(|error| match error {
+            RunError::Fault(fault) => fault,
+            other => panic!("{other}"),
+        })
     }
 
     pub(super) fn run(&self, arrays: &mut [Vec<u32>]) -> Result<Trace, Fault> {

@@ -31,7 +31,7 @@ impl<'s> Deal<'s> {
     }
 
     /// So many bits, each for the first of the axes where a longer piece leaves few places empty; or else for the first
-    /// that isn't dealt out; or else for none, which makes copies.
+    /// that isn't dealt out; or else for none, which makes copies. Axes that the tile hasn't are dealt nothing.
     ///
     /// ```
     /// let mut deal = tile_layout::linear::Deal::new(&[2]);
@@ -43,15 +43,16 @@ impl<'s> Deal<'s> {
 
     fn next(&mut self, axes: &[usize]) -> Position {
         let mut position = vec![0; self.shape.len()];
-        let left = |&&axis: &&usize| self.taken[axis] < self.shape[axis];
+        let left = |&&axis: &&usize| self.shape.get(axis).is_some_and(|&extent| self.taken[axis] < extent);
         let fits = |&&axis: &&usize| {
-            let covered = self.shape[axis].next_multiple_of(2 * self.taken[axis]);
-            4 * covered <= 5 * self.shape[axis]
+            let extent = u128::from(self.shape[axis]);
+            let covered = extent.next_multiple_of(2 * u128::from(self.taken[axis]));
+            4 * covered <= 5 * extent
         };
         let axis = axes.iter().filter(left).find(fits).or_else(|| axes.iter().find(left));
         if let Some(&axis) = axis {
             position[axis] = self.taken[axis];
-            self.taken[axis] *= 2;
+            self.taken[axis] = self.taken[axis].saturating_mul(2);
         }
         position
     }

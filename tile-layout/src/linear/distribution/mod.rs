@@ -22,6 +22,9 @@ use super::{BitMatrix, Dim, LinearError, LinearLayout};
 /// A position along every axis.
 type Position = Vec<u64>;
 
+/// Bits of the numbers of places, slots and threads: all of them are counted, and added to others, in 64 bits.
+const MOST_BITS: u32 = 62;
+
 /// How the elements of a tile lie in the registers, lanes and warps of a block.
 ///
 /// A **slot** is a register of a thread that holds one element; slots are counted piece by piece.
@@ -51,8 +54,9 @@ impl Distribution {
     /// within an axis of a power of two goes to further registers; what lies beyond its end repeats.
     ///
     /// # Errors
-    /// [`LinearError::EmptyTile`] for a shape without elements, [`LinearError::ElementNotHeld`] where a piece has
-    /// elements that no place leads to.
+    /// [`LinearError::EmptyTile`] for a shape without elements, [`LinearError::UnknownDim`] for a place with more or fewer
+    /// axes than the tile, [`LinearError::TooManyBits`] for more places or threads than are counted,
+    /// [`LinearError::ElementNotHeld`] where a piece has elements that no place leads to.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -71,7 +75,9 @@ impl Distribution {
             return Err(LinearError::EmptyTile);
         }
         let mut tile = Distribution { shape: shape.to_vec(), piece: Vec::new(), registers, lanes, warps };
+        tile.check_ranks()?;
         tile.clip();
+        tile.check_sizes()?;
         tile.piece = (0..shape.len()).map(|axis| tile.reach(axis)).collect();
         tile.fill();
         tile.drop_copies();
@@ -84,7 +90,8 @@ impl Distribution {
     /// powers of two.
     ///
     /// # Errors
-    /// As [`Distribution::new`], and [`LinearError::NotPowerOfTwo`].
+    /// As [`Distribution::new`], [`LinearError::NotPowerOfTwo`], and [`LinearError::UnknownDim`] for an axis of `order` that
+    /// the tile hasn't.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -100,6 +107,7 @@ impl Distribution {
         lanes: u64,
         warps: u64,
     ) -> Result<Distribution, LinearError> {
+        check_axes(shape, order.iter().copied())?;
         for (what, value) in [("the vector", vector), ("the lanes", lanes), ("the warps", warps)] {
             if !value.is_power_of_two() {
                 return Err(LinearError::NotPowerOfTwo { what, value });
@@ -117,7 +125,8 @@ impl Distribution {
     /// registers.
     ///
     /// # Errors
-    /// As [`Distribution::new`].
+    /// As [`Distribution::new`], and [`LinearError::UnknownDim`] where the tile has fewer than two axes, or `warps` names
+    /// another axis than these.
     ///
     /// ```
     /// use tile_layout::linear::{Distribution, MatrixShape, Operand, mma_sync};
@@ -132,7 +141,13 @@ impl Distribution {
         fragment: &LinearLayout,
         warps: &[Option<usize>],
     ) -> Result<Distribution, LinearError> {
-        let outer = shape.len().saturating_sub(2);
+        let matrix = [0; 2];
+        check_axes(shape, 0..matrix.len())?;
+        check_axes(&matrix, warps.iter().copied().flatten())?;
+        for groups in [fragment.inputs(), fragment.outputs()] {
+            check_bits(groups.iter().map(|group| u64::from(group.bits)).sum(), warps.len())?;
+        }
+        let outer = shape.len() - matrix.len();
         let position = |flat: u64| -> Position {
             let matrix = (0..2).map(|axis| fragment.output_coordinate(flat, Dim::Axis(axis)));
             vec![0; outer].into_iter().chain(matrix).collect()
@@ -151,6 +166,27 @@ impl Distribution {
             all_warps.push(position);
         }
         Distribution::new(shape, positions(Dim::Register), positions(Dim::Lane), all_warps)
+    }
+
+    /// Whether every position is one along the tile's axes.
+    fn check_ranks(&self) -> Result<(), LinearError> {
+        let rank = self.shape.len();
+        match self.positions().find(|position| position.len() != rank) {
+            Some(position) => Err(LinearError::UnknownDim { dim: axis_dim(position.len().min(rank)) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there are numbers for all places, in all pieces, and for all threads.
+    fn check_sizes(&self) -> Result<(), LinearError> {
+        let bits_of = |number: u64| u64::BITS - number.leading_zeros();
+        let along = |axis: usize| {
+            let reached = self.positions().fold(0, |all, position| all | position[axis]);
+            bits_of(reached).max(bits_of(self.shape[axis] - 1))
+        };
+        let places: u32 = (0..self.shape.len()).map(along).sum();
+        check_bits(places.into(), 0)?;
+        check_bits(self.registers.len() as u64, self.lanes.len() + self.warps.len())
     }
 
     /// Places beyond an axis of a power of two hold what its first places do.
@@ -222,6 +258,25 @@ impl Distribution {
     fn positions_mut(&mut self) -> impl Iterator<Item = &mut Position> {
         self.registers.iter_mut().chain(&mut self.lanes).chain(&mut self.warps)
     }
+}
+
+/// An axis as a dimension.
+fn axis_dim(axis: usize) -> Dim {
+    Dim::Axis(u8::try_from(axis).unwrap_or(u8::MAX))
+}
+
+/// Whether a tile has these axes.
+fn check_axes(shape: &[u64], mut axes: impl Iterator<Item = usize>) -> Result<(), LinearError> {
+    match axes.find(|&axis| axis >= shape.len()) {
+        Some(axis) => Err(LinearError::UnknownDim { dim: axis_dim(axis) }),
+        None => Ok(()),
+    }
+}
+
+/// Whether there are numbers of so many bits.
+fn check_bits(bits: u64, more: usize) -> Result<(), LinearError> {
+    let bits = bits.saturating_add(more as u64);
+    if bits <= MOST_BITS.into() { Ok(()) } else { Err(LinearError::TooManyBits { bits, limit: MOST_BITS }) }
 }
 
 impl fmt::Display for Distribution {

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Distribution, Position};
+use super::{Distribution, Position, axis_dim, check_axes};
 use crate::linear::{BitMatrix, Dim, Group, LinearError, LinearLayout};
 
 impl Distribution {
@@ -11,7 +11,7 @@ impl Distribution {
     /// hold copies.
     ///
     /// # Errors
-    /// As [`Distribution::new`].
+    /// [`LinearError::UnknownDim`] where there is no such axis.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -20,6 +20,7 @@ impl Distribution {
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn without_axis(&self, axis: usize) -> Result<Distribution, LinearError> {
+        check_axes(&self.shape, [axis].into_iter())?;
         let mut shape = self.shape.clone();
         shape[axis] = 1;
         self.on(&shape, |position| {
@@ -32,7 +33,7 @@ impl Distribution {
     /// The tile with its axes in another order: axis `i` of the result is axis `permutation[i]` of this.
     ///
     /// # Errors
-    /// As [`Distribution::new`].
+    /// [`LinearError::UnknownDim`] and [`LinearError::DuplicateDim`] where `permutation` doesn't name each axis once.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -41,6 +42,15 @@ impl Distribution {
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn permuted(&self, permutation: &[usize]) -> Result<Distribution, LinearError> {
+        check_axes(&self.shape, permutation.iter().copied())?;
+        if let Some(axis) = (0..self.shape.len()).find(|axis| !permutation.contains(axis)) {
+            return Err(LinearError::UnknownDim { dim: axis_dim(axis) });
+        }
+        if permutation.len() > self.shape.len() {
+            let is_again = |&at: &usize| permutation[..at].contains(&permutation[at]);
+            let axis = (0..permutation.len()).find(is_again).map_or(0, |at| permutation[at]);
+            return Err(LinearError::DuplicateDim { dim: axis_dim(axis) });
+        }
         let permute =
             |position: &[u64]| -> Vec<u64> { permutation.iter().map(|&axis| position[axis]).collect() };
         self.on(&permute(&self.shape), permute)

@@ -168,6 +168,9 @@ impl Distribution {
 
     /// Whether some places along an axis hold no element.
     ///
+    /// # Panics
+    /// If there is no such axis.
+    ///
     /// ```
     /// use tile_layout::linear::Distribution;
     /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
@@ -193,6 +196,9 @@ impl Distribution {
     }
 
     /// How many neighbours along an axis the lowest slots of a thread hold: a power of two.
+    ///
+    /// # Panics
+    /// If there is no such axis.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;

@@ -222,7 +222,7 @@ fn the_way_to_a_peer_is_opened_before_the_first_copy() {
 fn the_library_checks_its_arguments() {
     use sys::CUresult::*;
     let driver = StandIn::new(1 << 16, true);
-    let (stream, event) = (driver.create_stream().unwrap(), driver.create_event(false).unwrap());
+    let (stream, event) = (driver.create_stream().unwrap(), driver.create_event(EventKind::Plain).unwrap());
     let other = StandIn::new(1 << 16, true);
     let theirs = other.create_stream().unwrap();
     let address = driver.allocate(64).unwrap();
@@ -240,8 +240,8 @@ fn the_library_checks_its_arguments() {
         assert_eq!(fill(address, 12, stream), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(fill(address, 16, theirs), CUDA_ERROR_INVALID_HANDLE);
         // Making the event has made the other device's context the thread's.
-        let theirs = other.create_event(false).unwrap();
-        driver.create_event(false).and_then(|event| driver.destroy_event(event)).unwrap();
+        let theirs = other.create_event(EventKind::Plain).unwrap();
+        driver.create_event(EventKind::Plain).and_then(|event| driver.destroy_event(event)).unwrap();
         let recorded = sys::cuEventRecord(super::event(theirs), stream_of(stream));
         assert_eq!(recorded, CUDA_ERROR_INVALID_HANDLE);
         driver.destroy_event(event).unwrap();

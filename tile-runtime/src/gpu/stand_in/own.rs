@@ -3,8 +3,9 @@
 use super::machine::{self, Code, Device, MULTIPROCESSORS, Machine, Outcome, Work};
 use crate::gpu::architecture::Architecture;
 use crate::gpu::driver::{
-    Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows, StreamHandle,
+    Description, Driver, EncodedMap, EventHandle, EventKind, ExecutableHandle, Failure, FailureKind,
+    FunctionHandle, GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows,
+    StreamHandle,
 };
 use std::ffi::{CStr, c_void};
 use tile_ir::abi::Launch;
@@ -206,8 +207,9 @@ impl Driver for Own {
         self.ask(|machine| machine.run(self.stream(stream)))
     }
 
-    fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {
-        self.ask(|machine| Ok(EventHandle(machine.create_event(timed, self.device.ordinal))))
+    fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure> {
+        let is_timed = kind == EventKind::Timed;
+        self.ask(|machine| Ok(EventHandle(machine.create_event(is_timed, self.device.ordinal))))
     }
 
     unsafe fn destroy_event(&self, event: EventHandle) -> Result<(), Failure> {

@@ -1,7 +1,6 @@
 //! Streams and events order copies and launches, and nothing else does.
 
-use super::super::driver::FunctionHandle;
-use super::super::driver::{Grid, Pattern};
+use super::super::driver::{EventKind, FunctionHandle, Grid, Pattern};
 use super::super::stand_in::UNWRITTEN;
 use super::*;
 use std::ffi::c_void;
@@ -66,7 +65,7 @@ fn an_event_orders_two_streams() {
         let bench = Bench::new();
         let Bench { driver, .. } = &bench;
         let (first, second) = (driver.create_stream().unwrap(), driver.create_stream().unwrap());
-        let event = driver.create_event(false).unwrap();
+        let event = driver.create_event(EventKind::Plain).unwrap();
         bench.fill(1, first);
         // SAFETY: the streams and the event were made above; a wait outlasts its event.
         unsafe {
@@ -85,7 +84,7 @@ fn an_event_orders_two_streams() {
 fn an_event_stands_where_it_was_recorded_last() {
     let bench = Bench::new();
     let Bench { driver, .. } = &bench;
-    let (stream, event) = (driver.create_stream().unwrap(), driver.create_event(true).unwrap());
+    let (stream, event) = (driver.create_stream().unwrap(), driver.create_event(EventKind::Timed).unwrap());
     // SAFETY: stream and event were made above.
     unsafe {
         // Of an event that wasn't recorded nobody waits for anything.
@@ -105,7 +104,7 @@ fn an_event_stands_where_it_was_recorded_last() {
 fn events_know_how_long_work_took() {
     let bench = Bench::new();
     let Bench { driver, .. } = &bench;
-    let events = [0; 2].map(|_| driver.create_event(true).unwrap());
+    let events = [0; 2].map(|_| driver.create_event(EventKind::Timed).unwrap());
     // SAFETY: the events were made above.
     unsafe {
         driver.record(events[0], StreamHandle::DEFAULT).unwrap();
