@@ -3,28 +3,36 @@
 use crate::setup;
 use crate::steps::{cargo, if_had, root, run, target};
 use crate::test::FEATURES;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The release of NumPy.
 const VERSION: &str = "2.3.5";
 
 /// The folder that Python finds NumPy in, installed if it isn't; `None`, after saying why, where it can't be had.
-fn installed() -> Result<Option<PathBuf>, String> {
-    let folder = target().join("tools").join("numpy");
-    if folder.join("numpy").exists() {
-        return Ok(Some(folder));
+fn installed() -> Option<PathBuf> {
+    let tools = target().join("tools");
+    let folder = tools.join(format!("numpy-{VERSION}"));
+    if folder.exists() {
+        return Some(folder);
     }
+    if_had("NumPy", install(&tools.join("numpy.partial"), &folder)).map(|()| folder)
+}
+
+/// Installs NumPy in a folder, which has its name only when it is whole.
+fn install(partial: &Path, folder: &Path) -> Result<(), String> {
     setup::pip()?;
-    let (to, package) = (folder.display().to_string(), format!("numpy=={VERSION}"));
-    let install = ["-m", "pip", "install", "--quiet", "--target", &to, &package];
-    let installed = run("installation of NumPy", Command::new("python3").args(install));
-    Ok(if_had("NumPy", installed).map(|_| folder))
+    // What an installation that was interrupted has left.
+    let _ = std::fs::remove_dir_all(partial);
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--target"]).arg(partial).arg(format!("numpy=={VERSION}"));
+    run("installation of NumPy", &mut pip)?;
+    std::fs::rename(partial, folder).map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// Builds the library that the script loads, and runs the script.
 pub(crate) fn check() -> Result<(), String> {
-    let Some(numpy) = installed()? else { return Ok(()) };
+    let Some(numpy) = installed() else { return Ok(()) };
     let build = ["build", "--workspace", "--features", FEATURES, "--example", "exchange"];
     run("tensors for NumPy", &mut cargo(&build))?;
     let script = root().join("tile-runtime").join("tests").join("numpy").join("check.py");

@@ -11,7 +11,7 @@ use super::Divisors;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
-use crate::ops::{BinaryOp, Op};
+use crate::ops::{BinaryOp, Op, UnaryOp};
 use std::collections::HashMap;
 
 /// The most that [`Line::Consecutive`] promises: the narrowest integers have twice as many values.
@@ -112,7 +112,7 @@ impl<'k> Lines<'k> {
         let rank = self.shape(index)?.len();
         let is_alike = (0..rank).all(|axis| axis == tile_axis || self.along(index, axis) == Line::Constant);
         let is_unknown = self.along(index, tile_axis) == Line::Unknown;
-        let is_row = is_unknown && is_alike && self.is_counted(index);
+        let is_row = is_unknown && is_alike && self.is_counted(index, tile_axis);
         is_row.then(|| CountedRow { tensor_axis, ends_tell: self.ends_tell(index, tile_axis) })
     }
 
@@ -177,14 +177,26 @@ impl<'k> Lines<'k> {
         self.definitions.get(&value).map(|&op| self.kernel.op(op))
     }
 
-    /// Whether a value is computed from counters and scalars alone.
-    fn is_counted(&self, value: ValueId) -> bool {
-        let Some(data) = self.definition(value) else { return self.shape(value).is_none() };
-        let passes = data.op.is_leaf()
-            || matches!(data.op, Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_) | Op::ConvertLayout);
-        self.shape(value).is_none()
-            || matches!(data.op, Op::Splat(_) | Op::Iota { .. })
-            || passes && data.operands.iter().all(|&operand| self.is_counted(operand))
+    /// Whether a value goes by ones along an axis, up or down, but for places where it changes its way: by what keeps or
+    /// mirrors the distance of numbers, or chooses between such.
+    fn is_counted(&mut self, value: ValueId, axis: usize) -> bool {
+        if self.along(value, axis) != Line::Unknown {
+            return true;
+        }
+        let Some(data) = self.definition(value) else { return false };
+        if let Some((before, axis)) = self.passed_on(data, axis) {
+            return self.is_counted(before, axis);
+        }
+        use BinaryOp::{Add, Max, Min, Rem, RemEuclid, Sub};
+        let goes_by_ones = matches!(
+            data.op,
+            Op::Binary(Add | Sub | Min | Max | Rem | RemEuclid)
+                | Op::Unary(UnaryOp::Neg | UnaryOp::Abs)
+                | Op::Cast(_)
+                | Op::Compare(_)
+                | Op::Select
+        );
+        goes_by_ones && data.operands.iter().all(|&operand| self.is_counted(operand, axis))
     }
 
     fn shape(&self, value: ValueId) -> Option<&'k [Dim]> {

@@ -198,7 +198,8 @@ fn what_is_bounded_or_wraps_is_a_row_in_parts() {
         assert_eq!(counted(&numbers(first, "i32", both), DType::I32), row(false));
     }
     assert_eq!(counted(&numbers("7", "i16", &bounded.edit("i32", "i16")), DType::I16), row(false));
-    // Consecutive numbers are rows, and what is loaded isn't counted.
+    // Every second one is no part of a row, consecutive numbers are all of one, and what is loaded differs from row to row.
+    assert_eq!(counted(&numbers("2", "i32", "  %t = mul %a, %high : tile<8 x 512 x i32>"), DType::I32), None);
     assert_eq!(counted(&COLUMN.edit("%c =", "%t ="), DType::I32), None);
     assert_eq!(counted(&format!("{IDS}{COLUMN}  %t = max %c, %r : tile<8 x 512 x i32>\n"), DType::I32), None);
 }
