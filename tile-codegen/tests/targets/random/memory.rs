@@ -360,9 +360,34 @@ impl Writer<'_> {
             };
             let op = if self.choose(3) == 0 { "sub" } else { "add" };
             let body = format!("{op} {}, {}", count.name, start.name);
-            places.push(self.define(&body, &like.shape, dtype).name);
+            let counted = self.define(&body, &like.shape, dtype);
+            places.push(self.at_borders(counted).name);
         }
         places.join(", ")
+    }
+
+    /// Counted numbers, or what becomes of them beyond a border: the nearest inside, the other side, or the mirror image.
+    fn at_borders(&mut self, counted: Entry) -> Entry {
+        let (shape, dtype) = (counted.shape.clone(), counted.dtype);
+        let mut with = |writer: &mut Self, op: &str, numbers: &Entry, number: u8| {
+            let number = writer.number(dtype, number);
+            let number = writer.splat(&number, &shape);
+            writer.define(&format!("{op} {}, {}", numbers.name, number.name), &shape, dtype)
+        };
+        match self.choose(6) {
+            0 => {
+                let raised = with(self, "max", &counted, 3);
+                with(self, "min", &raised, 50)
+            }
+            1 => with(self, "rem", &counted, 37),
+            2 => with(self, "rem_euclid", &counted, 5),
+            3 => {
+                let lowered = with(self, "sub", &counted, 9);
+                let mirrored = if dtype.is_signed() { "abs" } else { "not" };
+                self.define(&format!("{mirrored} {}", lowered.name), &shape, dtype)
+            }
+            _ => counted,
+        }
     }
 
     /// Elements of a tensor at the places that tiles name.
