@@ -63,6 +63,7 @@ mod serving;
 mod simulated;
 mod solvers;
 mod spanning;
+mod sparse;
 mod stencils;
 mod strided;
 mod structs;
