@@ -64,10 +64,14 @@ macro_rules! tuples {
     )* };
 }
 
+// As many as a tensor has axes.
 tuples! {
+    1: A;
     2: A B;
     3: A B C;
     4: A B C D;
+    5: A B C D E;
+    6: A B C D E F;
 }
 
 impl<T: Element, const R: usize> TensorView<'_, T, R> {

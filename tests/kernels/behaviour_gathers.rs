@@ -2,7 +2,7 @@
 
 use super::behaviour_views::ramp;
 use super::whole::check_kernel;
-use super::{Case, array, devices, widen};
+use super::{Case, array, devices, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -121,6 +121,76 @@ fn numbers_name_one_element() {
             output y: (vec![0i16; k * 6], [k, 6] => expected, 0.0),
         ));
     }
+}
+
+/// Tokens' keys go to their slots in a cache of all layers, in pages of `P` slots; a token without a slot has a negative one.
+#[tile_kernel(grid = [t])]
+fn remember<const P: usize, const H: usize, const D: usize>(
+    keys: &Tensor<f16, t, H, D>,
+    slots: &Tensor<i32, t>,
+    layer: i32,
+    cache: &mut Tensor<f16, layers, 2, pages, P, H, D>,
+) {
+    let slot = slots.gather((block_id(0),));
+    let heads = Tile::<i32, 2>::iota([H, 1], 0);
+    let columns = Tile::<i32, 2>::iota([1, D], 1);
+    let keys = keys.gather((block_id(0), heads, columns));
+    cache.atomic_view().store(
+        (layer, 0, slot / P as i32, slot % P as i32, heads, columns),
+        keys,
+        Relaxed,
+        DeviceScope,
+    );
+}
+
+/// Keys come back from there, also without the axis of keys and values.
+#[tile_kernel]
+fn recall<const P: usize, const D: usize>(
+    cache: &Tensor<f16, layers, 2, pages, P, h, D>,
+    slots: &Tensor<i32, t>,
+    layer: i32,
+    keys: &mut Tensor<f16, t, h, D>,
+    halves: &mut Tensor<f16, t, h, D>,
+) {
+    let mut keys = keys.partition_view_mut([1, 1, D]);
+    let mut halves = halves.partition_view_mut([1, 1, D]);
+    let [i, head, _] = keys.index();
+    let slot = slots.gather((i,));
+    let columns = Tile::<i32, 3>::iota([1, 1, D], 2);
+    let (page, place) = (slot / P as i32, slot % P as i32);
+    keys.store(cache.gather((layer, 0, page, place, head, columns)));
+    halves.store(cache.select(1, 0).gather_or(-1.0, (layer, page, place, head, columns)) * 0.5);
+}
+
+#[test]
+fn tensors_of_many_axes_are_named_by_tiles_and_numbers() {
+    let (layers, pages, wide, heads, depth) = (3, 4, 2, 2, 8);
+    let slots = [5, -1, 0, 7, 2];
+    let t = slots.len();
+    let keys = numbers::<f16>(t * heads * depth, 1);
+    let mut cache = vec![0.0; layers * 2 * pages * wide * heads * depth];
+    let (mut found, mut halves) = (vec![], vec![]);
+    for (row, &slot) in keys.chunks(heads * depth).zip(&slots) {
+        let row: Vec<f64> = row.iter().map(|x| x.to_f64()).collect();
+        if let Ok(slot) = usize::try_from(slot) {
+            // The keys of layer 1.
+            let begin = (2 * pages * wide + slot) * heads * depth;
+            cache[begin..begin + row.len()].copy_from_slice(&row);
+        }
+        found.extend(row.iter().map(|&x| if slot < 0 { 0.0 } else { x }));
+        halves.extend(row.iter().map(|&x| if slot < 0 { -0.5 } else { x * 0.5 }));
+    }
+    let held: Vec<f16> = cache.iter().map(|&x| f16::from_f64(x)).collect();
+    let shape = [layers, 2, pages, wide, heads, depth];
+    check_kernel!(remember<P = 2, H = 2, D = 8>(
+        input keys: (keys, [t, heads, depth]), input slots: (slots, [t]), number layer: (1i32),
+        output cache: (vec![f16::ZERO; cache.len()], shape => cache, 0.0),
+    ));
+    check_kernel!(recall<P = 2, D = 8>(
+        input cache: (held, shape), input slots: (slots, [t]), number layer: (1i32),
+        output keys: (vec![f16::ZERO; found.len()], [t, heads, depth] => found, 0.0),
+        output halves: (vec![f16::ZERO; halves.len()], [t, heads, depth] => halves, 0.0),
+    ));
 }
 
 /// Elements of a table, and a pad beyond it.

@@ -64,6 +64,7 @@ mod serving;
 mod simulated;
 mod solvers;
 mod spanning;
+mod sparse;
 mod stencils;
 mod strided;
 mod structs;

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use super::numbers;
+use std::process::Command;
 use tile::prelude::*;
 use tile::{Error, Stream};
 
@@ -79,6 +80,35 @@ fn products_on_a_stream_of_every_target() {
         product::<16, 16, 16>(&a, &b, &mut c).on(&stream).unwrap().wait().unwrap();
         assert_eq!(c.to_vec().unwrap(), expected, "{}", target.name);
     }
+}
+
+#[test]
+fn a_product_of_few_rows() {
+    let device = Device::simulated("sm_90a").unwrap();
+    let [a, b] =
+        [1, 2].map(|seed| Tensor::from_slice(&device, &numbers::<bf16>(256, seed), [16, 16]).unwrap());
+    let mut c = Tensor::zeros(&device, [16, 16]).unwrap();
+    product::<16, 16, 16>(&a, &b, &mut c).on_print(|_| ()).launch().unwrap();
+}
+
+/// What a build script warns of is told of code that is made at run time, where somebody listens.
+#[test]
+fn slow_products_are_told_of_where_they_are_compiled_at_run_time() {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let said = |level: &str| {
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        let test = format!("{module}::a_product_of_few_rows");
+        let output = program.args(["--exact", &test]).env("TILE_LOG", level).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let log = said("info");
+    let is_remark = |line: &str| {
+        line.contains("kernel=product instance=BM = 16, BN = 16, BK = 16")
+            && line.contains("a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16")
+    };
+    assert!(log.lines().any(is_remark), "{log}");
+    assert!(!said("warn").contains("a product"));
 }
 
 #[test]

@@ -31,6 +31,41 @@ fn blocks_wait_for_earlier_ones_on_every_device() {
     }
 }
 
+/// Rows are added to sums that several blocks share: one at a time, whoever has the lock. It has begun, so it goes on.
+#[tile_kernel(grid = [m])]
+fn behind_a_lock<const N: usize, const SHARED: usize>(
+    x: &Tensor<f32, m, N>,
+    locks: &mut Tensor<i32, SHARED>,
+    sums: &mut Tensor<f32, SHARED, N>,
+) {
+    let (locks, sums) = (locks.atomic_view(), sums.atomic_view());
+    let (i, at) = (block_id(0), block_id(0) % SHARED);
+    let columns = Tile::<i32, 2>::iota([1, N], 1);
+    let row = x.partition_view([1, N]).load([i, 0]);
+    while locks.compare_exchange([at], 0, 1, Acquire, DeviceScope) != 0 {}
+    let sum = sums.load((at, columns), Relaxed, DeviceScope) + row;
+    sums.store((at, columns), sum, Relaxed, DeviceScope);
+    locks.store([at], 0, Release, DeviceScope);
+}
+
+#[test]
+fn a_lock_keeps_blocks_apart() {
+    let (m, n, shared) = (60, 96, 3);
+    // Sums are exact in any order.
+    let x: Vec<f32> = (0..m * n).map(|i| (i * 7 % 31) as f32 - 15.0).collect();
+    let mut expected = vec![0f32; shared * n];
+    for (at, value) in x.iter().enumerate() {
+        expected[at / n % shared * n + at % n] += value;
+    }
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &x, [m, n]).unwrap();
+        let mut locks = Tensor::zeros(&device, [shared]).unwrap();
+        let mut sums = Tensor::zeros(&device, [shared, n]).unwrap();
+        behind_a_lock::<96, 3>(&x, &mut locks, &mut sums).launch().unwrap();
+        assert_eq!(sums.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
 /// Two blocks meet.
 #[cfg(feature = "jit")]
 #[tile_kernel(grid = [2])]

@@ -39,6 +39,18 @@ pub fn compile(instance: &Instance, target: &TargetDesc, options: &Options) -> R
     }
 }
 
+/// Which products of an instance's code for a GPU are slower than the target could do them, and why: what a build script
+/// warns of.
+pub fn remarks(instance: &Instance, target: &TargetDesc) -> Vec<String> {
+    match target.family {
+        Family::Cpu => Vec::new(),
+        Family::Nvptx | Family::Amdgpu => {
+            let scheduled = gpu::scheduled(&tile_ir::passes::optimize(instance.clone()), target);
+            scheduled.remarks().iter().map(ToString::to_string).collect()
+        }
+    }
+}
+
 /// What makes up the code's identity besides the kernel: this crate's version and LLVM's.
 pub fn compiler_version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();

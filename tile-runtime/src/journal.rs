@@ -4,7 +4,7 @@
 //! | level | what |
 //! |---|---|
 //! | `WARN` | a damaged file in the disk cache, a folder that can't be written |
-//! | `INFO` | code that was found for an instance: where it came from, and how long that took |
+//! | `INFO` | code that was found for an instance: where it came from, and how long that took; of code that is compiled for a GPU, which products are slower than they might be |
 //! | `DEBUG` | launches |
 
 mod lines;
@@ -14,6 +14,8 @@ use crate::resolve::display_parameters;
 use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
+#[cfg(feature = "jit")]
+use tile_ir::TargetDesc;
 use tile_ir::{Instance, Variant};
 use tracing::{Span, debug, info, info_span};
 
@@ -72,6 +74,17 @@ pub(crate) fn found(origin: Origin, time: Duration, file: Option<&Path>) {
         milliseconds = %format_args!("{milliseconds:.3}"),
         file = file.map(|file| tracing::field::display(file.display())),
     );
+}
+
+/// Which products of code that was compiled for a GPU are slower than the target could do them, where somebody hears it:
+/// the schedule is made once more for that. Where a build script compiles, it has warned of the same.
+#[cfg(feature = "jit")]
+pub(crate) fn slow_products(instance: &Instance, target: &TargetDesc) {
+    if tracing::enabled!(target: TARGET, tracing::Level::INFO) {
+        for remark in tile_codegen::remarks(instance, target) {
+            info!(target: TARGET, "{remark}");
+        }
+    }
 }
 
 /// What a user should hear of, though it stops nothing.

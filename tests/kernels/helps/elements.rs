@@ -236,3 +236,26 @@ fn scalars_are_chosen_and_converted() {
         ));
     }
 }
+
+/// Where the largest and the smallest number are, and the first element of a mask that is true, or false.
+#[tile_kernel]
+fn positions(x: &Tensor<i32, 1, 8>, y: &mut Tensor<i32, 1, 4>) {
+    let x = x.partition_view([1, 8]).load([0, 0]);
+    let (most, least) = (x.argmax(1), x.argmin(1));
+    let x = x > 2;
+    let (first_true, first_false) = (x.cast::<i32>().argmax(1), x.cast::<i32>().argmin(1));
+    let mut y = y.partition_view_mut([1, 4]);
+    y.store(cat([most, least, first_true, first_false], 1));
+}
+
+#[test]
+fn positions_of_masks_are_those_of_their_numbers() {
+    check_kernel!(positions<>(
+        input x: ([3, 3, 1, 7, 0, 7, 0, 2], [1, 8]),
+        output y: (vec![0i32; 4], [1, 4] => [3, 4, 0, 2], 0.0),
+    ));
+    check_kernel!(positions<>(
+        input x: ([1, 2, 0, 3, 4, 3, 4, 2], [1, 8]),
+        output y: (vec![0i32; 4], [1, 4] => [4, 2, 3, 0], 0.0),
+    ));
+}

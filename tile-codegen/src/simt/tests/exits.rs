@@ -63,18 +63,27 @@ fn nothing_can_be_left_out_of_turns_that_a_branch_decides() {
 /// each other at barriers, which would do for the first one of panels, too: tiles are stored by threads.
 #[test]
 fn nothing_can_be_left_out_where_an_element_decides() {
-    let source = with_exit()
-        .edit("96", "48")
-        .edit("%c: mut", "%w: tensor<r x i32>, %c: mut")
-        .edit("  %vb = partition", "  %vw = partition %w [1] : partition<r x i32, [1]>\n  %vb = partition")
-        .edit(
-            "  %some = ne %of_pair, %one : bool\n",
-            "  %number = load %vw[%0] : tile<1 x i32>\n  %element = item %number : i32\n  \
-             %which = cast %element : index\n  %other = add %which, %one : index\n  \
-             %some = ne %of_pair, %other : bool\n",
-        );
-    let shapes: Shapes = |depth| vec![vec![256, depth], vec![depth, 48], vec![4], vec![256, 48]];
-    every_one_is_missed((&source, shapes));
+    let loaded = "  %number = load %vw[%0] : tile<1 x i32>\n";
+    let gathered = "  %nothing = constant 0 : i32\n  %row = cast %0 : i64\n  %place = splat %row : tile<1 x i64>\n  \
+                    %number = gather_load %w[%place] pad %nothing : tile<1 x i32>\n";
+    for number in [loaded, gathered] {
+        let source = with_exit()
+            .edit("96", "48")
+            .edit("%c: mut", "%w: tensor<r x i32>, %c: mut")
+            .edit(
+                "  %vb = partition",
+                "  %vw = partition %w [1] : partition<r x i32, [1]>\n  %vb = partition",
+            )
+            .edit(
+                "  %some = ne %of_pair, %one : bool\n",
+                &format!(
+                    "{number}  %element = item %number : i32\n  %which = cast %element : index\n  \
+                     %other = add %which, %one : index\n  %some = ne %of_pair, %other : bool\n"
+                ),
+            );
+        let shapes: Shapes = |depth| vec![vec![256, depth], vec![depth, 48], vec![4], vec![256, 48]];
+        every_one_is_missed((&source, shapes));
+    }
 }
 
 /// A product that is done a turn later, and what it leaves after the loop, in a branch.

@@ -34,6 +34,22 @@ impl Lowering {
     ) -> Lowered<Val> {
         let (span, receiver) = (call.span(), call.receiver.span());
         let name = call.method.to_string();
+        let domain = op.domain();
+        if let Some(dtype) = self.elem(tile).known().filter(|&dtype| !domain.accepts(dtype)) {
+            let message = format!("`{name}` needs {}, not {dtype}", domain.describe());
+            let help = match (dtype, op) {
+                (DType::Bool, ReduceOp::Max | ReduceOp::Maximum) => {
+                    "where the first `true` is, `x.cast::<i32>().argmax(axis)` says; it is 0 where there is none"
+                }
+                (DType::Bool, _) => {
+                    "where the first `false` is, `x.cast::<i32>().argmin(axis)` says; it is 0 where there is none"
+                }
+                (_, ReduceOp::Maximum) => "only floats have NaN to propagate: write `x.argmax(axis)`",
+                (_, ReduceOp::Minimum) => "only floats have NaN to propagate: write `x.argmin(axis)`",
+                _ => "convert it: `.cast::<f32>()`",
+            };
+            return self.error(receiver, message, help);
+        }
         let merged = self.reduced_axes(tile, call, &format!("x.{name}(axis)"))?;
         let (tile, axis) = (merged.tile, merged.axis);
         let shape = self.shape(tile).unwrap_or_default();

@@ -104,7 +104,7 @@ fn is_unwritten(kernel: &Kernel, data: &OpData) -> bool {
     let is_read_only =
         |view: ValueId| kernel.ty(view).as_partition().is_some_and(|view| !view.tensor.mutable);
     match data.op {
-        Op::View(_) | Op::Partition(_) => true,
+        Op::View(_) | Op::Partition(_) | Op::GatherLoad => true,
         _ => data.load().is_some_and(|load| is_read_only(load.view)),
     }
 }

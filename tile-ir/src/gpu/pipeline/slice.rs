@@ -152,6 +152,7 @@ impl Search<'_> {
                 data.operands.iter().try_for_each(|&operand| self.number(operand))
             }
             Op::LoadMasked | Op::Load { .. } => self.loaded(op),
+            Op::GatherLoad => self.gathered(op),
             Op::BlockIndex | Op::BlockId { .. } | Op::BlockCount { .. } => Ok(()),
             _ => Err(op),
         }
@@ -179,10 +180,22 @@ impl Search<'_> {
             return Err(op);
         }
         let cut = self.kernel.definition(load.view).expect("verified: a view is made by `partition`");
-        let selections = Source::of(self.kernel, cut.operands[0]).selections;
-        let selected = selections.into_iter().map(|selection| selection.index);
+        let selected = self.selected(cut.operands[0]);
         let mut numbers = load.index.iter().copied().chain(load.pad).chain(selected);
         numbers.try_for_each(|number| self.number(number))
+    }
+
+    /// An element that is gathered, at places that are numbers. Verified: of a tensor that nobody writes.
+    fn gathered(&mut self, op: OpId) -> Executed {
+        let (tensor, others) = self.kernel.op(op).operands.split_first().expect("verified: a tensor first");
+        let mut numbers = others.iter().copied().chain(self.selected(*tensor));
+        numbers.try_for_each(|number| self.number(number))
+    }
+
+    /// The indices of the axes that a tensor was selected by.
+    fn selected(&self, tensor: ValueId) -> Vec<ValueId> {
+        let selections = Source::of(self.kernel, tensor).selections;
+        selections.into_iter().map(|selection| selection.index).collect()
     }
 
     /// A parameter of a loop: its counter, or what it carries. No tile of these is a number to the producer.

@@ -375,6 +375,15 @@ const BY_ELEMENT: &str = "  %vw = partition %w [1] : partition<r x i32, [1]>
   %at = cast %number : index
 ";
 
+/// The same element, by `gather`.
+const BY_PLACE: &str = "  %first = constant 0 : i32
+  %one = cast %i : i64
+  %place = splat %one : tile<1 x i64>
+  %tile = gather_load %w[%place] pad %first : tile<1 x i32>
+  %number = item %tile : i32
+  %at = cast %number : index
+";
+
 /// Consumers have neither the number nor the tile that it comes from; the view of the stack stands before the loop over
 /// tiles.
 #[test]
@@ -389,6 +398,7 @@ fn pairs_share_a_matrix_of_a_stack() {
     assert_eq!(axis("  %at = constant 2 : index\n"), Some(0));
     assert_eq!(axis("  %one = constant 1 : index\n  %at = add %i, %one : index\n"), Some(1));
     assert_eq!(axis(BY_ELEMENT), Some(1));
+    assert_eq!(axis(BY_PLACE), Some(1));
 }
 
 fn remarks(source: &str) -> Vec<String> {
@@ -400,6 +410,7 @@ fn remarks(source: &str) -> Vec<String> {
 #[test]
 fn what_producers_do_not_know_is_remarked_upon() {
     assert!(remarks(&stacked(BY_ELEMENT)).is_empty());
+    assert!(remarks(&stacked(BY_PLACE)).is_empty());
     let most = BY_ELEMENT.edit("%w [1]", "%w [4]").edit("i32, [1]>", "i32, [4]>").edit(
         "  %tile = load_masked %vw[%i] pad %first : tile<1 x i32>",
         "  %four = load_masked %vw[%i] pad %first : tile<4 x i32>\n  %tile = reduce max %four axis 0 : tile<1 x i32>",
@@ -426,7 +437,8 @@ fn in_branch(source: &str) -> String {
 fn producers_take_branches() {
     let by_place = MATMUL.edit("  %sum = for", "  %some = lt %i, %j : bool\n  %sum = for");
     let by_element = BY_ELEMENT.edit("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
-    for source in [in_branch(&by_place), in_branch(&stacked(&by_element))] {
+    let gathered = BY_PLACE.edit("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+    for source in [in_branch(&by_place), in_branch(&stacked(&by_element)), in_branch(&stacked(&gathered))] {
         let scheduled = in_tiles_of_64(&source);
         assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty(), "{source}");
         let branches = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op == Op::If);
