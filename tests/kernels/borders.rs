@@ -38,6 +38,55 @@ fn laplacian<const BM: usize, const BN: usize>(x: &Tensor<f32, h, w>, y: &mut Te
     y.store_masked(vertical + horizontal - middle * 4.0);
 }
 
+/// What the nine directions of a lattice have in common (D2Q9: Qian, d'Humières and Lallemand, "Lattice BGK Models for
+/// Navier-Stokes Equation", 1992), and a step of the method.
+#[tile_kernels]
+mod lattice {
+    use tile::prelude::*;
+
+    pub const X: [i32; 9] = [0, 1, 0, -1, 0, 1, -1, -1, 1];
+    pub const Y: [i32; 9] = [0, 0, 1, 0, -1, 1, 1, -1, -1];
+    pub const WEIGHTS: [f32; 9] = [
+        16.0 / 36.0,
+        4.0 / 36.0,
+        4.0 / 36.0,
+        4.0 / 36.0,
+        4.0 / 36.0,
+        1.0 / 36.0,
+        1.0 / 36.0,
+        1.0 / 36.0,
+        1.0 / 36.0,
+    ];
+
+    /// A step of the lattice Boltzmann method on a torus: what streams in from the neighbours collides.
+    #[tile_kernel]
+    pub fn collide<const BM: usize, const BN: usize>(
+        f: &Tensor<f32, 9, h, w>,
+        g: &mut Tensor<f32, 9, h, w>,
+        relaxation: f32,
+    ) {
+        let mut g = g.partition_view_mut([1, BM, BN]).spanning([0]);
+        let [_, i, j] = g.index();
+        let (height, width) = (h as i32, w as i32);
+        let rows = Tile::<i32, 2>::iota([BM, 1], 0) + (i * BM) as i32;
+        let columns = Tile::<i32, 2>::iota([1, BN], 1) + (j * BN) as i32;
+        let streamed = [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|q| {
+            let row = (rows + (height - Y[q])) % height;
+            f.select(0, q).gather([row, (columns + (width - X[q])) % width])
+        });
+        let density = streamed.iter().sum::<Tile<f32, 2>>();
+        let along_x = streamed.iter().zip(X).map(|(&f, x)| f * x as f32).sum::<Tile<f32, 2>>() / density;
+        let along_y = streamed.iter().zip(Y).map(|(&f, y)| f * y as f32).sum::<Tile<f32, 2>>() / density;
+        let energy = 1.0 - 1.5 * (along_x * along_x + along_y * along_y);
+        for q in 0..9 {
+            let along = along_x * X[q] as f32 + along_y * Y[q] as f32;
+            let rest = density * WEIGHTS[q] * (energy + 3.0 * along + 4.5 * along * along);
+            g.at([q]).store_masked((streamed[q] + (rest - streamed[q]) * relaxation).unsqueeze(0));
+        }
+    }
+}
+use lattice::{WEIGHTS, X, Y, collide};
+
 /// Three numbers of a line joined; beyond its ends it is mirrored.
 #[tile_kernel]
 fn smoothed<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
@@ -85,6 +134,38 @@ fn a_grid_may_be_closed_to_a_torus() {
         check_kernel!(laplacian<BM = 4, BN = 64>(
             input x: (&x, [h, w]),
             output y: (&vec![0.0f32; h * w], [h, w] => &expected, 1e-5),
+        ));
+    }
+}
+
+#[test]
+fn what_streams_around_a_torus_collides() {
+    for [h, w] in SHAPES {
+        let noise: Vec<f32> = numbers(9 * h * w, 4);
+        let f: Vec<f32> =
+            (0..9 * h * w).map(|place| WEIGHTS[place / (h * w)] * (1.0 + 0.1 * noise[place])).collect();
+        let mut expected = vec![0.0f64; 9 * h * w];
+        for (i, j) in (0..h).flat_map(|i| (0..w).map(move |j| (i, j))) {
+            let from =
+                |place: usize, by: i32, size: usize| (place as i32 - by).rem_euclid(size as i32) as usize;
+            let streamed: Vec<f64> =
+                (0..9).map(|q| f64::from(f[(q * h + from(i, Y[q], h)) * w + from(j, X[q], w)])).collect();
+            let density: f64 = streamed.iter().sum();
+            let along = |directions: [i32; 9]| {
+                streamed.iter().zip(directions).map(|(f, by)| f * f64::from(by)).sum::<f64>() / density
+            };
+            let (x, y) = (along(X), along(Y));
+            for q in 0..9 {
+                let along = x * f64::from(X[q]) + y * f64::from(Y[q]);
+                let factor = 1.0 + 3.0 * along + 4.5 * along * along - 1.5 * (x * x + y * y);
+                let rest = density * f64::from(WEIGHTS[q]) * factor;
+                expected[(q * h + i) * w + j] = streamed[q] + 0.6 * (rest - streamed[q]);
+            }
+        }
+        check_kernel!(collide<BM = 4, BN = 64>(
+            input f: (&f, [9, h, w]),
+            output g: (&vec![0.0f32; 9 * h * w], [9, h, w] => &expected, 1e-5),
+            number relaxation: (0.6f32),
         ));
     }
 }

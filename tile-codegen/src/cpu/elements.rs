@@ -83,7 +83,7 @@ const FEWEST_OF_A_PART: i64 = 4;
 
 /// The hint for the innermost loop over a tile. One of a vector's lanes is that vector, also where nothing makes vectors of
 /// straight code.
-fn hint_for_row(width: i64) -> LoopHint {
+pub(super) fn hint_for_row(width: i64) -> LoopHint {
     if width == FEWEST_OF_A_VECTOR { LoopHint::Lanes(width as u32) } else { hint_for(width) }
 }
 

@@ -5,7 +5,7 @@
 //! tested.
 
 use super::buffer::Buffer;
-use crate::cpu::elements::{IndexRange, each_index, is_short};
+use crate::cpu::elements::{IndexRange, hint_for_row, is_short};
 use crate::cpu::fuse::Fusion;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::{Place, Value};
@@ -275,24 +275,28 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.offset(self.ir.storage_type(gathered.dtype), row.first, position)
     }
 
-    /// Fills a buffer with a tile that an op computes from rows that are gathered.
-    pub(in crate::cpu) fn fill_from_rows(
-        &mut self,
-        buffer: &Buffer<'c>,
-        data: &'a OpData,
-        gathers: &[&'a OpData],
-    ) {
+    /// Fills a buffer with a tile that an op computes from rows that are gathered, or parts of such.
+    pub(in crate::cpu) fn fill_from_rows(&mut self, buffer: &Buffer<'c>, data: &'a OpData) {
         let ir = self.ir;
         let shape = self.shape(data.results[0]);
         let (&width, rows) = shape.split_last().expect("a row lies along an axis");
-        self.each_row(rows, &mut |emitter, row| {
-            let range = IndexRange::up_to(ir, ir.i64(width));
-            emitter.with_gathered_rows(gathers, row, range, &mut |emitter| {
-                let first = ir.mul(emitter.position(row, rows), ir.i64(width));
-                each_index(ir, ir.i64(width), width, |i| {
+        let (all, gathers) = (IndexRange::up_to(ir, ir.i64(width)), self.fusion.gathers_of(data));
+        let fill_row = |emitter: &mut Self, row: &[IntValue<'c>]| {
+            let first = ir.mul(emitter.position(row, rows), ir.i64(width));
+            let mut fill = |emitter: &mut Self, places: IndexRange<'c>, hint| {
+                ir.each(places.by(ir.i64(1)), hint, |i| {
                     let value = emitter.compute(data, &[row, &[i]].concat());
                     emitter.buffers.store(buffer, ir.add(first, i), value);
                 });
+            };
+            match emitter.rows_of_runs(data, row) {
+                (_, None) => fill(emitter, all, hint_for_row(width)),
+                (rows, Some(inside)) => emitter.along_runs((rows, inside), all, &mut fill),
+            }
+        };
+        self.with_runs(data, all, &mut |emitter| {
+            emitter.each_row(rows, &mut |emitter, row| {
+                emitter.with_gathered_rows(&gathers, row, all, &mut |emitter| fill_row(emitter, row));
             });
         });
     }

@@ -118,12 +118,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Covering<'a, 'c> {
         let ir = self.ir;
         let streams = self.streams_of(over);
-        let (mut inside, mut runs) = (self.inside_all(&streams, over), Vec::new());
-        for gather in self.fusion.counted_gathers_of(over.data) {
-            let Some((row, run)) = self.row_of_run(gather, over.row.index) else { continue };
-            runs.push((gather.results[0], row));
-            inside = Some(inside.map_or(run, |inside| inside.both(ir, run)));
-        }
+        let (runs, of_runs) = self.rows_of_runs(over.data, over.row.index);
+        let of_streams = self.inside_all(&streams, over);
+        let inside = [of_streams, of_runs].into_iter().flatten().reduce(|a, b| a.both(ir, b));
         let covers = inside.map(|inside| {
             let begins = ir.icmp(IntPredicate::EQ, inside.start, ir.i64(0));
             ir.and(begins, ir.icmp(IntPredicate::UGE, inside.end, end))

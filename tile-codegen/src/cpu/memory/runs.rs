@@ -8,12 +8,26 @@
 use super::gathered::OpenRow;
 use crate::cpu::elements::IndexRange;
 use crate::cpu::region::Emitter;
-use crate::emit::{LoopHint, Value};
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::analysis::CountedRow;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, ValueId};
+
+/// Emits what is done with the places before those inside and with those behind.
+pub(super) fn each_side<'c>(
+    ir: &Ir<'c>,
+    all: IndexRange<'c>,
+    inside: IndexRange<'c>,
+    emit: impl FnOnce(IndexRange<'c>),
+) {
+    ir.each((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, |side| {
+        let is_behind = ir.icmp(IntPredicate::NE, side, ir.i64(0));
+        let start = ir.select_int(is_behind, inside.end, all.start);
+        emit(IndexRange { start, end: ir.select_int(is_behind, all.end, inside.start) });
+    });
+}
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Finds the runs of an op's gathers among these places of its rows, for what is emitted.
@@ -34,8 +48,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
+    /// What the gathers of an op whose runs are known read of a row, and the places for which all of them do.
+    pub(super) fn rows_of_runs(
+        &mut self,
+        data: &'a OpData,
+        row: &[IntValue<'c>],
+    ) -> (Vec<(ValueId, OpenRow<'c>)>, Option<IndexRange<'c>>) {
+        let ir = self.ir;
+        let (mut rows, mut inside) = (Vec::new(), None);
+        for gather in self.fusion.counted_gathers_of(data) {
+            let Some((open, places)) = self.row_of_run(gather, row) else { continue };
+            rows.push((gather.results[0], open));
+            inside = Some(inside.map_or(places, |inside: IndexRange<'c>| inside.both(ir, places)));
+        }
+        (rows, inside)
+    }
+
     /// What a gather reads of a row for the places of its run: the row, and the places, none where not all of it exists.
-    pub(super) fn row_of_run(
+    fn row_of_run(
         &mut self,
         gather: &'a OpData,
         row: &[IntValue<'c>],
@@ -47,8 +77,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some((open, IndexRange { start: run.start, end: ir.select_int(exists, run.end, run.start) }))
     }
 
-    /// Those of the places around their middle whose indices follow each other. What is bounded by an axis, or wraps around it
-    /// once, has its longest run there, unless both ends of the axis are among the places.
+    /// Emits what goes along all places of a row, which is given places and a hint for its loop: those inside, for which these
+    /// rows are read, and those on both sides, one by one; all alike where nothing is inside.
+    pub(super) fn along_runs(
+        &mut self,
+        (rows, inside): (Vec<(ValueId, OpenRow<'c>)>, IndexRange<'c>),
+        all: IndexRange<'c>,
+        emit: &mut dyn FnMut(&mut Self, IndexRange<'c>, LoopHint),
+    ) {
+        let ir = self.ir;
+        ir.on_each_side(ir.icmp(IntPredicate::ULT, inside.start, inside.end), |is_some| {
+            if !is_some {
+                return emit(self, all, LoopHint::Rolled);
+            }
+            self.sources.open_rows.extend(rows.iter().copied());
+            emit(self, inside, LoopHint::Rolled);
+            for (tile, _) in &rows {
+                self.sources.open_rows.remove(tile);
+            }
+            each_side(ir, all, inside, |side| emit(self, side, LoopHint::AsItIs));
+        });
+    }
+
+    /// Those of the places around their middle whose indices follow each other, if these are most of them: others are read
+    /// better all alike. What is bounded by an axis, or wraps around it once, has its longest run there, unless both ends of the
+    /// axis are among the places.
     fn run_of(&mut self, gather: &'a OpData, places: IndexRange<'c>) -> IndexRange<'c> {
         let ir = self.ir;
         let row = self.fusion.counted_row(gather.results[0]).expect("it was found to count");
@@ -67,7 +120,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 vec![start.into(), end.into()]
             },
         );
-        IndexRange { start: run[0].into_int_value(), end: run[1].into_int_value() }
+        let [start, end] = [run[0], run[1]].map(Value::into_int_value);
+        let twice = ir.mul(ir.sub(end, start), ir.i64(2));
+        let is_most = ir.icmp(IntPredicate::UGE, twice, ir.sub(places.end, places.start));
+        IndexRange { start, end: ir.select_int(is_most, end, start) }
     }
 
     /// The run by halving what lies before the middle and what lies behind: a place belongs to it if its index is as far from

@@ -1,13 +1,13 @@
 //! Stores of tiles through partition views, row by row: of each row the elements that exist in the tensor.
 
 use super::parts::{Bounds, Existing, Row, RowLoop};
+use super::runs::each_side;
 use super::streaming::RowLines;
 use super::views::Window;
 use crate::cpu::elements::{IndexRange, each_index};
 use crate::cpu::lines::reduce::lanes_of;
 use crate::cpu::region::Emitter;
 use crate::emit::LoopHint;
-use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
@@ -132,16 +132,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let addresses: Vec<_> = tiles.iter().map(|tile| self.row_address(&tile.window, row)).collect();
         let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
-        let skipped = ir.sub(inside.end, inside.start);
-        let length = ir.sub(ir.sub(all.end, all.start), skipped);
-        ir.each(IndexRange::up_to(ir, length).by(ir.i64(1)), LoopHint::AsItIs, |i| {
-            let place = ir.add(all.start, i);
-            let is_before = ir.icmp(IntPredicate::ULT, place, inside.start);
-            let place = ir.select_int(is_before, place, ir.add(place, skipped));
-            let elements = self.elements(&values, &[row, &[place]].concat());
-            for ((tile, &address), element) in tiles.iter().zip(&addresses).zip(elements) {
-                self.write(&tile.window, address, place, element);
-            }
+        each_side(ir, all, inside, |side| {
+            ir.each(side.by(ir.i64(1)), LoopHint::AsItIs, |place| {
+                let elements = self.elements(&values, &[row, &[place]].concat());
+                for ((tile, &address), element) in tiles.iter().zip(&addresses).zip(elements) {
+                    self.write(&tile.window, address, place, element);
+                }
+            });
         });
     }
 

@@ -369,7 +369,7 @@ impl Writer<'_> {
     /// Counted numbers, or what becomes of them beyond a border: the nearest inside, the other side, or the mirror image.
     fn at_borders(&mut self, counted: Entry) -> Entry {
         let (shape, dtype) = (counted.shape.clone(), counted.dtype);
-        let mut with = |writer: &mut Self, op: &str, numbers: &Entry, number: u8| {
+        let with = |writer: &mut Self, op: &str, numbers: &Entry, number: u8| {
             let number = writer.number(dtype, number);
             let number = writer.splat(&number, &shape);
             writer.define(&format!("{op} {}, {}", numbers.name, number.name), &shape, dtype)
