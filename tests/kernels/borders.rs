@@ -44,9 +44,9 @@ fn laplacian<const BM: usize, const BN: usize>(x: &Tensor<f32, h, w>, y: &mut Te
 mod lattice {
     use tile::prelude::*;
 
-    pub const X: [i32; 9] = [0, 1, 0, -1, 0, 1, -1, -1, 1];
-    pub const Y: [i32; 9] = [0, 0, 1, 0, -1, 1, 1, -1, -1];
-    pub const WEIGHTS: [f32; 9] = [
+    pub(super) const X: [i32; 9] = [0, 1, 0, -1, 0, 1, -1, -1, 1];
+    pub(super) const Y: [i32; 9] = [0, 0, 1, 0, -1, 1, 1, -1, -1];
+    pub(super) const WEIGHTS: [f32; 9] = [
         16.0 / 36.0,
         4.0 / 36.0,
         4.0 / 36.0,
@@ -60,7 +60,7 @@ mod lattice {
 
     /// A step of the lattice Boltzmann method on a torus: what streams in from the neighbours collides.
     #[tile_kernel]
-    pub fn collide<const BM: usize, const BN: usize>(
+    pub(super) fn collide<const BM: usize, const BN: usize>(
         f: &Tensor<f32, 9, h, w>,
         g: &mut Tensor<f32, 9, h, w>,
         relaxation: f32,
