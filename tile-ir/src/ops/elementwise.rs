@@ -110,7 +110,7 @@ macro_rules! unary_ops {
             Trunc trunc of Float [one_instruction], int: no_int, float: f64::trunc, "Integer part: rounded toward zero.";
             Round round of Float [one_instruction], int: no_int, float: f64::round, "Nearest integer; a tie goes away from zero.";
             RoundTiesEven round_ties_even of Float [one_instruction], int: no_int, float: f64::round_ties_even, "Nearest integer; a tie goes to the even one.";
-            RoundTf32 round_tf32 of F32 [one_instruction], int: no_int, float: round_tf32, "Nearest TF32 number: 10 mantissa bits; a tie goes away from zero.";
+            RoundTf32 round_tf32 of F32 [one_instruction], int: no_int, float: round_tf32, "Nearest TF32 number, with 10 mantissa bits, of an f32; a tie goes away from zero.";
             CountOnes count_ones of Int, int: |x, dtype| i128::from(pattern(x, dtype).count_ones()), float: no_float, "Number of bits that are 1.";
             LeadingZeros leading_zeros of Int, int: |x, dtype| i128::from(pattern(x, dtype).leading_zeros() - (64 - dtype.bits())), float: no_float, "Number of 0 bits above the highest 1; the width at 0.";
             TrailingZeros trailing_zeros of Int, int: |x, dtype| i128::from(pattern(x, dtype).trailing_zeros().min(dtype.bits())), float: no_float, "Number of 0 bits below the lowest 1; the width at 0.";
