@@ -50,7 +50,7 @@ pub(super) struct Sources<'c> {
     /// The rows that the gathers of the current loops read, where they exist.
     pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
     /// Of the gathers of the current loops that may read parts of rows, the places whose indices follow each other.
-    pub(super) runs: HashMap<ValueId, IndexRange<'c>>,
+    pub(super) runs: Vec<(ValueId, IndexRange<'c>)>,
     /// The axis that the axes behind it are joined with in the rows that the current loops go over.
     pub(super) first_joined: Option<usize>,
     /// Indices along rows that are those of a vector's lanes.

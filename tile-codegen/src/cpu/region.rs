@@ -209,11 +209,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Computes a tile into its buffer.
     fn fill_tile(&mut self, data: &'a OpData, buffer: &Buffer<'c>) {
         let shape = self.loop_shape(data, &self.shape(data.results[0]));
-        let loads = self.fusion.streams_of(data);
-        let gathers = [self.fusion.gathers_of(data), self.fusion.counted_gathers_of(data)].concat();
-        self.with_streams(&loads, &[], &mut |emitter, _| match gathers.is_empty() {
-            true => emitter.fill(buffer, &shape, |emitter, index| emitter.compute(data, index)),
-            false => emitter.fill_from_rows(buffer, data),
+        let (loads, by_rows) = (self.fusion.streams_of(data), self.fusion.gathers_along_rows(data));
+        self.with_streams(&loads, &[], &mut |emitter, _| match by_rows {
+            true => emitter.fill_from_rows(buffer, data),
+            false => emitter.fill(buffer, &shape, |emitter, index| emitter.compute(data, index)),
         });
     }
 

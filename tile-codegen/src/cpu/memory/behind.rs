@@ -156,8 +156,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
         && rows.iter().all(|&extent| extent == 1)
         && streaming::elements_of_line(width, elem).is_some()
         && !fusion.computes_functions(store)
-        && fusion.gathers_of(store).is_empty()
-        && fusion.counted_gathers_of(store).is_empty()
+        && !fusion.gathers_along_rows(store)
         && streaming::written(instance).contains(&source.argument)
 }
 

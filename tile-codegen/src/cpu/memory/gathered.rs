@@ -75,6 +75,12 @@ impl<'a> Fusion<'a> {
         self.gathers_where(data, |tile| self.counted_row(tile).is_some())
     }
 
+    /// Whether an op has gathers of either kind.
+    pub(in crate::cpu) fn gathers_along_rows(&self, data: &'a OpData) -> bool {
+        let is_along = |tile| self.gathered_row(tile).is_some() || self.counted_row(tile).is_some();
+        !self.gathers_where(data, is_along).is_empty()
+    }
+
     fn gathers_where(&self, data: &'a OpData, is_asked: impl Fn(ValueId) -> bool) -> Vec<&'a OpData> {
         let is_gather = |data: &OpData| data.op == Op::GatherLoad;
         let ops: Vec<&'a OpData> = self.done_with(data).into_iter().chain(self.made_by(data)).collect();
@@ -164,25 +170,28 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emit: &mut dyn FnMut(&mut Self),
     ) {
         let ir = self.ir;
-        let rows: Vec<_> = gathers
+        let (rows, exist): (Vec<_>, Vec<_>) = gathers
             .iter()
             .map(|gather| {
                 let (open, exists) = self.open_row(gather, row, range);
-                (gather.results[0], open, exists)
+                ((gather.results[0], open), exists)
             })
-            .collect();
-        let Some(exist) = rows.iter().map(|&(_, _, exists)| exists).reduce(|a, b| ir.and(a, b)) else {
-            return emit(self);
-        };
-        ir.on_each_side(exist, |exist| {
-            if exist {
-                self.sources.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
-            }
-            emit(self);
-            for (tile, ..) in &rows {
-                self.sources.open_rows.remove(tile);
-            }
-        });
+            .unzip();
+        let Some(exist) = exist.into_iter().reduce(|a, b| ir.and(a, b)) else { return emit(self) };
+        ir.on_each_side(exist, |exist| if exist { self.with_open_rows(&rows, emit) } else { emit(self) });
+    }
+
+    /// Emits loops in which gathers read these rows.
+    pub(super) fn with_open_rows(
+        &mut self,
+        rows: &[(ValueId, OpenRow<'c>)],
+        emit: &mut dyn FnMut(&mut Self),
+    ) {
+        self.sources.open_rows.extend(rows.iter().copied());
+        emit(self);
+        for (tile, _) in rows {
+            self.sources.open_rows.remove(tile);
+        }
     }
 
     /// The part of a row that a gather reads for these places of a row of its tile, and whether it exists.
@@ -289,7 +298,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     emitter.buffers.store(buffer, ir.add(first, i), value);
                 });
             };
-            match emitter.rows_of_runs(data, row) {
+            match emitter.rows_of_runs(row) {
                 (_, None) => fill(emitter, all, hint_for_row(width)),
                 (rows, Some(inside)) => emitter.along_runs((rows, inside), all, &mut fill),
             }

@@ -118,7 +118,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Covering<'a, 'c> {
         let ir = self.ir;
         let streams = self.streams_of(over);
-        let (runs, of_runs) = self.rows_of_runs(over.data, over.row.index);
+        let (runs, of_runs) = self.rows_of_runs(over.row.index);
         let of_streams = self.inside_all(&streams, over);
         let inside = [of_streams, of_runs].into_iter().flatten().reduce(|a, b| a.both(ir, b));
         let covers = inside.map(|inside| {

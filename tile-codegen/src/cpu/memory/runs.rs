@@ -1,7 +1,7 @@
 //! Gathers whose indices follow each other in a part of a row that numbers show only at run time: bounded by the ends of an axis,
 //! or wrapped around it, as stencils have them at borders.
 //!
-//! Such an index is computed from counters and is the same in every row of the tile ([`CountedRow`]). So the part, its **run**,
+//! Such an index is computed from counters and is the same in every row of the tile ([`CountedRow`](tile_ir::analysis::CountedRow)). So the part, its **run**,
 //! is found once for a tile. Inside of it loops go along the tensor's row as along any other; outside, elements are tested
 //! one by one.
 
@@ -11,7 +11,6 @@ use crate::cpu::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tile_ir::analysis::CountedRow;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, ValueId};
 
@@ -38,43 +37,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emit: &mut dyn FnMut(&mut Self),
     ) {
         let gathers = self.fusion.counted_gathers_of(data);
-        for gather in &gathers {
-            let run = self.run_of(gather, places);
-            self.sources.runs.insert(gather.results[0], run);
-        }
+        let runs = gathers.iter().map(|gather| (gather.results[0], self.run_of(gather, places))).collect();
+        let outer = std::mem::replace(&mut self.sources.runs, runs);
         emit(self);
-        for gather in &gathers {
-            self.sources.runs.remove(&gather.results[0]);
-        }
+        self.sources.runs = outer;
     }
 
-    /// What the gathers of an op whose runs are known read of a row, and the places for which all of them do.
+    /// What the gathers whose runs are known read of a row, and the places for which all of them do; `None` without such
+    /// gathers.
     pub(super) fn rows_of_runs(
         &mut self,
-        data: &'a OpData,
         row: &[IntValue<'c>],
     ) -> (Vec<(ValueId, OpenRow<'c>)>, Option<IndexRange<'c>>) {
         let ir = self.ir;
-        let (mut rows, mut inside) = (Vec::new(), None);
-        for gather in self.fusion.counted_gathers_of(data) {
-            let Some((open, places)) = self.row_of_run(gather, row) else { continue };
-            rows.push((gather.results[0], open));
-            inside = Some(inside.map_or(places, |inside: IndexRange<'c>| inside.both(ir, places)));
-        }
-        (rows, inside)
+        let runs = self.sources.runs.clone();
+        let rows: Vec<_> = runs.into_iter().map(|(tile, run)| self.row_of_run(tile, run, row)).collect();
+        let inside = rows.iter().map(|&(_, _, places)| places).reduce(|a, b| a.both(ir, b));
+        (rows.into_iter().map(|(tile, open, _)| (tile, open)).collect(), inside)
     }
 
     /// What a gather reads of a row for the places of its run: the row, and the places, none where not all of it exists.
     fn row_of_run(
         &mut self,
-        gather: &'a OpData,
+        tile: ValueId,
+        run: IndexRange<'c>,
         row: &[IntValue<'c>],
-    ) -> Option<(OpenRow<'c>, IndexRange<'c>)> {
-        let (ir, tile) = (self.ir, gather.results[0]);
-        let run = *self.sources.runs.get(&tile)?;
-        let (gathered, axis) = (self.gathered(gather), self.fusion.counted_row(tile)?.tensor_axis);
+    ) -> (ValueId, OpenRow<'c>, IndexRange<'c>) {
+        let found = "a run is that of a gather that counts";
+        let gather = self.definition(tile).expect(found);
+        let axis = self.fusion.counted_row(tile).expect(found).tensor_axis;
+        let gathered = self.gathered(gather);
         let (open, exists) = self.named_row(&gathered, &gather.operands[2..], axis, row, run);
-        Some((open, IndexRange { start: run.start, end: ir.select_int(exists, run.end, run.start) }))
+        (tile, open, IndexRange { start: run.start, end: self.ir.select_int(exists, run.end, run.start) })
     }
 
     /// Emits what goes along all places of a row, which is given places and a hint for its loop: those inside, for which these
@@ -90,11 +84,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if !is_some {
                 return emit(self, all, LoopHint::Rolled);
             }
-            self.sources.open_rows.extend(rows.iter().copied());
-            emit(self, inside, LoopHint::Rolled);
-            for (tile, _) in &rows {
-                self.sources.open_rows.remove(tile);
-            }
+            self.with_open_rows(&rows, &mut |emitter| emit(emitter, inside, LoopHint::Rolled));
             each_side(ir, all, inside, |side| emit(self, side, LoopHint::AsItIs));
         });
     }
@@ -112,8 +102,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             is_empty,
             || vec![places.start.into(), places.end.into()],
             || {
-                let CountedRow { ends_tell, .. } = row;
-                let IndexRange { start, end } = match ends_tell {
+                let IndexRange { start, end } = match row.ends_tell {
                     true => self.run_by_ends(index, places, middle),
                     false => self.run_by_steps(index, places, middle),
                 };

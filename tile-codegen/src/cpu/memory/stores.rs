@@ -8,7 +8,7 @@ use crate::cpu::elements::{IndexRange, each_index};
 use crate::cpu::lines::reduce::lanes_of;
 use crate::cpu::region::Emitter;
 use crate::emit::LoopHint;
-use inkwell::values::IntValue;
+use inkwell::values::{IntValue, PointerValue};
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
@@ -69,7 +69,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     emitter.store_elements(&tiles, row, places);
                 });
             }),
-            Some(lanes) => self.with_runs(data, self.existing_columns(window), &mut |emitter| {
+            // Of no row, the places that exist wherever a row does.
+            Some(lanes) => self.with_runs(data, self.existing(window, &[]).range(self.ir), &mut |emitter| {
                 emitter.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
                     each_row(emitter, whole, &mut |emitter, index| {
                         let row = Row { index, whole };
@@ -129,15 +130,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         all: IndexRange<'c>,
         inside: IndexRange<'c>,
     ) {
-        let ir = self.ir;
-        let addresses: Vec<_> = tiles.iter().map(|tile| self.row_address(&tile.window, row)).collect();
-        let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
+        let (ir, addresses) = (self.ir, self.row_addresses(tiles, row));
         each_side(ir, all, inside, |side| {
             ir.each(side.by(ir.i64(1)), LoopHint::AsItIs, |place| {
-                let elements = self.elements(&values, &[row, &[place]].concat());
-                for ((tile, &address), element) in tiles.iter().zip(&addresses).zip(elements) {
-                    self.write(&tile.window, address, place, element);
-                }
+                self.store_element(tiles, &addresses, row, place);
             });
         });
     }
@@ -160,16 +156,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         row: &[IntValue<'c>],
         Existing { begin, end }: Existing<'c>,
     ) {
-        let ir = self.ir;
-        let addresses: Vec<_> = tiles.iter().map(|tile| self.row_address(&tile.window, row)).collect();
-        let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
+        let (ir, addresses) = (self.ir, self.row_addresses(tiles, row));
         let length = begin.map_or(end, |begin| ir.sub(end, begin));
         each_index(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
-            let i = begin.map_or(i, |begin| ir.add(begin, i));
-            let elements = self.elements(&values, &[row, &[i]].concat());
-            for ((tile, &address), element) in tiles.iter().zip(&addresses).zip(elements) {
-                self.write(&tile.window, address, i, element);
-            }
+            let place = begin.map_or(i, |begin| ir.add(begin, i));
+            self.store_element(tiles, &addresses, row, place);
         });
+    }
+
+    /// Where a row of each tile lies in its tensor.
+    fn row_addresses(&self, tiles: &[StoredTile<'c>], row: &[IntValue<'c>]) -> Vec<PointerValue<'c>> {
+        tiles.iter().map(|tile| self.row_address(&tile.window, row)).collect()
+    }
+
+    /// Stores the element of each tile in a place of a row, which lies at these addresses.
+    fn store_element(
+        &mut self,
+        tiles: &[StoredTile<'c>],
+        addresses: &[PointerValue<'c>],
+        row: &[IntValue<'c>],
+        place: IntValue<'c>,
+    ) {
+        let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
+        let elements = self.elements(&values, &[row, &[place]].concat());
+        for ((tile, &address), element) in tiles.iter().zip(addresses).zip(elements) {
+            self.write(&tile.window, address, place, element);
+        }
     }
 }

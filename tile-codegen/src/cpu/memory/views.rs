@@ -5,7 +5,7 @@
 //! **stream**) asks for each element. A load without a mask has the first path alone.
 
 use super::parts::{Bounds, Existing};
-use crate::cpu::elements::{IndexRange, each_index};
+use crate::cpu::elements::each_index;
 use crate::cpu::region::{Emitter, extents};
 use crate::emit::prefetch::Rows;
 use crate::emit::{Ir, LoopHint, Names, Place, Value};
@@ -408,14 +408,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let first = window.first[window.tile.len() - 1];
         // In a row that isn't there both ends are 0.
         Existing { begin: first.map(|first| ir.lesser(first, end)), end }
-    }
-
-    /// The places of a window's rows that exist wherever a row does.
-    pub(in crate::cpu) fn existing_columns(&self, window: &Window<'c>) -> IndexRange<'c> {
-        let (ir, last) = (self.ir, window.tile.len() - 1);
-        let end = window.valid[last];
-        let start = window.first[last].map_or_else(|| ir.i64(0), |first| ir.lesser(first, end));
-        IndexRange { start, end }
     }
 
     /// Where the elements of a row that exist end.
