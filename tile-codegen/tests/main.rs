@@ -20,6 +20,8 @@ mod amd;
 mod atomics;
 #[path = "targets/beside_tensors.rs"]
 mod beside_tensors;
+#[path = "targets/brought_factors.rs"]
+mod brought_factors;
 #[path = "targets/budgets.rs"]
 mod budgets;
 #[path = "targets/cases.rs"]

@@ -105,6 +105,61 @@ fn gemm<T: Float + MmaOperand<f32>, const BM: usize, const BN: usize, const BK: 
     c.store_masked(acc);
 }
 
+/// C = A·(W·s), with weights of 8 bits and a scale for each of their columns: a right factor that threads compute.
+#[tile_kernel(
+    where(m % BM == 0, n % BN == 0, k % BK == 0),
+    instances(BM = 128, BN = 128, BK = 64; BM = 128, BN = 256, BK = 64)
+)]
+fn gemm_w8<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<bf16, m, k>,
+    w: &Tensor<i8, k, n>,
+    scales: &Tensor<f32, 1, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let w = w.partition_view([BK, BN]);
+    let scales = scales.partition_view([1, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let scale = scales.load_masked([0, j]);
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let weights = (w.load_masked([p, j]).cast::<f32>() * scale).cast::<bf16>();
+        acc = mma(a.load_masked([i, p]), weights, acc);
+    }
+    c.store_masked(acc);
+}
+
+/// Linear attention with decay, in chunks of `C` steps: what queries find in a state that keys and values change.
+#[tile_kernel(where(t % C == 0, e % D == 0), instances(C = 64, D = 64))]
+fn linear_attention<const C: usize, const D: usize>(
+    q: &Tensor<bf16, t, D>,
+    k: &Tensor<bf16, t, D>,
+    v: &Tensor<bf16, t, e>,
+    decay: &Tensor<f32, t, 1>,
+    o: &mut Tensor<bf16, t, e>,
+) {
+    let q = q.partition_view([C, D]);
+    let k = k.partition_view([C, D]);
+    let v = v.partition_view([C, D]);
+    let decay = decay.partition_view([C, 1]);
+    let mut o = o.partition_view_mut([C, D]).spanning([0]);
+    let [_, j] = o.index();
+    let (row, column) = (Tile::<i32, 2>::iota([C, 1], 0), Tile::<i32, 2>::iota([1, C], 1));
+    let mut state = Tile::zeros([D, D]);
+    for p in 0..q.tiles(0) {
+        let (query, key, value) = (q.load_masked([p, 0]), k.load_masked([p, 0]), v.load_masked([p, j]));
+        let decayed = decay.load_masked([p, 0]).cumsum(0);
+        let total = decay.load_masked([p, 0]).sum(0);
+        let within = select(row >= column, exp(decayed - decayed.t()), 0.0);
+        let weights = mma(query, key.t(), Tile::zeros([C, C])) * within;
+        let before = mma(query, state.cast::<bf16>(), Tile::zeros([C, D])) * exp(decayed);
+        o.at([p]).store_masked(mma(weights.cast::<bf16>(), value, before).cast::<bf16>());
+        let late = (value.cast::<f32>() * exp(total - decayed)).cast::<bf16>();
+        state = mma(key.t(), late, state * exp(total));
+    }
+}
+
 /// C = A·Bᵀ of 8-bit floats of two kinds, summed in f32.
 #[tile_kernel(
     where(m % BM == 0, n % BN == 0, k % BK == 0),

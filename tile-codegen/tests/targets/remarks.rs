@@ -103,16 +103,12 @@ fn said(name: &str, constants: &[(&str, usize)]) -> Vec<String> {
 
 const BY_WARPS: &str = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with";
 
+/// Either way in which they are multiplied is a warpgroup's.
 #[test]
 fn weights_that_are_computed() {
     let tiles = [("BM", 64), ("BN", 64), ("W", 8)];
-    let message = format!(
-        "line 15: {BY_WARPS} tiles of the left factor alone copied ahead by all threads: its right factor is computed in \
-         the loop, by `cast` in line 14, and they take that from copied tiles; compute the transposed product, whose left \
-         factor that is: registers may have it"
-    );
-    assert_eq!(said("four_bit_weights", &tiles), [message]);
-    assert_eq!(said("transposed", &tiles), [] as [String; 0], "what is advised helps");
+    assert_eq!(said("four_bit_weights", &tiles), [] as [String; 0]);
+    assert_eq!(said("transposed", &tiles), [] as [String; 0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The text of a scheduled kernel: its IR, and beside the definition of every tile where it lies and how it gets there.
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
-use super::pipeline::{Fill, TileCopy};
+use super::pipeline::{Fill, Major, TileCopy, Written, WrittenBy};
 use super::{Orders, Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
@@ -18,6 +18,7 @@ pub fn print(scheduled: &Scheduled) -> String {
     let numbers = distributions(scheduled, &mut text);
     text += &rings(scheduled);
     text += &tensor_memory(scheduled);
+    text += &brought(scheduled);
     text += &copies(scheduled);
     text += &accesses(scheduled, &numbers);
     text += &grid(scheduled);
@@ -94,6 +95,27 @@ fn tensor_memory(scheduled: &Scheduled) -> String {
     for brought in memory.brought() {
         let (rows, place) = (brought.tile.rows, scheduled.pipelines.panels() + brought.place);
         let _ = writeln!(text, "; a left factor of {rows} rows is brought to shared memory, at {place}");
+    }
+    text
+}
+
+/// The right factors that consumers bring to shared memory.
+fn brought(scheduled: &Scheduled) -> String {
+    let mut text = String::new();
+    for brought in scheduled.pipelines.brought_right() {
+        let Some(Written { tile, major, by }) = &brought.written else { continue };
+        let stages =
+            if brought.stages == 1 { "1 stage".to_owned() } else { format!("{} stages", brought.stages) };
+        let along = if *major == Major::Depth { "along the depth" } else { "across the depth" };
+        let by = match by {
+            WrittenBy::Matrices(_) => "by matrix stores".to_owned(),
+            WrittenBy::Runs(runs) => format!("{} bytes at once", runs.count() * tile.element),
+        };
+        let place = brought.place;
+        let _ = writeln!(
+            text,
+            "; a right factor is brought to {stages} of shared memory, at {place}, {along}, {by}"
+        );
     }
     text
 }

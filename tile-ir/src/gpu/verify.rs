@@ -206,6 +206,14 @@ fn factors(scheduled: &Scheduled) -> Result<(), Broken> {
         if reads && !scheduled.pipelines().replace(data) && scheduled.pipelines().factors(op).is_none() {
             return Err(Broken { op, problem: "it reads a ring, and is no product".to_owned() });
         }
+        if let Some([_, None]) = scheduled.pipelines().factors(op) {
+            let number = scheduled.pipelines().brought_right_for(op);
+            let brought = number.map(|number| &scheduled.pipelines().brought_right()[number]);
+            if brought.is_none_or(|brought| brought.written.is_none()) {
+                let problem = "its right factor neither lies in a ring nor is brought to shared memory";
+                return Err(Broken { op, problem: problem.to_owned() });
+            }
+        }
         for factor in scheduled.pipelines().factors(op).into_iter().flatten().flatten() {
             let pipeline = scheduled.pipelines().of_region(factor.pipeline);
             let is_read_by = |reader: &OpId| {

@@ -37,6 +37,8 @@ pub(in crate::gpu) enum Ring {
     Sums(usize),
     /// The left factor of this number that consumers bring to shared memory.
     Brought(usize),
+    /// The right factor of this number that consumers bring to shared memory, without mbarriers.
+    Right(usize),
 }
 
 /// How many values a state is.
@@ -76,17 +78,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let numbers = (0..memory.sums().len()).map(Ring::Sums);
         let others = numbers.chain((0..memory.brought().len()).map(Ring::Brought));
         let own = others.filter(|&ring| has_sums && self.stages(ring).home == region);
-        tiles.into_iter().chain(own).collect()
+        let right = (0..).zip(pipelines.brought_right());
+        let right = right.filter(|(_, brought)| self.role == Role::Consumer && brought.home == region);
+        tiles.into_iter().chain(own).chain(right.map(|(number, _)| Ring::Right(number))).collect()
     }
 
     /// The stages of sums, or of a factor that consumers bring.
     ///
     /// # Panics
-    /// If the ring is of tiles.
+    /// If the ring is of others.
     pub(in crate::gpu) fn stages(&self, ring: Ring) -> &Stages {
         let memory = self.scheduled.pipelines().tensor_memory();
         match ring {
-            Ring::Tiles(_) => unreachable!("tiles have a pipeline"),
+            Ring::Tiles(_) | Ring::Right(_) => unreachable!("it has no such mbarriers"),
             Ring::Sums(number) => &memory.sums()[number].stages,
             Ring::Brought(number) => &memory.brought()[number].stages,
         }
@@ -97,6 +101,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match ring {
             Ring::Tiles(region) => self.pipeline(region).stages,
             Ring::Sums(_) | Ring::Brought(_) => self.stages(ring).count,
+            Ring::Right(number) => self.scheduled.pipelines().brought_right()[number].stages,
         }
     }
 

@@ -19,7 +19,7 @@ impl<'c> Emitter<'_, 'c> {
             return false;
         }
         let (pipelines, own, after) = (self.scheduled.pipelines(), data.results[0], self.instance.op(next));
-        if pipelines.factors(op).is_none() {
+        if pipelines.factors(op).is_none() || pipelines.brought_right_for(op).is_some() {
             return false;
         }
         let is_beside_late = pipelines.read_by(op).is_some_and(|region| self.late(region).is_some());

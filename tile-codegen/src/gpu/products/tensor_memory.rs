@@ -23,7 +23,6 @@ use crate::gpu::targets::declared::SumFormat;
 use descriptors::{instruction_word, kind_of, layout_of};
 use inkwell::values::{IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tile_ir::gpu::WIDEST;
 use tile_ir::gpu::pipeline::{Fill, Leaving, Major, TENSOR_ROWS, TensorSums};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, RegionId, ValueId};
@@ -282,20 +281,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if brought.is_left {
             self.await_empty(ring);
         }
-        let (written, width, fragment) = (matrices.rows(), matrices.width(), self.tile(tile));
+        let written = matrices.rows();
         let place = |position: &[u64]| brought.tile.place(position[0], position[1]);
         let bits: Vec<u64> = written.thread_bits().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
-        let (run, begin) =
-            (WIDEST / brought.tile.element, self.scheduled.pipelines().panels() + brought.place);
-        for (group, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {
+        let begin = self.scheduled.pipelines().panels() + brought.place;
+        self.write_matrices(tile, matrices, |first| {
             let place = own.at(ir, place(&written.place(first, 0)), begin).value(ir);
-            let address = ir.element(ir.int_type(8).into(), self.shared, place);
-            let slots = group * width..(group + 1) * width;
-            let values: Vec<Value<'c>> = slots.map(|slot| fragment.get(slot)).collect();
-            let words = ir.words(&values, self.dtype(tile));
-            self.dialect.store_matrices(ir, address, &words, matrices.transposed);
-        }
+            ir.element(ir.int_type(8).into(), self.shared, place)
+        });
         ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
         // It says as well that the sums of the turn before were loaded.
         self.end_loads();
@@ -351,6 +345,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let instruction = &self.scheduled.product(op).expect("scheduled: it has an instruction").instruction;
         let (left, right) = self.factors_of(op);
+        let right = right.expect("scheduled: the right factor lies in a ring");
         let left = match (left, brought) {
             (Some(left), _) => self.described(left, self.i32(0), layout_of),
             (None, Some(brought)) => {

@@ -1,5 +1,5 @@
-//! `mma` by warpgroups: the right factor lies in a ring in shared memory, the left one there or in registers, and the
-//! instructions go on while threads do (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
+//! `mma` by warpgroups: the right factor lies in a ring in shared memory, or is brought there ([`super::brought`]), the left
+//! one lies there or in registers, and the instructions go on while threads do (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
 //!
 //! A factor in shared memory is told by a descriptor: where it begins, and how its swizzled rows follow each other. The
 //! sums are results that every instruction passes on in place; what reads them goes through a wait that passes them
@@ -14,7 +14,7 @@ use crate::gpu::targets::declared;
 use crate::gpu::targets::declared::SumFormat;
 use crate::gpu::targets::dialect::Spread;
 use inkwell::values::IntValue;
-use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, TileCopy, WARPGROUP};
+use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, TileCopy, WARPGROUP, Written};
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
 use tile_ir::tensor_map::Swizzle;
@@ -89,8 +89,7 @@ pub(in crate::gpu) struct Ready<'a, 'c> {
     /// The body of its loop, if it reads tiles of that's ring.
     turn: Option<RegionId>,
     left: Left<'c>,
-    right: &'a RingFactor,
-    right_factor: Described<'c>,
+    right: Described<'c>,
     blocks: Vec<Block>,
     /// What instructions take of the left factor, by the depth and the number of the block.
     steps: Vec<(u64, usize, Vec<Value<'c>>)>,
@@ -104,6 +103,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(in crate::gpu) fn warpgroup_product(&mut self, op: OpId, late: Option<(&Late, &Ready<'a, 'c>)>) {
         let (ir, result) = (self.ir, self.instance.op(op).results[0]);
         let ready = self.ready(op);
+        let running = ready.turn.filter(|&turn| self.pipeline(turn).keeps_running(op));
+        let brought = self.scheduled.pipelines().brought_right_for(op);
+        if let Some(number) = brought {
+            self.bring_right(number, op, running);
+        }
         let overtaken = self.overtaken_by(op).map(|product| (product, self.ready(product)));
         self.await_fills(op);
         overtaken.iter().for_each(|(product, _)| self.await_fills(*product));
@@ -113,9 +117,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.begin_products();
         let sums = self.issue_product(&ready);
         self.set_tile(result, Fragment::Slots(sums));
-        if let Some(turn) = ready.turn.filter(|&turn| self.pipeline(turn).keeps_running(op)) {
-            ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
-            self.leave_stage_before(turn, op);
+        if let Some(turn) = running {
+            if brought.is_none() {
+                ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
+                self.leave_stage_before(turn, op);
+            }
             self.goes_on(turn, true);
             return;
         }
@@ -140,11 +146,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.intrinsic("llvm.nvvm.wgmma.fence.sync.aligned", &[], &[]);
     }
 
-    /// The factors of a product that lie in rings: the left one, if it does, and the right one.
-    pub(in crate::gpu) fn factors_of(&self, product: OpId) -> (Option<&'a RingFactor>, &'a RingFactor) {
+    /// The left and the right factor of a product, if they lie in rings.
+    pub(in crate::gpu) fn factors_of(
+        &self,
+        product: OpId,
+    ) -> (Option<&'a RingFactor>, Option<&'a RingFactor>) {
         let factors = self.scheduled.pipelines().factors(product);
         let [left, right] = factors.expect("scheduled: a pipeline has products");
-        (left.as_ref(), right.as_ref().expect("scheduled: the right factor lies in a ring"))
+        (left.as_ref(), right.as_ref())
+    }
+
+    /// A right factor that consumers bring.
+    fn described_right(&self, product: OpId) -> Described<'c> {
+        let pipelines = self.scheduled.pipelines();
+        let number =
+            pipelines.brought_right_for(product).expect("scheduled: it lies in a ring, or is brought");
+        let written = pipelines.brought_right()[number].written.as_ref();
+        let Written { tile, major, .. } = written.expect("scheduled: it is known how it is written");
+        self.described_at(*tile, *major, self.place_of_right(number), layout_of)
     }
 
     /// Makes the operands of a product.
@@ -153,6 +172,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let product = self.scheduled.product(op).expect("scheduled: a pipeline has products");
         let (instruction, result) = (&product.instruction, data.results[0]);
         let (left, right) = self.factors_of(op);
+        let right = match right {
+            Some(factor) => self.described(factor, self.i32(0), layout_of),
+            None => self.described_right(op),
+        };
         let left = match left {
             Some(factor) => {
                 let rows =
@@ -174,7 +197,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             instruction,
             turn: self.scheduled.pipelines().read_by(op),
             right,
-            right_factor: self.described(right, self.i32(0), layout_of),
             left,
             blocks,
             steps,
@@ -208,14 +230,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         block: &Block,
         sums: &mut [Value<'c>],
     ) {
-        let (ir, right) = (self.ir, ready.right);
+        let (ir, right) = (self.ir, &ready.right);
         let fresh = ready.turn.filter(|turn| self.pipelined.fresh.contains(turn));
         let adds = match (k, ready.starts_at_zero, fresh) {
             (0, true, _) => self.i32(0),
             (0, false, Some(turn)) => ir.resize(self.ring(turn).running, 32, false),
             _ => self.i32(1),
         };
-        let b = self.descriptor(&ready.right_factor, block.column, k);
+        let b = self.descriptor(right, block.column, k);
         let name = name_of(ready.instruction, block.columns(), &ready.left, right.major);
         let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
         let operands = [a, &[b.into(), adds.into()], &own].concat();

@@ -257,6 +257,27 @@ fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
     every_one_is_missed((&with_sums_in_use(), OF_MATMUL));
 }
 
+/// The right factor is computed, so that consumers bring it.
+fn with_right_brought(source: &str, columns: &str) -> String {
+    source.edit("96", columns).edit("mma %ta, %tb,", "mma %ta, %made,").edit(
+        "    %next = mma",
+        &format!("    %made = neg %tb : tile<32 x {columns} x bf16>\n    %next = mma"),
+    )
+}
+
+#[test]
+fn nothing_can_be_left_out_of_a_product_whose_right_factor_is_brought() {
+    let shapes: Shapes = |depth| vec![vec![128, depth], vec![depth, 128], vec![128, 128]];
+    every_one_is_missed((&with_right_brought(MATMUL, "128"), shapes));
+    every_one_is_missed((&with_right_brought(&with_sums_in_use(), "128"), shapes));
+    // So deep that there is room for one of it, and turns enough for the ring to come round; two warpgroups.
+    let shapes: Shapes = |depth| vec![vec![256, 3 * depth], vec![3 * depth, 128], vec![256, 128]];
+    let deep = with_right_brought(MATMUL, "128").edit("[64,", "[128,").edit("<64 x", "<128 x");
+    let deep = deep.edit(" 32]", " 256]").edit("[32,", "[256,").edit("k, 32", "k, 256");
+    let deep = deep.edit("x 32 x", "x 256 x").edit("<32 x", "<256 x");
+    every_one_is_missed((&deep, shapes));
+}
+
 /// The right factor is one of a stack, by a number that the producer loads for each tile.
 #[test]
 fn nothing_can_be_left_out_of_a_product_with_a_matrix_of_a_stack() {

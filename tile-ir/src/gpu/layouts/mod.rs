@@ -288,6 +288,11 @@ impl<'k> Layouts<'k> {
                     if self.basis.pipelines.holds(data.operands[i]) {
                         continue;
                     }
+                    if operand == Operand::B && self.basis.pipelines.brought_right_for(op).is_some() {
+                        // It is brought to shared memory from anywhere.
+                        self.ensure(data.operands[i]);
+                        continue;
+                    }
                     let factor = product.distribution(&self.shape(data.operands[i]), operand);
                     self.want(op, i, &factor);
                 }

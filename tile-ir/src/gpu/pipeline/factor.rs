@@ -5,6 +5,7 @@
 
 use super::super::products::{self, extents};
 use super::super::{dtype_of, shape_of};
+use super::brought;
 use super::obstacle::{Named, Obstacle, Obstacles};
 use super::shared_tile::{Copyable, Major};
 use super::{MOST_CONSUMERS, Slice};
@@ -142,7 +143,7 @@ fn products_of_loops(kernel: &Kernel) -> impl Iterator<Item = (OpId, RegionId)> 
 }
 
 /// What keeps products from rings that stand in the body of no loop.
-pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
+pub(super) fn outside_of_loops(kernel: &Kernel, target: &TargetDesc) -> Obstacles {
     let in_loops: HashSet<OpId> = products_of_loops(kernel).map(|(product, _)| product).collect();
     let around = |product: OpId| {
         let is_around = |op: &OpId| {
@@ -154,6 +155,10 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
     let mut obstacles = Obstacles::default();
     let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
     for product in products.filter(|product| !in_loops.contains(product)) {
+        if let Err(obstacle) = blocks(kernel, kernel.op(product), target) {
+            obstacles.add(FactorId::right(product), obstacle);
+            continue;
+        }
         let around = around(product);
         let is_in_loop = around.iter().any(|&op| kernel.op(op).op == Op::For);
         let obstacle = match around.last() {
@@ -165,33 +170,69 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
     obstacles
 }
 
-/// The factors of loops' products that can lie in rings, of products whose right factor does; adds what keeps others from
-/// that.
-pub(super) fn of_loops(
-    numbers: &Numbers<'_>,
-    uses: &Uses,
-    target: &TargetDesc,
-    obstacles: &mut Obstacles,
-) -> Vec<Factor> {
-    let kernel = numbers.kernel;
-    let mut factors = Vec::new();
-    for (product, turn) in products_of_loops(kernel) {
-        let blocks = match blocks(kernel, kernel.op(product), target) {
-            Ok(blocks) => blocks,
-            Err(obstacle) => {
-                obstacles.add(FactorId::right(product), obstacle);
-                continue;
-            }
-        };
-        for id in FactorId::both(product) {
-            match Factor::of(numbers, id, turn, blocks) {
-                Ok(factor) => factors.push(factor),
-                Err(_) if id.is_left() && is_held(kernel, product, turn) => {}
-                Err(obstacle) => obstacles.add(id, obstacle),
+/// Where the factors of products lie that warpgroups can do.
+pub(super) struct Factors {
+    /// Those that can lie in rings.
+    pub(super) in_rings: Vec<Factor>,
+    /// The products whose right factor consumers can bring, each with how many warpgroups may share it.
+    pub(super) brought: Vec<(OpId, u64)>,
+}
+
+impl Factors {
+    /// The factors of loops' products that can lie in rings, of products whose right factor does or is brought; adds what keeps
+    /// others from that. What products outside of loops are kept by is known.
+    pub(super) fn of(
+        numbers: &Numbers<'_>,
+        uses: &Uses,
+        target: &TargetDesc,
+        obstacles: &mut Obstacles,
+    ) -> Factors {
+        let kernel = numbers.kernel;
+        let mut in_rings = Vec::new();
+        for (product, turn) in products_of_loops(kernel) {
+            let blocks = match blocks(kernel, kernel.op(product), target) {
+                Ok(blocks) => blocks,
+                Err(obstacle) => {
+                    obstacles.add(FactorId::right(product), obstacle);
+                    continue;
+                }
+            };
+            for id in FactorId::both(product) {
+                match Factor::of(numbers, id, turn, blocks) {
+                    Ok(factor) => in_rings.push(factor),
+                    Err(_) if id.is_left() && is_held(kernel, product, turn) => {}
+                    Err(obstacle) => obstacles.add(id, obstacle),
+                }
             }
         }
+        let mut brought = bringable(kernel, target, &in_rings);
+        let products: Vec<OpId> = brought.iter().map(|&(product, _)| product).collect();
+        let in_rings = read_there_alone(kernel, uses, in_rings, &products, obstacles);
+        brought.retain(|&(product, _)| obstacles.leave_to_consumers(product));
+        Factors { in_rings, brought }
     }
-    read_there_alone(kernel, uses, factors, obstacles)
+
+    /// How many warpgroups may share all products; `None` where there is none.
+    pub(super) fn groups(&self) -> Option<u64> {
+        let in_rings = self.in_rings.iter().map(|factor| factor.blocks);
+        in_rings.chain(self.brought.iter().map(|&(_, blocks)| blocks)).map(groups).min()
+    }
+}
+
+/// How many warpgroups may share a product that can be cut into so many parts.
+fn groups(blocks: u64) -> u64 {
+    MOST_CONSUMERS.min(1 << blocks.trailing_zeros())
+}
+
+/// The products whose right factor consumers can bring, each with how many warpgroups may share it: no fewer than share those
+/// whose right factor can lie in a ring.
+fn bringable(kernel: &Kernel, target: &TargetDesc, in_rings: &[Factor]) -> Vec<(OpId, u64)> {
+    let right = in_rings.iter().filter(|factor| !factor.id.is_left());
+    let least = right.map(|factor| groups(factor.blocks)).min().unwrap_or(1);
+    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    let can_be_brought = products.filter(|&product| brought::can_be_brought(kernel, product, target));
+    let cut = can_be_brought.filter_map(|op| Some((op, blocks(kernel, kernel.op(op), target).ok()?)));
+    cut.filter(|&(_, blocks)| groups(blocks) >= least).collect()
 }
 
 /// Whether registers are as good a place of a product's left factor: it isn't loaded, or not in every turn.
@@ -200,11 +241,13 @@ fn is_held(kernel: &Kernel, product: OpId, turn: RegionId) -> bool {
     origin.map_or(true, |origin| !kernel.region(turn).ops.contains(&origin.load))
 }
 
-/// Those of the factors whose tiles nothing uses but factors, of products whose right factor is among them.
+/// Those of the factors whose tiles nothing uses but factors, of products whose right factor is among them, or can be brought
+/// and has to.
 pub(super) fn read_there_alone(
     kernel: &Kernel,
     uses: &Uses,
     mut factors: Vec<Factor>,
+    bringable: &[OpId],
     obstacles: &mut Obstacles,
 ) -> Vec<Factor> {
     // One that is none takes others of its product and of its tile with it.
@@ -223,7 +266,9 @@ pub(super) fn read_there_alone(
             uses.of_value(*value).iter().copied().find(|user| !leads_to_factors(user))
         };
         factors.retain(|factor| {
-            if !found.contains(&FactorId::right(factor.id.product)) {
+            let product = factor.id.product;
+            let is_brought = || bringable.contains(&product) && obstacles.leave_to_consumers(product);
+            if !found.contains(&FactorId::right(product)) && !is_brought() {
                 return false;
             }
             let Some(user) = factor.values.iter().find_map(other_user) else { return true };

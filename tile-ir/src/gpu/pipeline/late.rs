@@ -1,5 +1,7 @@
 //! Products that are done a turn later than the numbers that they multiply.
 //!
+//! A turn one of whose right factors consumers bring to shared memory, and wait for each other, has none.
+//!
 //! A turn that multiplies, computes with what comes of that, and multiplies again keeps matrix units and threads busy
 //! by turns: each waits for the other. Nothing but the second product's own sums needs that product, so it can go on in
 //! the turn after: its instructions are issued just after those of the next turn's first product, which is done ahead
@@ -70,6 +72,9 @@ impl Late {
     /// The late product of a loop with this body, if one pays and fits in registers.
     pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, region: RegionId) -> Option<Late> {
         let body = Body::of(&laid_out.instance, region)?;
+        if laid_out.instance.walk_in(region).into_iter().any(|op| pipelines.brought_right_for(op).is_some()) {
+            return None;
+        }
         let is_product = |op: &OpId| pipelines.factors(*op).is_some();
         let product = body.ops.iter().copied().rfind(is_product)?;
         let is_movement = |op| is_movement(laid_out, op);

@@ -10,6 +10,7 @@
 //! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
 //! its copies need, elements of tiles that have one among them. A loop whose producer would need more is none.
 
+mod brought;
 mod empty;
 mod factor;
 mod late;
@@ -23,6 +24,7 @@ mod spared;
 mod stores;
 mod tensor_memory;
 
+pub use brought::{BroughtRight, Runs, Written, WrittenBy};
 pub(super) use factor::{FactorId, selected as selected_factors};
 pub use late::{Late, Overtaken};
 pub(super) use obstacle::Obstacle;
@@ -44,6 +46,7 @@ use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
+use factor::Factors;
 use obstacle::Obstacles;
 use placement::Placement;
 use std::collections::{HashMap, HashSet};
@@ -67,8 +70,11 @@ pub struct Pipelines {
     by_region: HashMap<RegionId, Pipeline>,
     /// The regions, outer ones first.
     order: Vec<RegionId>,
-    /// By the product: its left factor, if that lies in a ring, and its right one.
+    /// By the product that warpgroups do: its left and its right factor, if they lie in rings. Threads hold another left one,
+    /// and bring another right one to shared memory.
     factors: HashMap<OpId, [Option<RingFactor>; 2]>,
+    /// Right factors that consumers bring.
+    brought: Vec<BroughtRight>,
     /// Tiles that no thread holds.
     in_rings: HashSet<ValueId>,
     /// What none but the producer needs.
@@ -102,7 +108,7 @@ impl Pipelines {
         if target.warpgroup_matrix.is_empty() {
             return Pipelines::default();
         }
-        let mut obstacles = factor::outside_of_loops(kernel);
+        let mut obstacles = factor::outside_of_loops(kernel, target);
         let found = Pipelines::found(kernel, target, threads, room, &mut obstacles);
         Pipelines { obstacles, ..found.unwrap_or_default() }
     }
@@ -123,26 +129,33 @@ impl Pipelines {
         }
         let numbers = Numbers::of(kernel);
         let uses = Uses::of(kernel);
-        let mut factors = factor::of_loops(&numbers, &uses, target, obstacles);
+        let mut factors = Factors::of(&numbers, &uses, target, obstacles);
         if target.has_tensor_memory() {
-            factors = tensor_memory::retain(kernel, &uses, factors, obstacles);
+            factors.in_rings = tensor_memory::retain(kernel, &uses, factors.in_rings, obstacles);
         }
-        let groups = factors.iter().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
-        let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
+        let consumers = consumers(factors.groups()?, threads);
+        let (factors, products) = (factors.in_rings, factors.brought.into_iter().map(|(product, _)| product));
         let consumers = consumers.map_err(|obstacle| obstacles.add_all(&factors, &obstacle)).ok()?;
         let stores = stores::candidates(&numbers, target);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
-        let brought =
+        let left_brought =
             if target.has_tensor_memory() { tensor_memory::brought_bytes(kernel, &factors) } else { 0 };
-        let others = room.scratch.saturating_add(panel_bytes.max(brought));
+        let others = room.scratch.saturating_add(panel_bytes.max(left_brought));
         let available = u64::from(target.shared_bytes).saturating_sub(others);
         let shared = pairs::shared_by_pairs(kernel, &factors);
         let (ranges, spare) = (Ranges::of(kernel), room.spare);
-        let placement = Placement { kernel, uses: &uses, ranges, shared, available, spare };
+        let products: Vec<OpId> = products.collect();
+        let brought = brought::place(kernel, &products, available);
+        let available = available.saturating_sub(brought::bytes(&brought));
+        let placement =
+            Placement { kernel, uses: &uses, ranges, brought: &products, shared, available, spare };
         let found = placement.rings(factors, obstacles);
-        let mut found = Pipelines { consumers, ..found };
+        let mut found = Pipelines { consumers, brought, ..found };
         if found.is_empty() {
             return None;
+        }
+        for product in products {
+            found.factors.entry(product).or_default();
         }
         if target.has_tensor_memory() {
             let put = found.put_sums_in_tensor_memory(kernel, &uses);
@@ -159,6 +172,8 @@ impl Pipelines {
             let map = found.map(&map);
             found.stores.insert(op, TensorStore { map, ..store });
         }
+        let begin = found.end_of_panels().next_multiple_of(TILE_ALIGNMENT);
+        found.brought.iter_mut().for_each(|brought| brought.place += begin);
         let slice = Slice::of(kernel, found.loads()).expect("a factor's load is what a producer can execute");
         Some(Pipelines { slice, ..found })
     }
@@ -214,7 +229,7 @@ impl Pipelines {
         self.all().find(|(_, pipeline)| pipeline.is_read_by(op)).map(|(region, _)| region)
     }
 
-    /// The factors of a product that lie in rings, if the right one does.
+    /// The factors that lie in rings of a product that warpgroups do, if they do it.
     pub fn factors(&self, product: OpId) -> Option<&[Option<RingFactor>; 2]> {
         self.factors.get(&product)
     }
@@ -301,6 +316,7 @@ impl Pipelines {
     pub(super) fn keep_stores(&mut self, laid_out: &LaidOut, target: &TargetDesc) {
         let place = |tile: ValueId| laid_out.distributions[&tile].clone();
         self.tensor_memory.find_matrices(&laid_out.instance, place);
+        self.find_written(laid_out, target);
         self.stores.retain(|&op, store| {
             let tile = laid_out.instance.op(op).operands[1];
             let distribution = &laid_out.distributions[&tile];
@@ -381,13 +397,18 @@ impl Pipelines {
         rings.max().unwrap_or(0).max(self.tensor_memory.end())
     }
 
-    /// Shared memory that all of them take, from its beginning.
-    pub fn bytes(&self) -> u64 {
+    /// The end of the panels, and of left factors that consumers bring where these lie.
+    fn end_of_panels(&self) -> u64 {
         let panels = if self.stores.is_empty() { 0 } else { panel_bytes(self.consumers) };
         match panels.max(self.tensor_memory.brought_bytes()) {
             0 => self.rings_end(),
             behind => self.panels + behind,
         }
+    }
+
+    /// Shared memory that all of them take, from its beginning.
+    pub fn bytes(&self) -> u64 {
+        self.end_of_panels().max(brought::bytes(&self.brought))
     }
 }
 

@@ -13,7 +13,8 @@ use std::fmt;
 use tile_layout::linear::MatrixShape;
 
 /// What to write instead of a right factor that isn't copied.
-const LEFT_INSTEAD: &str = "compute the transposed product, whose left factor that is: registers may have it";
+const LEFT_INSTEAD: &str =
+    "compute the transposed product, and load its right factor: registers may have the left one";
 
 /// An op as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +115,21 @@ impl Obstacle {
         }
     }
 
+    /// Whether what keeps a right factor from a ring keeps no threads from bringing it to shared memory, and no other copy is
+    /// better for it either.
+    fn leaves_to_consumers(&self) -> bool {
+        matches!(
+            self,
+            Obstacle::NoLoop
+                | Obstacle::Branch(_)
+                | Obstacle::Computed { .. }
+                | Obstacle::Carried
+                | Obstacle::Reshaped(_)
+                | Obstacle::UsedBesides { .. }
+                | Obstacle::ReadByAnother { .. }
+        )
+    }
+
     /// Whether other sizes wouldn't have it.
     pub(in super::super) fn is_of_sizes(&self) -> bool {
         matches!(self, Obstacle::Unaligned(_))
@@ -169,7 +185,7 @@ impl Obstacle {
                     None => with(computed, LEFT_INSTEAD),
                     Some(left) => with(
                         format!("{computed}; the left one is, too, by {left}"),
-                        "have another kernel store the right one, so that it is loaded",
+                        "have another kernel store one of them, so that it is loaded",
                     ),
                 }
             }
@@ -309,6 +325,11 @@ impl Obstacles {
 
     pub(super) fn of(&self, factor: FactorId) -> Option<&Obstacle> {
         self.0.get(&factor)
+    }
+
+    /// Whether a product's right factor lies in no ring, and consumers are as good at bringing it to shared memory.
+    pub(super) fn leave_to_consumers(&self, product: OpId) -> bool {
+        self.of(FactorId::right(product)).is_some_and(Obstacle::leaves_to_consumers)
     }
 }
 

@@ -9,7 +9,7 @@
 //! It is done where the kernel says that its blocks are pairs ([`Kernel::pairs`]), for loops with one product: in a loop
 //! with several, each product's tiles would be left by both blocks apart from the other's.
 
-use super::factor::{self, Factor};
+use super::factor::{Factor, Factors};
 use super::obstacle::Obstacles;
 use super::shared_tile::SharedTile;
 use super::slice::is_same_of_one;
@@ -35,7 +35,7 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
     }
     let numbers = Numbers::of(kernel);
     let uses = Uses::of(kernel);
-    let factors = factor::of_loops(&numbers, &uses, target, &mut Obstacles::default());
+    let factors = Factors::of(&numbers, &uses, target, &mut Obstacles::default()).in_rings;
     let space = kernel.grid_space()?;
     // Where it is known that an axis has an odd number of tiles, as where it has one, no launch has pairs along it.
     let may_be_even = |&axis: &usize| space[axis].as_const().is_none_or(|tiles| tiles % 2 == 0);

@@ -54,6 +54,8 @@ pub(super) struct Placement<'k> {
     pub(super) kernel: &'k Kernel,
     pub(super) uses: &'k Uses,
     pub(super) ranges: Ranges,
+    /// The products whose right factor consumers bring.
+    pub(super) brought: &'k [OpId],
     /// The loads whose tiles both blocks of a pair read.
     pub(super) shared: HashSet<OpId>,
     /// Shared memory for all rings, in bytes.
@@ -75,14 +77,18 @@ impl Placement<'_> {
                     let (none, others): (Vec<Factor>, Vec<Factor>) =
                         placed.into_iter().partition(|factor| factor.home == region);
                     self.add_obstacles(&none, &obstacle, obstacles);
-                    placed = factor::read_there_alone(self.kernel, self.uses, others, obstacles);
+                    placed =
+                        factor::read_there_alone(self.kernel, self.uses, others, self.brought, obstacles);
                 }
             }
         };
         for load in loads {
             let own = before.iter().filter(|factor| factor.load == load);
-            let is_right_placed =
-                |factor: &Factor| placed.iter().any(|other| other.id == FactorId::right(factor.id.product));
+            let is_right_placed = |factor: &Factor| {
+                let product = factor.id.product;
+                self.brought.contains(&product)
+                    || placed.iter().any(|other| other.id == FactorId::right(product))
+            };
             let more: Vec<Factor> = placed.iter().chain(own.clone()).cloned().collect();
             if own.clone().all(is_right_placed)
                 && let Ok(with_it) = self.with_fewer_stages(&more)
@@ -234,12 +240,16 @@ impl Placement<'_> {
     }
 
     /// Whether the product that alone reads tiles of a loop's ring goes on while the next turn's begins: it is the only
-    /// one, and nothing but the next one needs its sums, nor registers its left factor.
+    /// one, and nothing but the next one needs its sums, nor registers its left factor. A right one that consumers bring has a
+    /// stage for each of the two turns.
     fn keeps_running(&self, region: RegionId, readers: &[OpId], all: &[Factor]) -> bool {
         let mut of_turn = all.iter().filter(|factor| factor.turn == region);
         let &[product] = readers else { return false };
-        of_turn.clone().count() == 2
+        let of_region = |product: &&OpId| self.kernel.region_of(**product) == Some(region);
+        let brought: Vec<&OpId> = self.brought.iter().filter(of_region).collect();
+        of_turn.clone().count() + brought.len() == 2
             && of_turn.all(|factor| factor.id.product == product)
+            && brought.iter().all(|&&brought| brought == product)
             && factor::carries_sums(self.kernel, self.uses, region, product)
     }
 }

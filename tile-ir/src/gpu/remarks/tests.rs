@@ -25,40 +25,20 @@ fn made_of_b(ops: &'static str) -> impl Fn(String) -> String {
 
 #[test]
 fn right_factors_that_no_copy_brings_are_remarked_upon() {
+    // Consumers bring what is computed, if there are tiles for a producer besides.
     let computed = made_of_b("    %made = neg %tb : tile<K x N x bf16>\n");
-    let left_instead = "compute the transposed product, whose left factor that is: registers may have it";
-    assert_eq!(
-        reason(computed),
-        format!(
-            "its right factor is computed in the loop, by `-`, and they take that from copied tiles; {left_instead}"
-        )
-    );
-    // What is advised helps.
-    let transposed = "    %made = neg %ta : tile<M x K x bf16>\n    %next = mma %made, %tb,";
-    let transposed = in_tiles_of_64(&MATMUL.edit("    %next = mma %ta, %tb,", transposed));
-    assert!(!transposed.pipelines().is_empty() && transposed.remarks().is_empty());
-    // Where both are computed, so would be the right factor of the transposed product.
+    let computed = in_tiles_of_64(&computed(MATMUL.to_owned()));
+    assert!(!computed.pipelines().is_empty() && computed.remarks().is_empty());
     let both =
         made_of_b("    %made = neg %tb : tile<K x N x bf16>\n    %mine = abs %ta : tile<M x K x bf16>\n");
     assert_eq!(
         reason(|text| both(text).edit("mma %ta,", "mma %mine,")),
         "its right factor is computed in the loop, by `-`, and they take that from copied tiles; the left one is, too, by \
-         `abs`; have another kernel store the right one, so that it is loaded"
+         `abs`; have another kernel store one of them, so that it is loaded"
     );
     // One that is loaded before the loop is copied before that.
     let before = in_tiles_of_64(&MATMUL.edit("%vb[%p, %j]", "%vb[%j, %j]"));
     assert!(!before.pipelines().is_empty() && before.remarks().is_empty());
-    let joined = |text: String| {
-        let loaded = "%tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>";
-        let long = loaded.edit("%tb", "%long").edit("64 x 64", "8 x 512");
-        in_numbers(text.edit("[K, N]", "[8, 512]"))
-            .edit(loaded, &format!("{long}\n    %tb = reshape %long : tile<64 x 64 x bf16>"))
-    };
-    assert_eq!(
-        reason(joined),
-        "`reshape` joins or splits axes of its right factor after the load; give the tensor these axes in place of its \
-         tiles"
-    );
     let padded = |text: String| text.edit("%pad = constant 0.0", "%pad = constant 1.0");
     assert_eq!(reason(padded), "what lies outside of `b` isn't zero, as copies have it; load zeros there");
     let in_branch = |text: String| {
@@ -144,9 +124,9 @@ fn products_that_are_no_warpgroups_are_remarked_upon() {
     );
 }
 
-/// Of what the rest of a kernel loses, nothing is left out: a product that keeps its ring besides takes it from none.
+/// A left factor that isn't copied comes from registers; a right one consumers bring from there.
 #[test]
-fn what_uses_a_tile_besides_is_remarked_upon() {
+fn a_left_factor_that_something_uses_besides_is_remarked_upon() {
     let summed = |operand: &'static str| {
         let besides = format!(
             "    %rows = reduce sum {operand} axis 0 : tile<1 x 64 x bf16>
@@ -158,8 +138,8 @@ fn what_uses_a_tile_besides_is_remarked_upon() {
         );
         move |text| in_numbers(text).edit("    yield %next\n", &besides)
     };
-    let reason_of = "`sum` uses the tile of `b`, too, and no thread holds a tile that was copied; do that in a loop of its own";
-    assert_eq!(reason(summed("%tb")), reason_of);
+    let right = in_tiles_of_64(&summed("%tb")(MATMUL.to_owned()));
+    assert!(!right.pipelines().is_empty() && right.remarks().is_empty());
     let left = in_tiles_of_64(&summed("%ta")(MATMUL.to_owned()));
     assert!(!left.pipelines().is_empty());
     let messages: Vec<&str> = left.remarks().iter().map(|remark| remark.message.as_str()).collect();
@@ -172,17 +152,20 @@ fn what_uses_a_tile_besides_is_remarked_upon() {
 /// Warpgroups do the product of the loop, and not the one behind it.
 #[test]
 fn every_product_that_is_slower_is_remarked_upon() {
-    let besides = "  %left = splat %pad : tile<M x K x bf16>
-  %right = splat %pad : tile<K x N x bf16>
+    let besides = "  %left = splat %pad : tile<M x 8 x bf16>
+  %right = splat %pad : tile<8 x N x bf16>
   %more = mma %left, %right, %sum : tile<M x N x f32>
   store_masked %vc, %more
 ";
     let scheduled = in_tiles_of_64(&MATMUL.edit("  store_masked %vc, %sum\n", besides));
     assert!(!scheduled.pipelines().is_empty());
     let [Remark { message, .. }] = scheduled.remarks() else { panic!("{:?}", scheduled.remarks()) };
-    let start = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with no tiles copied ahead: it \
-                 stands in no loop, ";
+    let start = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k8, with no tiles copied ahead: they \
+                 take multiples of 64 rows, ";
     assert!(message.starts_with(start), "{message}");
+    // Consumers bring the right factor of one that they can do.
+    let deeper = besides.edit("M x 8", "M x K").edit("8 x N", "K x N");
+    assert!(in_tiles_of_64(&MATMUL.edit("  store_masked %vc, %sum\n", &deeper)).remarks().is_empty());
 }
 
 /// A number of threads that no warpgroups have, and shared memory that holds no two turns.

@@ -18,7 +18,8 @@ use std::collections::{HashMap, HashSet};
 /// 32-bit registers of a thread that tiles of the next turn may take.
 const MOST_REGISTERS: u64 = 64;
 
-/// Rewrites every loop that multiplies matrices of tiles that it loads; these loads stay where they are.
+/// Rewrites every loop that multiplies matrices of tiles that it loads; these loads stay where they are. Where a loop has a
+/// producer, which copies what it can, the threads that multiply gather ahead, and load what they bring to shared memory.
 pub(in crate::gpu) fn run(
     kernel: &mut Kernel,
     threads: Threads,
@@ -27,27 +28,31 @@ pub(in crate::gpu) fn run(
 ) {
     for op in kernel.walk() {
         if kernel.op(op).op == Op::For {
-            let has_producer = pipelines.of_region(kernel.op(op).regions[0]).is_some();
-            load_ahead(kernel, op, threads, has_producer, staying);
+            let region = kernel.op(op).regions[0];
+            let has_producer = pipelines.of_region(region).is_some();
+            let brings = pipelines.brought_right().iter().any(|brought| brought.home == region);
+            let is_own = |load: OpId, data: &OpData| {
+                !has_producer || data.op == Op::GatherLoad || brings && pipelines.copy(load).is_none()
+            };
+            load_ahead(kernel, op, threads, &is_own, staying);
         }
     }
 }
 
-/// Rewrites a loop. Where it has a producer, which copies what it can, the threads that multiply gather ahead and load
-/// nothing else.
+/// Rewrites a loop, of whose loads `is_own` says which are done by the threads that multiply.
 fn load_ahead(
     kernel: &mut Kernel,
     for_op: OpId,
     threads: Threads,
-    has_producer: bool,
+    is_own: &dyn Fn(OpId, &OpData) -> bool,
     staying: &HashSet<OpId>,
 ) {
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();
     let Some(product) = ops.iter().position(|&op| kernel.op(op).op.is_product()) else { return };
     let is_carried = |follower: &Follower| {
-        let is_own = !has_producer || kernel.op(follower.load).op == Op::GatherLoad;
-        is_own && ops[..product].contains(&follower.load) && !staying.contains(&follower.load)
+        let load = follower.load;
+        is_own(load, kernel.op(load)) && ops[..product].contains(&load) && !staying.contains(&load)
     };
     let all: Vec<Follower> = followers(kernel, region).filter(is_carried).collect();
     let Some(followers) = fitting(kernel, all, threads) else { return };

@@ -28,6 +28,13 @@ fn made_of_b(ops: &str) -> String {
     matmul().edit(PRODUCT, &format!("{ops}    %next = mma %ta, %made, %acc : tile<64 x 64 x f32>\n"))
 }
 
+/// With a left factor that is computed, so that the kernel has no tile for a producer to copy, beside which consumers would bring
+/// the right one.
+fn with_left_computed(text: &str) -> String {
+    text.edit("mma %ta,", "mma %mine,")
+        .edit("    %next = mma %mine,", "    %mine = abs %ta : tile<64 x 64 x bf16>\n    %next = mma %mine,")
+}
+
 /// With the right factor cut from what movements make of a tensor of these extents; `select` is at `%two`.
 fn moved(extents: &[&str], movements: &[TensorMovement]) -> String {
     let size = |extent: &&str| extent.parse::<i64>().map_or_else(|_| Dim::size(*extent), Dim::from);
@@ -150,11 +157,15 @@ fn loaded_before() -> String {
         )
 }
 
-/// The tile is the left factor of a product whose right one is computed.
+/// The tile is the left factor of a product with a right one of other extents than consumers bring.
 fn read_by_another() -> String {
-    let other = "    %made = splat %pad : tile<64 x 64 x bf16>
+    let other = "    %made = splat %pad : tile<64 x 24 x bf16>
     %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>
-    %more = mma %tb, %made, %next : tile<64 x 64 x f32>
+    %start = splat %none : tile<64 x 24 x f32>
+    %thin = mma %tb, %made, %start : tile<64 x 24 x f32>
+    %sums = reduce sum %thin axis 1 : tile<64 x 1 x f32>
+    %all = broadcast %sums : tile<64 x 64 x f32>
+    %more = add %next, %all : tile<64 x 64 x f32>
 ";
     matmul().edit(PRODUCT, other).edit("yield %next", "yield %more")
 }
@@ -260,13 +271,13 @@ fn cases() -> Vec<(&'static str, String, On)> {
         ("Formats", rounded.edit("bf16", "f32").edit("mma %ta", "mma %round")),
         ("Sums", matmul().edit("bf16", "f16").edit("f32", "f16")),
         ("Extents", tiles([32, 64, 64])),
-        ("Computed", made_of_b("    %made = neg %tb : tile<64 x 64 x bf16>\n")),
-        ("Reshaped", joined),
-        ("Carried", carried()),
+        ("Computed", with_left_computed(&made_of_b("    %made = neg %tb : tile<64 x 64 x bf16>\n"))),
+        ("Reshaped", with_left_computed(&joined)),
+        ("Carried", with_left_computed(&carried())),
         ("LoadedBefore", loaded_before()),
         ("Across", across()),
-        ("UsedBesides", summed()),
-        ("ReadByAnother", read_by_another()),
+        ("UsedBesides", with_left_computed(&summed())),
+        ("ReadByAnother", with_left_computed(&read_by_another())),
         ("Written", written()),
         ("Pad", matmul().edit("%pad = constant 0.0", "%pad = constant 1.0")),
         ("Selected", moved(&["e", "1", "n"], &[select, repeated])),
