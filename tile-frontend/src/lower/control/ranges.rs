@@ -103,7 +103,7 @@ impl Lowering {
         if let Pat::Ident(counter) = &*for_loop.pat
             && let Some(index) = indexed_by(&for_loop.body, &counter.ident)
         {
-            return self.listed(&range, index).map(Sequence::Unrolled);
+            return self.listed(&range, &index).map(Sequence::Unrolled);
         }
         if let Pat::Ident(counter) = &*for_loop.pat
             && let Some(known) = range.known().filter(|known| known.count <= MAX_UNROLLED)
