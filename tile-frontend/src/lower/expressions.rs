@@ -41,8 +41,14 @@ impl Lowering {
                 self.for_loop(for_loop)
             }
             Expr::If(if_else) => self.if_else(if_else),
-            Expr::While(repeated) => self.while_loop(repeated),
-            Expr::Loop(endless) => self.endless_loop(endless),
+            Expr::While(repeated) => {
+                self.straight("a loop", repeated.while_token.span())?;
+                self.while_loop(repeated)
+            }
+            Expr::Loop(endless) => {
+                self.straight("a loop", endless.loop_token.span())?;
+                self.endless_loop(endless)
+            }
             Expr::Break(exit) => self.break_loop(exit),
             Expr::Continue(exit) => self.continue_loop(exit),
             Expr::Return(exit) => self.return_early(exit),
