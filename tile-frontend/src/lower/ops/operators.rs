@@ -5,7 +5,7 @@ use crate::lower::control::logical::Connective;
 use crate::lower::{Lowered, Lowering, Reported, rust_elem};
 use crate::rewrite::{place, predicate};
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val};
+use crate::value::{Int, Val, has_a_format};
 use syn::{BinOp, ExprBinary};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal};
@@ -201,7 +201,7 @@ impl Lowering {
                     BinaryOp::Div => a.checked_div(b),
                     _ => a.checked_rem(b),
                 };
-                match value {
+                match value.filter(|&value| has_a_format(value)) {
                     Some(value) => {
                         let shared = self.shared_by(left, right, op, span)?;
                         Ok(Some(Val::Int(Int { value, shared })))
