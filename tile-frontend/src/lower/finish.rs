@@ -16,6 +16,7 @@ impl Lowering {
             self.decide_accumulators();
             self.default_literals();
             self.check_bounds_of_functions();
+            self.check_folded();
             self.replace_placeholders();
             self.drop_casts_of_counters();
             self.note_rewrites();
