@@ -41,7 +41,6 @@ impl Lowering {
                 self.straight("a loop", for_loop.for_token.span())?;
                 self.for_loop(for_loop)
             }
-            Expr::If(if_else) => self.if_else(if_else),
             Expr::While(repeated) => {
                 self.straight("a loop", repeated.while_token.span())?;
                 self.while_loop(repeated)
@@ -50,6 +49,7 @@ impl Lowering {
                 self.straight("a loop", endless.loop_token.span())?;
                 self.endless_loop(endless)
             }
+            Expr::If(if_else) => self.if_else(if_else),
             Expr::Break(exit) => self.break_loop(exit),
             Expr::Continue(exit) => self.continue_loop(exit),
             Expr::Return(exit) => self.return_early(exit),
@@ -162,15 +162,16 @@ impl Lowering {
                     }
                 },
                 None => match self.text.helpers.constant(&name).cloned() {
-                    Some(item) => self.module_constant(&item),
+                    Some(item) => self.module_constant(&name, &item),
                     None => self.unknown_name(&name, path.span()),
                 },
             };
         }
         let segments: Vec<String> =
             path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        if let Some(item) = self.text.helpers.constant(&segments.join("::")).cloned() {
-            return self.module_constant(&item);
+        let name = segments.join("::");
+        if let Some(item) = self.text.helpers.constant(&name).cloned() {
+            return self.module_constant(&name, &item);
         }
         match constant_of(&segments) {
             Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
@@ -179,7 +180,6 @@ impl Lowering {
                 if let Some(value) = self.constant_of_parameter(&segments, path.span())? {
                     return Ok(value);
                 }
-                let name = segments.join("::");
                 self.error(path.span(), format!("`{name}` isn't known in a kernel"), &help_of_path(&segments))
             }
         }

@@ -27,6 +27,7 @@ impl Lowering {
     /// A block's statements; its value is that of a last expression without `;`.
     pub(super) fn block(&mut self, block: &Block) -> Lowered<Val> {
         self.scopes.enter();
+        self.constants(&block.stmts);
         let value = self.statements(&block.stmts);
         self.scopes.leave();
         value
@@ -55,7 +56,8 @@ impl Lowering {
                 let is_value = semicolon.is_none() || matches!(value, Val::Never);
                 Ok(if is_value { value } else { Val::Unit })
             }
-            Stmt::Item(Item::Const(item)) => self.constant(item).map(|()| Val::Unit),
+            // What it is was noted where its block begins.
+            Stmt::Item(Item::Const(_)) => Ok(Val::Unit),
             // rustc sees it, and values of it are known by its name.
             Stmt::Item(Item::Struct(_)) => Ok(Val::Unit),
             Stmt::Item(item) => self.refused_item(item),
@@ -174,12 +176,12 @@ impl Lowering {
                     value => Ok(value),
                 }
             }
-            _ => self.expression(expression),
-        }
             Expr::Array(array) => match self.expression(expression)? {
                 Val::List(values) => self.of_one_type(values, array.span()).map(Val::List),
                 value => Ok(value),
             },
+            _ => self.expression(expression),
+        }
     }
 
     /// `let x;`, which gets its value later. Rust has it assigned before it is used, and once where it isn't `mut`.
@@ -199,8 +201,6 @@ impl Lowering {
         Ok(Val::Unit)
     }
 
-    /// A value as one of the type that a variable is given: `let x: f32 = …`.
-    pub(super) fn annotated(&mut self, ty: &Type, value: Val, span: Span) -> Lowered<Val> {
     /// A value as one of the type that a variable is given, each part of it where it is written.
     fn annotated_as_written(&mut self, ty: &Type, value: Val, written: &Expr) -> Lowered<Val> {
         let span = written.span();
@@ -225,6 +225,8 @@ impl Lowering {
         }
     }
 
+    /// A value as one of the type that a variable is given: `let x: f32 = …`.
+    pub(super) fn annotated(&mut self, ty: &Type, value: Val, span: Span) -> Lowered<Val> {
         if matches!(value, Val::Never) || matches!(ty, Type::Infer(_)) {
             return Ok(value);
         }
@@ -269,8 +271,6 @@ impl Lowering {
         }
     }
 
-    /// Applies the element type and the rank of `Tile<f32, 2>`.
-    fn annotated_tile(&mut self, tile: ValueId, path: &TypePath) -> Lowered<()> {
     /// A part of such a value, where it is written if that is known. Of tensors and views rustc knows the types.
     fn annotated_part(&mut self, ty: &Type, value: Val, written: Option<&Expr>, whole: Span) -> Lowered<Val> {
         match value {
@@ -282,6 +282,8 @@ impl Lowering {
         }
     }
 
+    /// Applies the element type and the rank of `Tile<f32, 2>`.
+    fn annotated_tile(&mut self, tile: ValueId, path: &TypePath) -> Lowered<()> {
         let arguments = type_arguments(path);
         if let Some(GenericArgument::Type(ty)) = arguments.first()
             && let Some(elem) = self.element(ty)
