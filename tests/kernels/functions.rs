@@ -435,12 +435,16 @@ fn functions_have_names_of_other_libraries() {
 mod conditional {
     use tile::prelude::*;
 
+    const LEAST: i32 = -100;
+
     #[cfg(test)]
     #[tile_kernel]
     pub(super) fn step<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
         let x = x.partition_view([B]);
         let mut y = y.partition_view_mut([B]);
-        y.store_masked(x.load_masked(y.index()) + 1);
+        let t = x.load_masked(y.index());
+        tile_assert!(t > LEAST, "{t} isn't above {LEAST}");
+        y.store_masked(t + 1);
     }
 
     #[cfg(not(test))]
