@@ -268,7 +268,7 @@ fn numbers_of_an_array_have_one_type() {
     check_exact!(of_their_array<B = 2>(x: x, [3]) -> f64, [3] => x.map(|x| x + sum));
 }
 
-/// What constants are made of may stand below them, and hides what is above the block.
+/// What constants are made of may stand below them, and hides what is above the block. A logarithm is a `u32`, as in Rust.
 #[tile_kernel]
 fn of_constants_below<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     let x = x.partition_view([B]);
@@ -280,11 +280,13 @@ fn of_constants_below<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>
         const FACTOR: i32 = 10;
         inner
     };
-    y.store_masked(x.load_masked(y.index()) * FACTOR + inner);
+    const LOG: usize = 32usize.ilog2() as usize;
+    let logs = (x.extent(0) as u32 + 8usize.ilog2()) as i32 * LOG as i32;
+    y.store_masked(x.load_masked(y.index()) * FACTOR + inner + logs);
 }
 
 #[test]
 fn a_block_sees_all_its_constants() {
     let x = [1, -2, 0];
-    check_exact!(of_constants_below<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| x * 3 + 110));
+    check_exact!(of_constants_below<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| x * 3 + 110 + 6 * 5));
 }

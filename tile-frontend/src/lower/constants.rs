@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::rewrite::place;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Block, ExprMethodCall, Item, ItemConst, Stmt, Type};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
@@ -165,6 +165,10 @@ impl Lowering {
         let Some(value) = value else {
             return self.error(call.span(), format!("`{name}` of {a} has no value"), "use another number");
         };
+        if name == "ilog2" {
+            // In Rust a `u32`, of a number of any type.
+            return Ok(Some(Val::Int(Int { value, shared: Some(DType::U32.into()) })));
+        }
         let is_dim = matches!(receiver, Val::Dim(_)) || matches!(arguments.values.first(), Some(Val::Dim(_)));
         Ok(Some(match i64::try_from(value) {
             Ok(extent) if is_dim || count == 0 => Val::Dim(Dim::from(extent)),
