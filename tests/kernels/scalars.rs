@@ -48,7 +48,8 @@ fn partial<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<f64, n>) {
     let k = x.load_masked(y.index()).max(0).item();
     let sum = k.abs() as f64 + k.rem_euclid(0) as f64 + (k % 7).div_floor(-2) as f64;
     let clamped = k.clamp(5, 1) as f64 + (k as f32).clamp(2.0, -1.0) as f64;
-    let least = -128i8 as f64 + (-9223372036854775808i64 as f64) * 0.0;
+    let (byte, wide) = (-128i8, -9223372036854775808i64);
+    let least = byte as f64 + (wide as f64) * 0.0;
     let wrapped = [-1, 300].map(|v| v as u8 as f64);
     y.store_masked(Tile::full([B], sum + clamped + least + wrapped[0] * wrapped[1]));
 }
