@@ -63,7 +63,7 @@ pub mod kernel;
 pub use tile_ir as ir;
 pub use tile_layout as layout;
 #[doc(hidden)]
-pub use tile_macros::{__tile_absent, __tile_kernel};
+pub use tile_macros::{__tile_absent, __tile_conditional, __tile_kernel};
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
     Choice, Choices, Device, Error, Event, Graph, HostTensor, Launch, Launching, MemoryLimits, MemoryUse,

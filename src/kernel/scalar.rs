@@ -2,8 +2,8 @@
 //! and a shift takes the low bits of its distance; that of floats is Rust's.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
-//! fit, of `a.div_ceil(b)`, and on scalars of a type parameter, which may be one; and [`cast`] in place of an `as` that
-//! Rust doesn't have.
+//! fit, of methods that do so or that Rust has of no stable name, and on scalars of a type parameter, which may be one; and
+//! [`cast`] in place of an `as` that Rust doesn't have.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -34,6 +34,8 @@ operators! {
     Div div, "`left / right`, truncated; 0 where `right` is 0, and wrapped where the quotient doesn't fit.";
     Rem rem, "`left % right`, with the sign of `left`; `left` where `right` is 0.";
     DivCeil div_ceil, "`left / right`, rounded up; 0 where `right` is 0.";
+    DivFloor div_floor, "`left / right`, rounded down; 0 where `right` is 0.";
+    RemEuclid rem_euclid, "`left` modulo `right`, which isn't negative; `left` where `right` is 0.";
 }
 
 /// `left << right` by the low bits of `right`, which may be of another type.
@@ -49,6 +51,17 @@ pub fn shr<T: Arithmetic, By: Scalar>(left: T, right: By) -> T {
 /// `-value`, which wraps.
 pub fn neg<T: Arithmetic>(value: T) -> T {
     value.unary(UnaryOp::Neg)
+}
+
+/// The absolute value; the smallest integer wraps to itself.
+pub fn abs<T: Arithmetic>(value: T) -> T {
+    value.unary(UnaryOp::Abs)
+}
+
+/// `value` within `low` and `high`, and `high` where that is the lower one; NaN stays.
+pub fn clamp<T: Scalar>(value: T, low: T, high: T) -> T {
+    let value = if value < low { low } else { value };
+    if value > high { high } else { value }
 }
 
 /// `value as To`, of any number types: rounded to the nearest, truncated to an integer, or wrapped.
@@ -70,7 +83,11 @@ mod tests {
         assert_eq!((div_ceil(7usize, 2), div_ceil(usize::MAX, 2), div_ceil(7usize, 0)), (4, 1 << 63, 0));
         assert_eq!((shl(1u8, 9), shr(-8i32, 33)), (2, -4));
         assert_eq!((shl(1i32, 3usize), shr(1u64 << 40, 40u8), shl(1i8, -1i64)), (8, 1, -128));
-        assert_eq!(neg(i32::MIN), i32::MIN);
+        assert_eq!((neg(i32::MIN), abs(i64::MIN), abs(-3i8), abs(-0.5f32)), (i32::MIN, i64::MIN, 3, 0.5));
+        assert_eq!((div_floor(-7, 2), div_floor(7, 0)), (-4, 0));
+        assert_eq!((rem_euclid(-7, 2), rem_euclid(-7, 0), rem_euclid(i8::MIN, -1)), (1, -7, 0));
+        assert_eq!((clamp(7, 0, 5), clamp(1.0, 5.0, 2.0), clamp(3usize, 4, 9)), (5, 2.0, 4));
+        assert!(clamp(f32::NAN, 0.0, 1.0).is_nan());
     }
 
     #[test]

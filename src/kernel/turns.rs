@@ -44,6 +44,11 @@ impl Turns {
     }
 }
 
+/// The values that a loop runs over, which are made before its first turn.
+pub fn made<V>(values: impl IntoIterator<Item = V>) -> Vec<V> {
+    values.into_iter().collect()
+}
+
 /// The tiles that a variable holds, if they are known.
 pub struct Tiles(Option<Vec<Place>>);
 

@@ -1,6 +1,6 @@
 //! Functions that kernels call, and closures.
 
-use super::{Case, array, check_vectors, numbers, widen};
+use super::{Case, array, check_exact, check_vectors, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -428,4 +428,57 @@ fn functions_have_names_of_other_libraries() {
     check_vectors(calling_by_use::called_by_use::ir(), bindings, &x, expected, 0.0, |x, y| {
         calling_by_use::called_by_use::<2>(x, y).launch()
     });
+}
+
+/// Kernels and functions of one name, of which rustc leaves out all but one.
+#[tile_kernels]
+mod conditional {
+    use tile::prelude::*;
+
+    const LEAST: i32 = -100;
+
+    #[cfg(test)]
+    #[tile_kernel]
+    pub(super) fn step<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let t = x.load_masked(y.index());
+        tile_assert!(t > LEAST, "{t} isn't above {LEAST}");
+        y.store_masked(t + 1);
+    }
+
+    #[cfg(not(test))]
+    #[tile_kernel]
+    pub(super) fn step<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(x.load_masked(y.index()) - 1);
+    }
+
+    #[cfg(test)]
+    #[tile_fn]
+    pub(super) fn doubled(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x * 2
+    }
+
+    #[cfg(not(test))]
+    #[tile_fn]
+    pub(super) fn doubled(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x * 3
+    }
+}
+use conditional::step;
+
+#[tile_kernel]
+fn of_a_conditional<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(conditional::doubled(x.load_masked(y.index())));
+}
+
+#[test]
+fn a_kernel_and_a_function_of_a_module_may_have_conditions() {
+    let x = [1, -2, 3];
+    check_exact!(step<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| x + 1));
+    check_exact!(of_a_conditional<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| 2 * x));
 }

@@ -3,7 +3,7 @@
 //! the messages, and looks here for what they offer.
 
 // What helps offer stands here as they say it; clippy would write some of it otherwise outside of kernels.
-#![expect(clippy::unwrap_used, clippy::map_clone, clippy::cast_abs_to_unsigned)]
+#![expect(clippy::unwrap_used, clippy::map_clone)]
 
 mod arrays;
 mod elements;

@@ -1,6 +1,6 @@
 //! Ops along lines in whole kernels: closures, sorting, the largest elements, histograms.
 
-use super::{Case, array, numbers, widen};
+use super::{Case, array, check_exact, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -268,4 +268,42 @@ fn counts_agree_with_loops() {
         },
     }
     .check();
+}
+
+/// What stands out of a line: closures of folds, in a kernel and in a function, that leave early.
+#[tile_fn]
+fn last_beyond(x: Tile<f32, 2>, bound: f32) -> Tile<f32, 2> {
+    reduce(x, 1, 0.0, |seen, x| {
+        if x > bound {
+            return x;
+        }
+        seen
+    })
+}
+
+#[tile_kernel]
+fn outstanding<const B: usize>(x: &Tensor<f32, m, B>, y: &mut Tensor<f32, m, 1>) {
+    let x = x.partition_view([1, B]);
+    let mut y = y.partition_view_mut([1, 1]);
+    let [i, _] = y.index();
+    let x = x.load([i, 0]);
+    let place = Tile::<i32, 2>::iota([1, B], 1);
+    let (_, at) = reduce((x, place), 1, (-10.0, -1), |(a, i), (b, j)| {
+        let closer = if b > 6.0 {
+            return (a, i);
+        } else {
+            b
+        };
+        if closer <= a {
+            return (a, i);
+        }
+        (b, j)
+    });
+    y.store(last_beyond(x, 1.5) * 10.0 + at.cast::<f32>());
+}
+
+#[test]
+fn closures_of_folds_leave_early() {
+    let x = [[1.0f32, 2.0, 7.0, 3.0], [0.0, -1.0, 0.5, 1.0], [6.0, 9.0, 8.0, 6.0]];
+    check_exact!(outstanding<B = 4>(x: x.concat(), [3, 4]) -> f32, [3, 1] => [33.0f32, 3.0, 60.0]);
 }

@@ -1,6 +1,6 @@
 //! Literals of formats that Rust has none of, and conversions that it doesn't have.
 
-use super::check_vectors;
+use super::{check_exact, check_vectors};
 use tile::ir::{Binding, DType};
 use tile::prelude::*;
 
@@ -233,4 +233,60 @@ fn counters_over_arrays_have_the_type_of_their_uses() {
     check_vectors(place_of_the_largest::ir(), bindings, &x, expected, 0.0, |x, y| {
         place_of_the_largest::<2>(x, y).launch()
     });
+}
+
+/// Numbers whose type another number of their array says, or the type that their variable is given: they round and wrap in it.
+#[tile_kernel]
+fn of_their_array<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tenths: [f32; 2] = [0.1, 0.2];
+    let (steps, halves): ([i8; 2], (bf16, [f32; 1])) = ([100, 30], (0.5, [0.1]));
+    let mixed = [1f32, 0.1];
+    let mut sum = (tenths[0] + tenths[1]) as f64 + mixed[1] as f64 + halves.0 as f64 * halves.1[0] as f64;
+    sum += (steps[0] + steps[1]) as f64;
+    for step in steps {
+        sum += (step + 100) as f64;
+    }
+    for step in [200u8, 1] {
+        sum += (step + 100) as f64;
+    }
+    for step in [2_000_000_000, 1] {
+        sum += (step + step) as f64;
+    }
+    y.store_masked(x.load_masked(y.index()) + sum);
+}
+
+#[test]
+fn numbers_of_an_array_have_one_type() {
+    let rounded = f64::from(0.1f32 + 0.2f32) + f64::from(0.1f32) + 0.5 * f64::from(0.1f32);
+    let bytes = [100i8, 100, 30].iter().zip([30, 100, 100]).map(|(a, b)| f64::from(a.wrapping_add(b)));
+    let rounded = bytes.chain([44.0, 101.0]).fold(rounded, |sum, step| sum + step);
+    let sum =
+        [2_000_000_000i32, 1].iter().fold(rounded, |sum, step| sum + f64::from(step.wrapping_add(*step)));
+    let x = [1.0, -2.5, 0.0];
+    check_exact!(of_their_array<B = 2>(x: x, [3]) -> f64, [3] => x.map(|x| x + sum));
+}
+
+/// What constants are made of may stand below them, and hides what is above the block. A logarithm is a `u32`, as in Rust.
+#[tile_kernel]
+fn of_constants_below<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    const FACTOR: i32 = 3;
+    let inner = {
+        let inner = SUM * FACTOR;
+        const SUM: i32 = FACTOR + 1;
+        const FACTOR: i32 = 10;
+        inner
+    };
+    const LOG: usize = 32usize.ilog2() as usize;
+    let logs = (x.extent(0) as u32 + 8usize.ilog2()) as i32 * LOG as i32;
+    y.store_masked(x.load_masked(y.index()) * FACTOR + inner + logs);
+}
+
+#[test]
+fn a_block_sees_all_its_constants() {
+    let x = [1, -2, 0];
+    check_exact!(of_constants_below<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| x * 3 + 110 + 6 * 5));
 }

@@ -323,3 +323,48 @@ fn a_number_is_shifted_by_one_of_any_integer_type() {
     let expected = x.iter().enumerate().map(one);
     check_exact!(shifts<B = 4>(x: x.clone(), [10]) -> i32, [10] => expected.collect::<Vec<_>>());
 }
+
+/// Counters whose names inner loops, closures and variables have as well, that the body changes, that stand in messages, and
+/// that nothing but a place in a tensor says the type of.
+#[tile_kernel]
+fn counters<const B: usize>(ks: &Tensor<i32, 3>, x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let weights = [1, 2, 4];
+    let mut sum = 0;
+    for i in 0..y.tiles(0) {
+        for i in 0..3 {
+            sum += weights[i];
+        }
+        let doubled = [0, 2].map(|i| 2 * weights[i]);
+        sum += doubled[0] + doubled[1] + i as i32;
+        let i = 1;
+        sum += weights[i];
+    }
+    for i in 0..3 {
+        tile_assert!(weights[i] > 0, "{} at {i}", weights[i]);
+    }
+    for p in 0..3 {
+        sum = 3 * sum + ks.gather([p]);
+    }
+    for mut p in 0..n {
+        p *= 2;
+        sum += p as i32;
+    }
+    for mut p in 0..3 {
+        p += 1;
+        sum = 2 * sum + weights[p - 1];
+    }
+    y.store_masked(x.load_masked(y.index()) + sum);
+}
+
+#[test]
+fn a_counter_is_the_one_of_its_own_loop() {
+    let (x, ks) = (vec![3, -1, 7, 0, 5], [5, -2, 9]);
+    let per_tile = |i: i32| 7 + 10 + i + 2;
+    let sum: i32 = (0..3).map(per_tile).sum();
+    let sum = ks.iter().fold(sum, |sum, k| 3 * sum + k) + (0..5).map(|p| 2 * p).sum::<i32>();
+    let sum = [1, 2, 4].iter().fold(sum, |sum, weight| 2 * sum + weight);
+    let expected: Vec<i32> = x.iter().map(|x| x + sum).collect();
+    check_exact!(counters<B = 2>(ks: ks, [3]; x: x, [5]) -> i32, [5] => expected);
+}

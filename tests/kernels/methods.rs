@@ -197,8 +197,19 @@ mod counters {
         let (a, turns) = counters[0].plus(1).shown();
         y.store_masked(a * 1000 + before + (turns + counters[1].turns) * 7 + counters[1].tile);
     }
+
+    /// Variables with the names by which a call that changes its struct is written out.
+    #[tile_kernel]
+    pub(super) fn named<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let updated = x.load_masked(y.index());
+        let mut given = Counter::of(updated * 2);
+        let before = given.replace(updated);
+        y.store_masked(given.tile * 10 + before);
+    }
 }
-use counters::updates;
+use counters::{named, updates};
 
 /// The same in plain Rust, of one block of two elements.
 fn updated(block: usize, t: [i32; 2]) -> [i32; 2] {
@@ -230,6 +241,12 @@ fn methods_change_parts_of_values_in_branches_and_loops() {
     let expected: Vec<i32> =
         (0..3).flat_map(|block| updated(block, [x[2 * block], x[2 * block + 1]])).collect();
     check_exact!(updates<B = 2>(x: x, [6]) -> i32, [6] => expected);
+}
+
+#[test]
+fn variables_have_any_names_where_methods_are_called() {
+    let x = [1, -2, 3];
+    check_exact!(named<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| 12 * x));
 }
 
 /// A kernel of another module.

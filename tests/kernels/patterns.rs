@@ -148,3 +148,39 @@ fn ranges_contain_numbers() {
     let expected = [10, 1, 11, 0, 1, 1];
     check_exact!(ranges<B = 1>(x: x, [6]) -> i32, [6] => expected);
 }
+
+/// Names that alternatives bind, of which the first that fits says what they are, with its guard where there is one.
+#[tile_kernel]
+fn alternatives<const B: usize>(pairs: &Tensor<i32, 5, 2>, x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let mut sum = 0;
+    for p in 0..5 {
+        let (a, b) = (pairs.gather([p, 0]), pairs.gather([p, 1]));
+        sum += match (a, b) {
+            (1, other) | (other, 1) => other,
+            (v, _) | (_, v) if v > 6 => 10 * v,
+            (v, 4 | 5) | (4, v) => 100 * v,
+            (_, v) => 1000 * v,
+        };
+        if let (7, v) | (v, 7) = (a, b) {
+            sum -= v;
+        }
+        let ([2, v] | [v, 2], true) = ([a, b], a < b) else { continue };
+        sum += 10_000 * v;
+    }
+    let (first, second) = match (pairs.gather([0, 0]), (t, t * 2.0)) {
+        (2, (u, v)) | (_, (v, u)) => (u, v),
+    };
+    y.store_masked(first - second + sum as f32);
+}
+
+#[test]
+fn the_alternative_that_fits_says_what_a_name_is() {
+    let pairs = [[2, 1], [1, 3], [5, 7], [2, 4], [4, 3]];
+    let x = [1.0f32, -2.0, 0.5];
+    let sum = 2 + 3 + (70 - 5) + (200 + 10_000 * 4) + 300;
+    let expected = x.map(|x| x - 2.0 * x + sum as f32);
+    check_exact!(alternatives<B = 2>(pairs: pairs.concat(), [5, 2]; x: x, [3]) -> f32, [3] => expected);
+}

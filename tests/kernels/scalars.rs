@@ -39,6 +39,30 @@ fn scalars_have_methods_of_rusts_numbers() {
     check_exact!(methods<B = 1>(x: x, [4]) -> f32, [4] => expected);
 }
 
+/// Methods that panic in Rust, or that it has of no stable name, of the least number, of a divisor that is 0, and of bounds that
+/// are the other way round.
+#[tile_kernel]
+fn partial<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let k = x.load_masked(y.index()).max(0).item();
+    let sum = k.abs() as f64 + k.rem_euclid(0) as f64 + (k % 7).div_floor(-2) as f64;
+    let clamped = k.clamp(5, 1) as f64 + (k as f32).clamp(2.0, -1.0) as f64;
+    let (byte, wide) = (-128i8, -9223372036854775808i64);
+    let least = byte as f64 + (wide as f64) * 0.0;
+    let wrapped = [-1, 300].map(|v| v as u8 as f64);
+    y.store_masked(Tile::full([B], sum + clamped + least + wrapped[0] * wrapped[1]));
+}
+
+#[test]
+fn methods_of_numbers_have_values_where_rusts_panic() {
+    for (k, quotient) in [(i32::MIN, 1.0), (-5, 2.0), (4, -2.0), (i32::MAX, -1.0)] {
+        let sum = f64::from(k.wrapping_abs()) + f64::from(k) + quotient;
+        let expected = sum + (1.0 - 1.0) - 128.0 + 255.0 * 44.0;
+        check_exact!(partial<B = 1>(x: [k], [1]) -> f64, [1] => [expected]);
+    }
+}
+
 /// Angles in turns, of both formats that Rust's library has constants of.
 #[tile_kernel]
 fn turns<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<f64, n>) {

@@ -125,3 +125,36 @@ fn an_accumulator_may_have_the_name_of_the_view_around() {
     let expected: Vec<f32> = (0..m * n).map(|at| dot(at / n, at % n)).collect();
     check_exact!(product<B = 4>(a: a.clone(), [m, k]; b: b.clone(), [k, n]) -> f32, [m, n] => expected);
 }
+
+/// Loops over values that a closure makes, and over what `if let` binds.
+#[tile_kernel]
+fn made_on_the_way<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let view = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = view.load_masked(y.index());
+    let mut sum = t;
+    for (part, k) in [t, t * 2.0, t * 3.0].iter().map(|part| *part * 2.0).zip(1..4) {
+        sum += part * k as f32;
+    }
+    for load in (1..4).map(|width| x.partition_view([B]).load_masked(y.index()) * width as f32) {
+        sum = sum * 0.5 + load;
+    }
+    if let (mut power, 1..=100) = (t, n) {
+        for _ in 0..3 {
+            power = power * 0.5 + t;
+        }
+        sum += power;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn what_a_loop_runs_over_and_what_it_begins_with_live_as_long_as_it() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    let expected = x.map(|t| {
+        let sum = (1..4).fold(t, |sum, k| sum + t * (2 * k * k) as f32);
+        let sum = (1..4).fold(sum, |sum, width| sum * 0.5 + t * width as f32);
+        sum + (0..3).fold(t, |power, _| power * 0.5 + t)
+    });
+    check_exact!(made_on_the_way<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}

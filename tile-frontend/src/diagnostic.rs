@@ -51,6 +51,12 @@ impl Diagnostic {
         Diagnostic::new(span, message).help("write a loop")
     }
 
+    /// Of a constant that its own value names, by way of others perhaps.
+    pub(crate) fn of_constant(span: impl Into<Span>, name: &str) -> Diagnostic {
+        let message = format!("`{name}` is made of itself");
+        Diagnostic::new(span, message).help("write its value, or one of constants that are made without it")
+    }
+
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self

@@ -67,6 +67,7 @@ pub(crate) fn parse(
         anonymous: 0,
         declared: false,
         helpers,
+        constants: Vec::new(),
     };
     parser.refuse_modifiers(function);
     let generics = parser.generics(function);
@@ -163,6 +164,8 @@ struct Parser<'h> {
     /// Whether all sizes are declared: a new name is a mistake.
     declared: bool,
     helpers: &'h Helpers,
+    /// The constants of the module whose values are being read.
+    constants: Vec<String>,
 }
 
 impl Parser<'_> {

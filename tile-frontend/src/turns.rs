@@ -3,15 +3,19 @@
 //! Tiles are `Copy`, so Rust drops none of them. A turn begins with a call that names the variables from around the
 //! loop that the loop assigns: a tile that the loop made lives on in one of these, or not at all. A loop that assigns
 //! a variable whose `let` gave it no value frees nothing, since the variable may not be read yet.
+//!
+//! What a loop runs over is made before its first turn, as in the lowered kernel. Rust's `map` would make each value at the
+//! end of the turn before it, which the next one frees.
 
 use crate::assigned;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use std::collections::BTreeSet;
+use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Arm, Block, Expr, ExprBlock, ExprClosure, ExprForLoop, FnArg, Ident, ItemFn, Local, PatIdent,
-    ReceiverKind, Stmt, parse_quote_spanned,
+    Arm, BinOp, Block, Expr, ExprBinary, ExprBlock, ExprClosure, ExprForLoop, ExprIf, ExprMethodCall, FnArg,
+    Ident, ItemFn, Local, PatIdent, ReceiverKind, Stmt, parse_quote_spanned,
 };
 
 /// Adds the beginnings of turns to the loops of a body that sees its function's arguments.
@@ -62,6 +66,21 @@ impl Marks {
         .collect()
     }
 
+    /// What `if` asks, in the scope of its block, which sees the names that `let` binds there.
+    fn visit_condition(&mut self, condition: &mut Expr) {
+        match condition {
+            Expr::Let(matched) => {
+                self.visit_expr_mut(&mut matched.expr);
+                self.visit_pat_mut(&mut matched.pat);
+            }
+            Expr::Binary(ExprBinary { left, op: BinOp::And(_), right, .. }) => {
+                self.visit_condition(left);
+                self.visit_condition(right);
+            }
+            condition => self.visit_expr_mut(condition),
+        }
+    }
+
     /// Puts the beginning of a turn before a loop's statements.
     fn begin(body: &mut Block, kept: &[TokenStream]) -> Ident {
         let span = Span::mixed_site();
@@ -70,6 +89,20 @@ impl Marks {
         body.stmts.insert(0, begin);
         turns
     }
+}
+
+/// Whether a closure makes values of an iterator when they are asked for.
+fn is_lazy(values: &Expr) -> bool {
+    struct Maps(bool);
+    impl Visit<'_> for Maps {
+        fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
+            self.0 |= call.method == "map";
+            visit::visit_expr_method_call(self, call);
+        }
+    }
+    let mut maps = Maps(false);
+    maps.visit_expr(values);
+    maps.0
 }
 
 impl VisitMut for Marks {
@@ -94,8 +127,22 @@ impl VisitMut for Marks {
         self.in_scope(|marks| visit_mut::visit_arm_mut(marks, arm));
     }
 
+    fn visit_expr_if_mut(&mut self, branch: &mut ExprIf) {
+        self.in_scope(|marks| {
+            marks.visit_condition(&mut branch.cond);
+            marks.visit_block_mut(&mut branch.then_branch);
+        });
+        if let Some((_, otherwise)) = &mut branch.else_branch {
+            self.visit_expr_mut(otherwise);
+        }
+    }
+
     fn visit_expr_for_loop_mut(&mut self, repeated: &mut ExprForLoop) {
         self.visit_expr_mut(&mut repeated.expr);
+        if is_lazy(&repeated.expr) {
+            let (span, values) = (Span::mixed_site(), &repeated.expr);
+            *repeated.expr = parse_quote_spanned!(span=> ::tile::kernel::turns::made(#values));
+        }
         self.in_scope(|marks| {
             marks.visit_pat_mut(&mut repeated.pat);
             marks.visit_block_mut(&mut repeated.body);
@@ -197,6 +244,39 @@ mod tests {
             }
         };
         assert_eq!(kept(function), [["acc"]]);
+    }
+
+    #[test]
+    fn a_turn_keeps_what_if_let_binds_in_its_own_block() {
+        let function = parse_quote! {
+            fn f(x: Tile<f32, 1>, p: i32) {
+                if p > 0 && let (mut v, 4) = (x, p) {
+                    while p > 1 {
+                        v = v * 2.0;
+                    }
+                } else {
+                    loop {
+                        v = v * 2.0;
+                    }
+                }
+            }
+        };
+        assert_eq!(kept(function), [vec!["v"], vec![]]);
+    }
+
+    #[test]
+    fn what_a_loop_runs_over_is_made_before_it() {
+        let mut function = parse_quote! {
+            fn f(parts: [Tile<f32, 1>; 2]) {
+                for part in parts.iter().map(|part| *part * 2.0).rev() {}
+                for part in parts.iter().rev() {}
+            }
+        };
+        mark(&mut function);
+        let text = function.to_token_stream().to_string().replace(' ', "");
+        let made = "in::tile::kernel::turns::made(parts.iter().map(|part|*part*2.0).rev())";
+        assert!(text.contains(made), "{text}");
+        assert!(text.contains("inparts.iter().rev()"), "{text}");
     }
 
     #[test]

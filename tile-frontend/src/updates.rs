@@ -75,8 +75,11 @@ impl Updates<'_> {
             }
             place => place.clone(),
         };
-        let (updated, given) =
-            (Ident::new("updated", Span::mixed_site()), Ident::new("given", Span::mixed_site()));
+        // rustc tells them from the author's by their spans, the front end by their text.
+        let (updated, given) = (
+            Ident::new("__tile_updated", Span::mixed_site()),
+            Ident::new("__tile_given", Span::mixed_site()),
+        );
         let mut call = call.clone();
         *call.receiver = parse_quote_spanned!(span=> #updated);
         Some(match output {
@@ -156,14 +159,14 @@ mod tests {
         };
         let expected = parse_quote!({
             {
-                let mut updated = state;
-                updated.update({
-                    let mut updated = all[1];
-                    let given = updated.taken();
-                    all[1] = updated;
-                    given
+                let mut __tile_updated = state;
+                __tile_updated.update({
+                    let mut __tile_updated = all[1];
+                    let __tile_given = __tile_updated.taken();
+                    all[1] = __tile_updated;
+                    __tile_given
                 });
-                state = updated;
+                state = __tile_updated;
             };
             state.result();
             made().update(2.0);
@@ -182,14 +185,14 @@ mod tests {
         };
         let expected = parse_quote!({
             {
-                let mut updated = *self;
-                updated.update(1.0);
-                *self = updated;
+                let mut __tile_updated = *self;
+                __tile_updated.update(1.0);
+                *self = __tile_updated;
             };
             {
-                let mut updated = self.inner;
-                updated.update(1.0);
-                self.inner = updated;
+                let mut __tile_updated = self.inner;
+                __tile_updated.update(1.0);
+                self.inner = __tile_updated;
             };
         });
         assert_eq!(written_out(method), text(expected));
@@ -201,9 +204,9 @@ mod tests {
         );
         let expected = parse_quote!({
             {
-                let mut updated = self;
-                updated.update(1.0);
-                self = updated;
+                let mut __tile_updated = self;
+                __tile_updated.update(1.0);
+                self = __tile_updated;
             };
             self
         });

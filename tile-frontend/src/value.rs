@@ -59,6 +59,12 @@ pub(crate) struct Int {
     pub(crate) shared: Option<Elem>,
 }
 
+/// Whether some format, or the negative of one of its numbers, is this integer. So sums of two are far from the bounds of
+/// `i128`.
+pub(crate) fn has_a_format(value: i128) -> bool {
+    value.unsigned_abs() <= u64::MAX.into()
+}
+
 impl Val {
     /// An integer literal that stands for itself alone.
     pub(crate) fn int(value: i128) -> Val {

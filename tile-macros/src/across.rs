@@ -365,6 +365,14 @@ fn lowered(request: &Request) -> Result<Lowered, Unknown> {
     )
 }
 
+/// The code of a kernel or of a function.
+pub(crate) fn expand(request: Request) -> TokenStream {
+    match request.kind {
+        Kind::Kernel(_) => kernel(request),
+        Kind::Function | Kind::Question => function(request),
+    }
+}
+
 /// The kernel's code, or the part of it that is known and a call of the macro that hands on the next function.
 pub(crate) fn kernel(request: Request) -> TokenStream {
     let function = &request.function;

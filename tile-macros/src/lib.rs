@@ -182,6 +182,16 @@ pub fn __tile_kernel(answer: TokenStream) -> TokenStream {
     }
 }
 
+/// A kernel or a function of a module that has a condition of its own, `#[cfg(…)]`, which stands before this.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tile_conditional(request: TokenStream) -> TokenStream {
+    match syn::parse(request) {
+        Ok(request) => across::expand(request).into(),
+        Err(wrong) => error(&wrong),
+    }
+}
+
 /// Goes on with a kernel that calls a function which there isn't, in place of that function's macro.
 #[doc(hidden)]
 #[proc_macro]

@@ -42,18 +42,38 @@ fn expand_items(items: &mut [Item]) {
             continue;
         }
         let Item::Fn(function) = item else { continue };
-        if let Some(attribute) = take(function, is_kernel) {
+        let request = if let Some(attribute) = take(function, is_kernel) {
             let options = match attribute.meta {
                 Meta::List(list) => list.tokens,
                 Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
             };
-            let request = in_module(Request::kernel(options, function.clone()));
-            *item = Item::Verbatim(across::kernel(request));
+            Request::kernel(options, without_conditions(function))
         } else if take(function, is_function).is_some() {
-            let request = in_module(Request::function(function.clone()));
-            *item = Item::Verbatim(across::function(request));
-        }
+            Request::function(without_conditions(function))
+        } else {
+            continue;
+        };
+        let conditions: Vec<&Attribute> = function.attrs.iter().filter(|it| is_condition(it)).collect();
+        *item = Item::Verbatim(match conditions.as_slice() {
+            [] => across::expand(in_module(request)),
+            // A kernel is several items, of which rustc leaves out all or none.
+            conditions => {
+                let request = in_module(request);
+                quote!(#(#conditions)* ::tile::__tile_conditional! { #request })
+            }
+        });
     }
+}
+
+/// A function as it is where rustc doesn't leave it out.
+fn without_conditions(function: &ItemFn) -> ItemFn {
+    let mut function = function.clone();
+    function.attrs.retain(|attribute| !is_condition(attribute));
+    function
+}
+
+fn is_condition(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg")
 }
 
 /// The functions of a type as rustc sees them. They travel with the functions of the module that call them.

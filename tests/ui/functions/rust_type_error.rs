@@ -7,8 +7,8 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let x = x.partition_view([BM, BN]);
     let mut y = y.partition_view_mut([BM, BN]);
     let x = x.load_masked(y.index());
-    let (x, sum): (Tile<f32, 2>, Tile<f32, 3>) = (x, x.sum(1));
-    y.store_masked(x / sum.reshape([BM, 1]));
+    let parts: [Tile<f32, 2>; 3] = [x, x.sum(1)];
+    y.store_masked(parts[0] / parts[1]);
 }
 
 fn main() {}

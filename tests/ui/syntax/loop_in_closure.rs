@@ -14,7 +14,16 @@ fn kernel(x: &Tensor<f32, m, 8>, y: &mut Tensor<f32, m, 8>) {
         }
         sum
     });
-    y.store_masked(sums);
+    let largest = reduce(x, 1, 0.0, |a, b| {
+        let mut largest = a;
+        while largest < b {
+            largest += 1.0;
+        }
+        loop {
+            break largest;
+        }
+    });
+    y.store_masked(sums + largest);
 }
 
 fn main() {}

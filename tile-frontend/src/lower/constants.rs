@@ -1,18 +1,36 @@
 //! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
 
+use super::control::counters::mentions;
 use super::control::ranges::known;
 use super::{Lowered, Lowering};
 use crate::conditional;
+use crate::diagnostic::Diagnostic;
 use crate::rewrite::place;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
-use syn::{Block, ExprMethodCall, ItemConst, Type};
+use crate::value::{Int, Val};
+use syn::{Block, ExprMethodCall, Item, ItemConst, Stmt, Type};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
+    /// The constants of a block, which all of it sees, as items of Rust: those first that others are made of.
+    pub(super) fn constants(&mut self, statements: &[Stmt]) {
+        let items = statements.iter().filter_map(|statement| match statement {
+            Stmt::Item(Item::Const(item)) => Some(item),
+            _ => None,
+        });
+        let mut left: Vec<&ItemConst> = items.collect();
+        while !left.is_empty() {
+            let is_ready = |item: &&ItemConst| left.iter().all(|other| !mentions(&item.expr, &other.ident));
+            // rustc reports a circle.
+            let next = left.iter().position(is_ready).unwrap_or(0);
+            // What is wrong is reported; the constant is known by its name all the same.
+            let _ = self.constant(left.remove(next));
+        }
+    }
+
     /// `const N: usize = 2 * BM;`
-    pub(super) fn constant(&mut self, item: &ItemConst) -> Lowered<()> {
+    fn constant(&mut self, item: &ItemConst) -> Lowered<()> {
         let noted = self.scalar_arithmetic.len();
         let value = self.expression(&item.expr);
         let value = value.and_then(|value| self.constant_value(item, &value));
@@ -63,14 +81,19 @@ impl Lowering {
             || data.operands.iter().any(|&operand| self.follows_from_parameters(operand))
     }
 
-    /// A `const` item of the module around the kernel.
-    pub(super) fn module_constant(&mut self, item: &ItemConst) -> Lowered<Val> {
+    /// A `const` item of the module around the kernel, by the path that the kernel names it by.
+    pub(super) fn module_constant(&mut self, path: &str, item: &ItemConst) -> Lowered<Val> {
         if let Some(refusal) = conditional::on_item(&item.attrs) {
             return self.report(refusal);
         }
+        if self.constants.iter().any(|known| known == path) {
+            return self.report(Diagnostic::of_constant(item.ident.span(), path));
+        }
+        self.constants.push(path.to_owned());
         let outer = self.scopes.isolate();
         let errors = self.errors.len();
         let value = self.expression(&item.expr).and_then(|value| self.constant_value(item, &value));
+        self.constants.pop();
         // Functions of Rust's `const` world are no functions of kernels.
         self.errors[errors..].iter_mut().for_each(|error| error.missing = None);
         self.scopes.restore(outer);
@@ -142,6 +165,10 @@ impl Lowering {
         let Some(value) = value else {
             return self.error(call.span(), format!("`{name}` of {a} has no value"), "use another number");
         };
+        if name == "ilog2" {
+            // In Rust a `u32`, of a number of any type.
+            return Ok(Some(Val::Int(Int { value, shared: Some(DType::U32.into()) })));
+        }
         let is_dim = matches!(receiver, Val::Dim(_)) || matches!(arguments.values.first(), Some(Val::Dim(_)));
         Ok(Some(match i64::try_from(value) {
             Ok(extent) if is_dim || count == 0 => Val::Dim(Dim::from(extent)),

@@ -4,8 +4,9 @@ use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
 use crate::rewrite::place;
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val};
-use syn::{Expr, ExprCast, ExprPath, ExprUnary, Lit, UnOp};
+use crate::value::{Int, Val, has_a_format};
+use syn::{Expr, ExprCast, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
+use tile_ir::array::wrap_int;
 use tile_ir::ops::{Literal, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op};
 
@@ -40,9 +41,15 @@ impl Lowering {
                 self.straight("a loop", for_loop.for_token.span())?;
                 self.for_loop(for_loop)
             }
+            Expr::While(repeated) => {
+                self.straight("a loop", repeated.while_token.span())?;
+                self.while_loop(repeated)
+            }
+            Expr::Loop(endless) => {
+                self.straight("a loop", endless.loop_token.span())?;
+                self.endless_loop(endless)
+            }
             Expr::If(if_else) => self.if_else(if_else),
-            Expr::While(repeated) => self.while_loop(repeated),
-            Expr::Loop(endless) => self.endless_loop(endless),
             Expr::Break(exit) => self.break_loop(exit),
             Expr::Continue(exit) => self.continue_loop(exit),
             Expr::Return(exit) => self.return_early(exit),
@@ -78,29 +85,7 @@ impl Lowering {
     pub(super) fn literal_expression(&mut self, literal: &Lit) -> Lowered<Val> {
         let span = Span::from(literal.span());
         match literal {
-            Lit::Int(int) => {
-                let Ok(value) = int.base10_parse::<i128>() else {
-                    return self.error(span, "the number is too large", "no format holds it");
-                };
-                match int.suffix() {
-                    "" => Ok(Val::int(value)),
-                    "usize" => match i64::try_from(value) {
-                        Ok(value) => Ok(Val::Dim(Dim::from(value))),
-                        Err(_) => self.error(span, "the number doesn't fit usize", "use a smaller one"),
-                    },
-                    suffix => match DType::from_rust_name(suffix) {
-                        Some(dtype) if dtype.is_float() => {
-                            self.typed(Literal::Float(value as f64), dtype, span)
-                        }
-                        Some(dtype) => self.typed(Literal::Int(value), dtype, span),
-                        None => self.error(
-                            span,
-                            format!("`{suffix}` isn't a number type of kernels"),
-                            "use i8 … u64 or f32, f64",
-                        ),
-                    },
-                }
-            }
+            Lit::Int(int) => self.integer_literal(int, false, span),
             Lit::Float(float) => {
                 let Ok(value) = float.base10_parse::<f64>() else {
                     return self.error(span, "this isn't a number", "write it as in `1.5e-3`");
@@ -123,7 +108,41 @@ impl Lowering {
         }
     }
 
-    fn typed(&mut self, value: Literal, dtype: DType, span: Span) -> Lowered<Val> {
+    /// A literal of an integer, with a minus before it where it is negative: the least number of a format is none without.
+    fn integer_literal(&mut self, literal: &LitInt, negative: bool, span: Span) -> Lowered<Val> {
+        // A pattern's literal has its own minus.
+        let value = literal.base10_parse::<i128>().ok().filter(|&value| has_a_format(value));
+        let Some(value) = value else {
+            return self.error(span, "the number is too large", "no format holds it");
+        };
+        let value = if negative { -value } else { value };
+        match literal.suffix() {
+            "" => Ok(Val::int(value)),
+            "usize" => match i64::try_from(value) {
+                Ok(..0) => self.negated_size(span),
+                Ok(value) => Ok(Val::Dim(Dim::from(value))),
+                Err(_) => self.error(span, "the number doesn't fit usize", "use a smaller one"),
+            },
+            suffix => match DType::from_rust_name(suffix) {
+                Some(dtype) if dtype.is_float() => {
+                    let sign = if negative { -1.0 } else { 1.0 };
+                    self.typed(Literal::Float(sign * value.unsigned_abs() as f64), dtype, span)
+                }
+                Some(dtype) => self.typed(Literal::Int(value), dtype, span),
+                None => self.error(
+                    span,
+                    format!("`{suffix}` isn't a number type of kernels"),
+                    "use i8 … u64 or f32, f64",
+                ),
+            },
+        }
+    }
+
+    fn negated_size<T>(&mut self, span: Span) -> Lowered<T> {
+        self.error(span, "a usize can't be negated", "convert it first: `-(n as i32)`")
+    }
+
+    pub(super) fn typed(&mut self, value: Literal, dtype: DType, span: Span) -> Lowered<Val> {
         self.emit_one(Op::Constant { value, elem: dtype.into() }, &[], span, &[]).map(Val::Data)
     }
 
@@ -143,15 +162,16 @@ impl Lowering {
                     }
                 },
                 None => match self.text.helpers.constant(&name).cloned() {
-                    Some(item) => self.module_constant(&item),
+                    Some(item) => self.module_constant(&name, &item),
                     None => self.unknown_name(&name, path.span()),
                 },
             };
         }
         let segments: Vec<String> =
             path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        if let Some(item) = self.text.helpers.constant(&segments.join("::")).cloned() {
-            return self.module_constant(&item);
+        let name = segments.join("::");
+        if let Some(item) = self.text.helpers.constant(&name).cloned() {
+            return self.module_constant(&name, &item);
         }
         match constant_of(&segments) {
             Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
@@ -160,7 +180,6 @@ impl Lowering {
                 if let Some(value) = self.constant_of_parameter(&segments, path.span())? {
                     return Ok(value);
                 }
-                let name = segments.join("::");
                 self.error(path.span(), format!("`{name}` isn't known in a kernel"), &help_of_path(&segments))
             }
         }
@@ -186,14 +205,15 @@ impl Lowering {
     }
 
     fn unary_operator(&mut self, unary: &ExprUnary) -> Lowered<Val> {
-        let value = self.expression(&unary.expr)?;
         let span = unary.span();
+        if let (UnOp::Neg(_), Expr::Lit(ExprLit { lit: Lit::Int(literal), .. })) = (&unary.op, &*unary.expr) {
+            return self.integer_literal(literal, true, span);
+        }
+        let value = self.expression(&unary.expr)?;
         match (&unary.op, &value) {
             (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
             (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(-float)),
-            (UnOp::Neg(_), Val::Dim(_)) => {
-                self.error(span, "a usize can't be negated", "convert it first: `-(n as i32)`")
-            }
+            (UnOp::Neg(_), Val::Dim(_)) => self.negated_size(span),
             (UnOp::Neg(minus), _) => {
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
                 if matches!(&negated, Val::Data(data) if self.shape(*data).is_none()) {
@@ -233,6 +253,12 @@ impl Lowering {
         }
         match &value {
             Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
+            // What indexes an array is known still.
+            Val::Int(Int { value: at @ 0.., .. })
+                if to == Elem::Known(DType::Index) && *at <= i64::MAX.into() =>
+            {
+                return Ok(Val::Dim(Dim::from(*at as i64)));
+            }
             // Rustc sees an integer, a counter perhaps, and the conversion: no literal of that format.
             Val::Int(int) => {
                 let constant = Op::Constant { value: int_literal(int.value, &to), elem: to };
@@ -288,9 +314,13 @@ fn help_of_path(segments: &[String]) -> String {
     }
 }
 
-/// An integer literal as one of the format that it is converted to.
+/// An integer as a literal of the format that it is converted to, in which it wraps as with Rust's `as`.
 fn int_literal(value: i128, to: &Elem) -> Literal {
-    if to.known().is_some_and(DType::is_float) { Literal::Float(value as f64) } else { Literal::Int(value) }
+    match to.known() {
+        Some(dtype) if dtype.is_float() => Literal::Float(value as f64),
+        Some(dtype) => Literal::Int(wrap_int(dtype, value)),
+        None => Literal::Int(value),
+    }
 }
 
 enum Constant {

@@ -16,6 +16,7 @@ impl Lowering {
             self.decide_accumulators();
             self.default_literals();
             self.check_bounds_of_functions();
+            self.check_folded();
             self.replace_placeholders();
             self.drop_casts_of_counters();
             self.note_rewrites();
@@ -98,14 +99,28 @@ impl Lowering {
         }
     }
 
-    /// Operators on integer scalars, and a method, that Rust would panic in.
+    /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too.
     fn note_arithmetic(&mut self) {
-        const PARTIAL: [&str; 9] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg", "div_ceil"];
+        const PARTIAL: [&str; 13] = [
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "rem",
+            "shl",
+            "shr",
+            "neg",
+            "div_ceil",
+            "div_floor",
+            "rem_euclid",
+            "abs",
+            "clamp",
+        ];
         for &(place, function, value) in &self.scalar_arithmetic {
             let ty = self.kernel.ty(value);
             // A scalar of a type parameter may be an integer.
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
-            if !PARTIAL.contains(&function) || !is_integer {
+            if !PARTIAL.contains(&function) || !(is_integer || function == "clamp") {
                 continue;
             }
             match ty {

@@ -169,9 +169,10 @@ impl Lowering {
         if let Some(&(_, argument)) = shown.names.iter().find(|(known, _)| known == name) {
             return Ok(argument);
         }
-        let value = match self.scopes.find(name) {
-            Some(id) => self.scopes.variables[id].value.clone(),
-            None => return self.unknown_name(name, span),
+        let value = match (self.scopes.find(name), self.text.helpers.constant(name).cloned()) {
+            (Some(id), _) => self.scopes.variables[id].value.clone(),
+            (None, Some(item)) => self.module_constant(name, &item)?,
+            (None, None) => return self.unknown_name(name, span),
         };
         let value = self.shown_value(called, &value, span)?;
         shown.values.push(value);

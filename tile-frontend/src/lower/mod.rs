@@ -83,6 +83,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         bounds: Vec::new(),
         declared: HashMap::new(),
         in_constant: false,
+        folded: Vec::new(),
+        constants: Vec::new(),
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -138,6 +140,10 @@ pub(crate) struct Lowering {
     declared: HashMap<VariableId, syn::Type>,
     /// Whether the current place is a `const` block, which rustc sees as it is.
     in_constant: bool,
+    /// What was computed of integers whose type may be decided later.
+    folded: Vec<ops::operators::Folded>,
+    /// The constants of modules whose values are being lowered.
+    constants: Vec<String>,
 }
 
 impl Lowering {

@@ -64,6 +64,11 @@ impl Lowering {
 
     fn element_step(&mut self, base: &Val, index: &Expr) -> Lowered<Step> {
         self.refuse_index(base, index.span())?;
+        if let (Expr::Range(_), Val::List(_)) = (index, base) {
+            let help =
+                "write an iterator, `a.iter().skip(1).take(2)`, or a pattern, `let [first, rest @ ..] = a;`";
+            return self.error(index.span(), "a kernel has no slices of arrays", help);
+        }
         let value = self.expression(index)?;
         match known(&value).and_then(|at| usize::try_from(at).ok()) {
             Some(at) => Ok(Step::Element(at)),
@@ -154,6 +159,9 @@ impl Lowering {
     /// `State { m, l: sum, ..old }`. The struct's definition isn't seen here; rustc checks the fields.
     pub(super) fn record(&mut self, record: &ExprStruct) -> Lowered<Val> {
         let name = record.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let values = record.fields.iter().map(|field| self.expression(&field.expr));
+        // Each is looked at, so that each mistake is reported; what they leave out comes after them, as in Rust.
+        let values: Vec<Lowered<Val>> = values.collect();
         let mut fields = match &record.rest {
             None => BTreeMap::new(),
             Some(rest) => match self.expression(rest)? {
@@ -165,14 +173,10 @@ impl Lowering {
                 }
             },
         };
-        let mut failed = false;
-        for field in &record.fields {
-            match self.expression(&field.expr) {
-                Ok(value) => drop(fields.insert(member_name(&field.member), value)),
-                Err(Reported) => failed = true,
-            }
+        for (field, value) in record.fields.iter().zip(values) {
+            fields.insert(member_name(&field.member), value?);
         }
-        if failed { Err(Reported) } else { Ok(Val::Record(name, fields)) }
+        Ok(Val::Record(name, fields))
     }
 
     /// Assigns to a variable, a part of one, or the variables of a pattern such as `(a, b)`.

@@ -27,6 +27,7 @@ impl Lowering {
     /// A block's statements; its value is that of a last expression without `;`.
     pub(super) fn block(&mut self, block: &Block) -> Lowered<Val> {
         self.scopes.enter();
+        self.constants(&block.stmts);
         let value = self.statements(&block.stmts);
         self.scopes.leave();
         value
@@ -55,7 +56,8 @@ impl Lowering {
                 let is_value = semicolon.is_none() || matches!(value, Val::Never);
                 Ok(if is_value { value } else { Val::Unit })
             }
-            Stmt::Item(Item::Const(item)) => self.constant(item).map(|()| Val::Unit),
+            // What it is was noted where its block begins.
+            Stmt::Item(Item::Const(_)) => Ok(Val::Unit),
             // rustc sees it, and values of it are known by its name.
             Stmt::Item(Item::Struct(_)) => Ok(Val::Unit),
             Stmt::Item(item) => self.refused_item(item),
@@ -152,7 +154,7 @@ impl Lowering {
         let given = with_parts(&local.pat, &init.expr);
         let value =
             self.check_exits(&given).and_then(|()| self.initial(&given)).and_then(|value| match &local.pat {
-                Pat::Type(typed) => self.annotated(&typed.ty, value, init.expr.span()),
+                Pat::Type(typed) => self.annotated_as_written(&typed.ty, value, &init.expr),
                 _ => Ok(value),
             });
         match value {
@@ -174,6 +176,10 @@ impl Lowering {
                     value => Ok(value),
                 }
             }
+            Expr::Array(array) => match self.expression(expression)? {
+                Val::List(values) => self.of_one_type(values, array.span()).map(Val::List),
+                value => Ok(value),
+            },
             _ => self.expression(expression),
         }
     }
@@ -193,6 +199,30 @@ impl Lowering {
             self.declared.insert(variable, Type::clone(ty));
         }
         Ok(Val::Unit)
+    }
+
+    /// A value as one of the type that a variable is given, each part of it where it is written.
+    fn annotated_as_written(&mut self, ty: &Type, value: Val, written: &Expr) -> Lowered<Val> {
+        let span = written.span();
+        match (value, ty, unwrapped(written)) {
+            (Val::List(values), Type::Array(array), Expr::Array(written))
+                if values.len() == written.elems.len() =>
+            {
+                let parts = values.into_iter().zip(&written.elems);
+                let parts = parts
+                    .map(|(value, written)| self.annotated_part(&array.elem, value, Some(written), span));
+                parts.collect::<Lowered<_>>().map(Val::List)
+            }
+            (Val::List(values), Type::Tuple(tuple), Expr::Tuple(written))
+                if values.len() == tuple.elems.len() && values.len() == written.elems.len() =>
+            {
+                let parts = values.into_iter().zip(&tuple.elems).zip(&written.elems);
+                let parts =
+                    parts.map(|((value, ty), written)| self.annotated_part(ty, value, Some(written), span));
+                parts.collect::<Lowered<_>>().map(Val::List)
+            }
+            (value, ty, _) => self.annotated(ty, value, span),
+        }
     }
 
     /// A value as one of the type that a variable is given: `let x: f32 = …`.
@@ -223,11 +253,32 @@ impl Lowering {
             (Val::Data(tile), Type::Path(path)) if self.shape(*tile).is_some() && is_tile(path) => {
                 self.annotated_tile(*tile, path).map(|()| value)
             }
-            (Val::List(_), Type::Array(_) | Type::Tuple(_)) | (Val::Record(..), Type::Path(_)) => Ok(value),
+            (Val::List(values), Type::Array(array)) => {
+                let parts = values.iter().cloned();
+                let parts = parts.map(|value| self.annotated_part(&array.elem, value, None, span));
+                parts.collect::<Lowered<_>>().map(Val::List)
+            }
+            (Val::List(values), Type::Tuple(tuple)) if values.len() == tuple.elems.len() => {
+                let parts = values.iter().cloned().zip(&tuple.elems);
+                let parts = parts.map(|(value, ty)| self.annotated_part(ty, value, None, span));
+                parts.collect::<Lowered<_>>().map(Val::List)
+            }
+            (Val::Record(..), Type::Path(_)) => Ok(value),
             _ => {
                 let help = "leave the type out; another name of a type, `type Row = …`, isn't seen";
                 self.error(ty.span(), "this type can't be written in a kernel", help)
             }
+        }
+    }
+
+    /// A part of such a value, where it is written if that is known. Of tensors and views rustc knows the types.
+    fn annotated_part(&mut self, ty: &Type, value: Val, written: Option<&Expr>, whole: Span) -> Lowered<Val> {
+        match value {
+            Val::Int(_) | Val::Float(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) => match written {
+                Some(written) => self.annotated_as_written(ty, value, written),
+                None => self.annotated(ty, value, whole),
+            },
+            value => Ok(value),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Extents of tensors, and conditions on them.
 
 use super::Parser;
+use crate::diagnostic::Diagnostic;
 use crate::extent::{OPERATIONS, operation};
 use crate::rewrite::predicate;
 use crate::span::{Span, Spanned};
@@ -53,8 +54,15 @@ impl Parser<'_> {
             None => {}
         }
         if let Some(constant) = self.helpers.constant(&name).cloned() {
+            if self.constants.contains(&name) {
+                self.errors.push(Diagnostic::of_constant(ident.span(), &name));
+                return None;
+            }
             // Its names are those of the module.
-            return self.extent_expression(&[], &constant.expr);
+            self.constants.push(name);
+            let extent = self.extent_expression(&[], &constant.expr);
+            self.constants.pop();
+            return extent;
         }
         if self.declared && !self.sizes.contains_key(&name) {
             let help = "conditions are of const parameters, and of run-time sizes that an argument declares";
@@ -109,7 +117,14 @@ impl Parser<'_> {
     pub(super) fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
         match expression {
             Expr::Lit(literal) => match &literal.lit {
-                Lit::Int(int) => int.base10_parse::<i64>().ok().map(Dim::from),
+                Lit::Int(int) => match int.base10_parse::<i64>() {
+                    Ok(number) => Some(Dim::from(number)),
+                    Err(_) => {
+                        let help = "an extent fits 63 bits";
+                        self.error(expression.span(), "the number is too large", help);
+                        None
+                    }
+                },
                 _ => self.bad_extent(expression.span()),
             },
             Expr::Path(path) => match path.path.get_ident() {

@@ -145,6 +145,33 @@ fn mistakes_in_calls() {
 }
 
 #[test]
+fn constants_that_are_made_of_themselves_are_refused() {
+    let items = syn::parse_str::<syn::File>(
+        "const A: usize = 2 * B; const B: usize = A + 1; const C: usize = 3;
+         struct S { k: f32 } struct T { k: f32 }
+         #[tile_fn] impl S { const K: f32 = 0.5; } #[tile_fn] impl T { const K: f32 = S::K * 2.0; }",
+    );
+    let helpers = Helpers::of(&items.unwrap().items);
+    let lower = |extent: &str, value: &str| {
+        let function = format!(
+            "fn k(y: &mut Tensor<f32, {extent}>) {{
+                let mut y = y.partition_view_mut([4]);
+                y.store_masked(Tile::full([4], {value}));
+            }}"
+        );
+        let function = syn::parse_str(&function).unwrap();
+        tile_frontend::lower_with(Default::default(), function, &helpers, "src/main.rs")
+    };
+    assert!(lower("C", "T::K").is_ok());
+    for (extent, value) in [("A", "1.0"), ("C", "A as f32")] {
+        let errors = lower(extent, value).unwrap_err().to_string();
+        assert!(errors.contains("`A` is made of itself"), "{errors}");
+    }
+    let errors = lower("99999999999999999999", "1.0").unwrap_err().to_string();
+    assert!(errors.contains("the number is too large"), "{errors}");
+}
+
+#[test]
 fn conditions_are_printed_and_refused() {
     let options = [
         "where(B % 16 == 0, (m + 1) * 2 <= n.div_ceil(WIDTH) && m != n)",

@@ -270,7 +270,7 @@ impl Lowering {
 }
 
 /// Whether two values are the very same SSA values.
-fn same(a: &Val, b: &Val) -> bool {
+pub(super) fn same(a: &Val, b: &Val) -> bool {
     match (a, b) {
         (Val::Data(a), Val::Data(b)) => a == b,
         (Val::List(a), Val::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),

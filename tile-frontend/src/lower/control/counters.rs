@@ -2,10 +2,10 @@
 //! start or a distance is written, which are part of an op, and where a tensor is moved by it, because views are made before
 //! loops.
 
+use crate::bindings;
 use crate::lower::Lowering;
 use crate::lower::tensors::view_movement::method_names;
 use crate::value::Val;
-use syn::visit::{self, Visit};
 use syn::{Block, Expr, ExprIndex, ExprMethodCall, Ident};
 
 /// Methods whose arguments, or the one at this position, are parts of an op; those of scalars that have the name of one,
@@ -40,92 +40,74 @@ const STATIC: [(&str, Option<usize>); 27] = [
     ("unsqueeze", None),
 ];
 
-/// Where a body indexes by a name.
-pub(in crate::lower) fn indexed_by<'b>(body: &'b Block, name: &Ident) -> Option<&'b ExprIndex> {
-    let mut search = Search { name, index: None, is_static: false };
-    search.visit_block(body);
-    search.index
+/// The first place where a body indexes by a name of around it.
+pub(in crate::lower) fn indexed_by(body: &Block, name: &Ident) -> Option<ExprIndex> {
+    let mut found = None;
+    each_that_sees(body, name, &mut |expression| {
+        if let (Expr::Index(index), None) = (expression, &found)
+            && mentions(&index.index, name)
+        {
+            found = Some(index.clone());
+        }
+    });
+    found
 }
 
-/// Whether a body has the name where an axis, a start or a distance is written.
+/// Whether a body has a name of around it where an axis, a start or a distance is written.
 pub(in crate::lower) fn says_where(body: &Block, name: &Ident) -> bool {
-    let mut search = Search { name, index: None, is_static: false };
-    search.visit_block(body);
-    search.is_static
-}
-
-struct Search<'n, 'b> {
-    name: &'n Ident,
-    /// The first index that has the name.
-    index: Option<&'b ExprIndex>,
-    is_static: bool,
-}
-
-impl<'b> Visit<'b> for Search<'_, 'b> {
-    fn visit_expr_index(&mut self, index: &'b ExprIndex) {
-        if self.index.is_none() && mentions(&index.index, self.name) {
-            self.index = Some(index);
-        }
-        visit::visit_expr_index(self, index);
-    }
-
-    fn visit_expr_method_call(&mut self, call: &'b ExprMethodCall) {
+    let mut found = false;
+    each_that_sees(body, name, &mut |expression| {
+        let Expr::MethodCall(call) = expression else { return };
         let row = STATIC.iter().find(|(method, _)| call.method == method);
-        if let Some(&(_, position)) = row {
-            let mut arguments =
-                call.args.iter().enumerate().filter(|(at, _)| position.is_none_or(|only| only == *at));
-            self.is_static |= arguments.any(|(_, argument)| mentions(argument, self.name));
+        let Some(&(_, position)) = row else { return };
+        let mut arguments =
+            call.args.iter().enumerate().filter(|(at, _)| position.is_none_or(|only| only == *at));
+        found |= arguments.any(|(_, argument)| mentions(argument, name));
+    });
+    found
+}
+
+/// Calls `each` for the expressions in a body in which a name means what it does around the body.
+fn each_that_sees(body: &Block, name: &Ident, each: &mut dyn FnMut(&Expr)) {
+    let name = name.to_string();
+    bindings::of_statements(&body.stmts, &mut |expression, bound| {
+        if !bound.contains(&name) {
+            each(expression);
         }
-        visit::visit_expr_method_call(self, call);
-    }
+    });
 }
 
-/// Whether a name stands in an expression.
-fn mentions(expression: &Expr, name: &Ident) -> bool {
-    let mut names = Mentions { name, found: false };
-    names.visit_expr(expression);
-    names.found
-}
-
-struct Mentions<'n> {
-    name: &'n Ident,
-    found: bool,
-}
-
-impl<'ast> Visit<'ast> for Mentions<'_> {
-    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
-        self.found |= path.path.is_ident(self.name);
-    }
+/// Whether a name stands in an expression, as one of around it.
+pub(in crate::lower) fn mentions(expression: &Expr, name: &Ident) -> bool {
+    let mut found = false;
+    bindings::of_expression(expression, &mut |inner, bound| {
+        let Expr::Path(path) = inner else { return };
+        found |= path.path.is_ident(name) && !bound.contains(&name.to_string());
+    });
+    found
 }
 
 impl Lowering {
     /// Whether a body moves a tensor from before it by a name. Windows over a margin are selected at any index, so a counter
     /// that does nothing else isn't meant.
     pub(in crate::lower) fn moves_tensors_by(&self, body: &Block, name: &Ident) -> bool {
-        let mut search = MovedBy { lowering: self, name, found: false };
-        search.visit_block(body);
-        search.found
+        let mut found = false;
+        each_that_sees(body, name, &mut |expression| {
+            let Expr::MethodCall(call) = expression else { return };
+            let is_meant = call.args.iter().any(|argument| mentions(argument, name));
+            found |= is_meant && is_movement(call) && self.is_moved_tensor(&call.receiver);
+        });
+        found
     }
-}
 
-struct MovedBy<'l, 'n> {
-    lowering: &'l Lowering,
-    name: &'n Ident,
-    found: bool,
-}
-
-impl MovedBy<'_, '_> {
     /// Whether movements alone lead from a tensor to this, none of which makes windows.
-    fn is_tensor(&self, expression: &Expr) -> bool {
+    fn is_moved_tensor(&self, expression: &Expr) -> bool {
         match expression {
-            Expr::Path(path) => path.path.get_ident().is_some_and(|ident| {
-                let variable = self.lowering.scopes.find(&ident.to_string());
-                variable.is_some_and(|id| matches!(self.lowering.scopes.variables[id].value, Val::Tensor(_)))
-            }),
+            Expr::Path(_) => matches!(self.variable(expression), Some(Val::Tensor(_))),
             Expr::MethodCall(call) => {
-                is_movement(call) && call.method != "unfold" && self.is_tensor(&call.receiver)
+                is_movement(call) && call.method != "unfold" && self.is_moved_tensor(&call.receiver)
             }
-            Expr::Paren(inner) => self.is_tensor(&inner.expr),
+            Expr::Paren(inner) => self.is_moved_tensor(&inner.expr),
             _ => false,
         }
     }
@@ -133,12 +115,4 @@ impl MovedBy<'_, '_> {
 
 fn is_movement(call: &ExprMethodCall) -> bool {
     method_names().any(|name| call.method == name)
-}
-
-impl<'ast> Visit<'ast> for MovedBy<'_, '_> {
-    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
-        let is_meant = call.args.iter().any(|argument| mentions(argument, self.name));
-        self.found |= is_meant && is_movement(call) && self.is_tensor(&call.receiver);
-        visit::visit_expr_method_call(self, call);
-    }
 }

@@ -20,7 +20,7 @@ impl Lowering {
     /// A method of an array, or of an iterator over one.
     pub(in crate::lower) fn list_method(&mut self, values: Vec<Val>, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
-        let mut values = self.of_one_type(values);
+        let mut values = self.of_one_type(values, call.receiver.span())?;
         match name.as_str() {
             "iter" | "into_iter" | "copied" | "cloned" => {
                 self.arguments(&name, &call.args, 0, &format!("x.{name}()"), call.span())?;
@@ -106,7 +106,7 @@ impl Lowering {
 
     /// `x.iter().reduce(|a, b| max(a, b))`, which gives nothing of nothing.
     fn reduced(&mut self, values: Vec<Val>, call: &ExprMethodCall) -> Lowered<Val> {
-        let mut values = self.of_one_type(values).into_iter();
+        let mut values = self.of_one_type(values, call.receiver.span())?.into_iter();
         let Some(mut reduced) = values.next() else {
             return self.error(call.span(), "this iterator gives nothing", "write the value");
         };
@@ -140,7 +140,7 @@ impl Lowering {
         match values {
             Val::List(values) if name == "reduce" => self.reduced(values, perhaps).map(Some),
             Val::List(values) => {
-                let values = self.of_one_type(values);
+                let values = self.of_one_type(values, perhaps.receiver.span())?;
                 self.total(values, perhaps).map(Some)
             }
             Val::Poison => Err(crate::lower::Reported),
@@ -206,7 +206,7 @@ impl Lowering {
             other => self.expression(other)?,
         };
         match value {
-            Val::List(values) => Ok(self.of_one_type(values)),
+            Val::List(values) => self.of_one_type(values, other.span()),
             Val::Poison => Err(crate::lower::Reported),
             other_value => {
                 let message = format!("`{name}` takes an array, not {}", crate::lower::kind(&other_value));

@@ -10,7 +10,7 @@ use crate::lower::{Lowered, Lowering, Reported};
 use crate::scope::VariableId;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprWhile, Label, Pat};
+use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprWhile, Label, Pat, PatIdent};
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::tile_order::TileOrder;
 use tile_ir::{Dim, Op, Type, ValueId};
@@ -62,7 +62,7 @@ impl Lowering {
             Sequence::Counted(counting) => counting,
         };
         let counter = match &*for_loop.pat {
-            Pat::Ident(ident) => Some(&ident.ident),
+            Pat::Ident(pattern) => Some(pattern),
             Pat::Wild(_) => None,
             other => {
                 return self.error(other.span(), "a loop counter is a plain name", "write `for p in a..b`");
@@ -84,15 +84,15 @@ impl Lowering {
 
     fn define_counter(
         &mut self,
-        name: Option<&syn::Ident>,
+        pattern: Option<&PatIdent>,
         counting: &Counting,
         turn: Option<ValueId>,
         span: Span,
     ) -> Lowered<()> {
-        if let (Some(name), Some(turn)) = (name, turn) {
+        if let (Some(PatIdent { ident: name, mutability, .. }), Some(turn)) = (pattern, turn) {
             self.kernel.name_value(turn, &name.to_string());
             let value = self.counter(counting, turn, span)?;
-            self.define(name, false, value);
+            self.define(name, mutability.is_some(), value);
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! `match` and `let … else` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of
 //! `if`. An arm that is known to be taken or not when the macro expands costs nothing.
 
+use super::alternatives;
+use super::branches::same;
 use super::logical::only_computes;
 use super::patterns::Parts;
 use super::ranges::known;
@@ -77,12 +79,11 @@ impl Lowering {
     pub(in crate::lower) fn let_else(&mut self, let_else: &LetElse<'_>) -> Lowered<Val> {
         const KEYWORD: &str = "let … else";
         let rest = let_else.rest;
-        let mut bound = Bound::new();
         let fits = self
             .check_exits(let_else.value)
             .and_then(|()| self.matched(let_else.value, KEYWORD))
-            .and_then(|value| self.fits(let_else.pattern, &value, &mut bound));
-        let Ok(fits) = fits else {
+            .and_then(|value| self.fits_and_binds(let_else.pattern, None, &value, false));
+        let Ok((fits, bound)) = fits else {
             // What was wrong is reported; what follows is lowered all the same.
             self.define_poison(let_else.pattern);
             return self.statements(rest);
@@ -127,17 +128,11 @@ impl Lowering {
     fn arms(&mut self, arms: &[Arm], value: &Val, assigned: &Assigned, span: Span) -> Lowered<Val> {
         // rustc reports a `match` that doesn't cover all values.
         let Some((arm, rest)) = arms.split_first() else { return Ok(Val::Never) };
-        let mut bound = Bound::new();
-        let fits = match &arm.pat {
-            Pat::Guard(guarded) => {
-                let fits = self.fits(&guarded.pat, value, &mut bound)?;
-                self.guarded_fit(fits, &guarded.guard, &bound)?
-            }
-            pattern => {
-                let fits = self.fits(pattern, value, &mut bound)?;
-                if rest.is_empty() { Fits::Always } else { fits }
-            }
+        let (pattern, guard) = match &arm.pat {
+            Pat::Guard(guarded) => (&*guarded.pat, Some(&*guarded.guard)),
+            pattern => (pattern, None),
         };
+        let (fits, bound) = self.fits_and_binds(pattern, guard, value, rest.is_empty())?;
         match fits {
             Fits::Always => self.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
             Fits::Never => self.arms(rest, value, assigned, span),
@@ -150,6 +145,87 @@ impl Lowering {
                 &mut |lowering| lowering.arms(rest, value, assigned, span),
             ),
         }
+    }
+
+    /// Whether a value fits a pattern and its guard, and what the names are then. Of several alternatives the first that
+    /// fits says it, with a guard the first that fits with it. `is_last` says that what has no guard fits.
+    fn fits_and_binds(
+        &mut self,
+        pattern: &Pat,
+        guard: Option<&Expr>,
+        value: &Val,
+        is_last: bool,
+    ) -> Lowered<(Fits, Bound)> {
+        let alternatives = alternatives::of(pattern, &|name| self.is_constant(name));
+        let last = alternatives.len() - 1;
+        let mut fitting: Vec<(Fits, Bound)> = Vec::new();
+        let mut any = Fits::Never;
+        for (i, alternative) in alternatives.iter().enumerate() {
+            let mut bound = Bound::new();
+            let mut fits = self.fits(alternative, value, &mut bound)?;
+            fits = match guard {
+                Some(guard) => {
+                    // Rust asks the guard no more once an alternative has been taken.
+                    let others = self.opposite(any, pattern.span())?;
+                    fits = self.both(others, fits, BinaryOp::And)?;
+                    self.guarded_fit(fits, guard, &bound)?
+                }
+                None if is_last && i == last => Fits::Always,
+                None => fits,
+            };
+            any = self.both(any, fits, BinaryOp::Or)?;
+            fitting.push((fits, bound));
+            if matches!(any, Fits::Always) {
+                break;
+            }
+        }
+        let mut bound: Option<Bound> = None;
+        for (fits, names) in fitting.into_iter().rev() {
+            bound = Some(match (bound, fits) {
+                (None, _) | (_, Fits::Always) => names,
+                (Some(bound), Fits::Never) => bound,
+                (Some(bound), Fits::If(condition)) => {
+                    self.either_bound(condition, names, &bound, pattern.span())?
+                }
+            });
+        }
+        Ok((any, bound.unwrap_or_default()))
+    }
+
+    /// What names are: by one alternative where its condition holds, and otherwise by another.
+    fn either_bound(
+        &mut self,
+        condition: ValueId,
+        names: Bound,
+        others: &Bound,
+        span: Span,
+    ) -> Lowered<Bound> {
+        let mut bound = Bound::new();
+        for Binding { name, mutable, value } in names {
+            let other = others.iter().find(|other| other.name == name).map(|other| &other.value);
+            // rustc reports a name that another alternative doesn't bind.
+            let value = match other.filter(|other| !same(other, &value)) {
+                None => value,
+                Some(other) => self.choose(
+                    "match",
+                    condition,
+                    &Assigned::default(),
+                    span,
+                    &mut |_| Ok(value.clone()),
+                    &mut |_| Ok(other.clone()),
+                )?,
+            };
+            bound.push(Binding { name, mutable, value });
+        }
+        Ok(bound)
+    }
+
+    fn opposite(&mut self, fits: Fits, span: Span) -> Lowered<Fits> {
+        Ok(match fits {
+            Fits::Always => Fits::Never,
+            Fits::Never => Fits::Always,
+            Fits::If(condition) => Fits::If(self.negated(condition, span)?),
+        })
     }
 
     fn with_bound<T>(&mut self, bound: &Bound, action: impl FnOnce(&mut Self) -> T) -> T {

@@ -1,6 +1,7 @@
 //! Which statements run, and how often: branches, matches and loops, early exits, and what is unrolled because it is known
 //! when the macro expands.
 
+mod alternatives;
 pub(super) mod branches;
 pub(super) mod carried;
 pub(super) mod counters;

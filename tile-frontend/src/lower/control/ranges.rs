@@ -13,7 +13,7 @@ use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
-use tile_ir::ops::{BinaryOp, Predicate};
+use tile_ir::ops::{BinaryOp, Literal, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 /// The most iterations that a loop is unrolled to.
@@ -82,7 +82,7 @@ impl Lowering {
             self.lend_array(&sequence, expression);
             return match sequence {
                 Val::List(values) => {
-                    let values = self.of_one_type(values);
+                    let values = self.of_one_type(values, expression.span())?;
                     Ok(Sequence::Unrolled(values.into_iter().map(Unrolled::always).collect()))
                 }
                 Val::Arguments(values, count) => {
@@ -103,7 +103,7 @@ impl Lowering {
         if let Pat::Ident(counter) = &*for_loop.pat
             && let Some(index) = indexed_by(&for_loop.body, &counter.ident)
         {
-            return self.listed(&range, index).map(Sequence::Unrolled);
+            return self.listed(&range, &index).map(Sequence::Unrolled);
         }
         if let Pat::Ident(counter) = &*for_loop.pat
             && let Some(known) = range.known().filter(|known| known.count <= MAX_UNROLLED)
@@ -116,19 +116,25 @@ impl Lowering {
     }
 
     /// The elements of an array, whose types are one.
-    pub(in crate::lower) fn of_one_type(&mut self, mut values: Vec<Val>) -> Vec<Val> {
+    pub(in crate::lower) fn of_one_type(&mut self, mut values: Vec<Val>, span: Span) -> Lowered<Vec<Val>> {
         let known = values.iter().find_map(|value| match value {
             Val::Dim(_) => Some(DType::Index.into()),
             Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
             _ => None,
         });
         let shared = known.unwrap_or_else(|| self.elements.unknown());
+        // Literals of other floats are made where they are used.
+        let float = shared.known().filter(|dtype| matches!(dtype, DType::F32 | DType::F64));
         for value in &mut values {
-            if let Val::Int(int) = value {
-                int.shared.get_or_insert_with(|| shared.clone());
+            match (&mut *value, float) {
+                (Val::Int(int), _) => drop(int.shared.get_or_insert_with(|| shared.clone())),
+                (Val::Float(number), Some(float)) => {
+                    *value = self.typed(Literal::Float(*number), float, span)?;
+                }
+                _ => {}
             }
         }
-        values
+        Ok(values)
     }
 
     fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {

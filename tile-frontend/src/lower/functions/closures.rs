@@ -173,7 +173,8 @@ fn callable_text(callable: &Callable) -> String {
     format!("{}({}){}", callable.name, inputs.join(", "), output.unwrap_or_default())
 }
 
-fn as_block(body: &Expr) -> Block {
+/// What a closure does, as the statements of a block.
+pub(in crate::lower) fn as_block(body: &Expr) -> Block {
     match body {
         Expr::Block(block) if block.label.is_none() => block.block.clone(),
         other => {

@@ -4,7 +4,9 @@
 //! elements of its own: an `if` computes both branches and selects.
 
 use crate::diagnostic::Diagnostic;
+use crate::exits;
 use crate::lower::functions::calls::Arguments;
+use crate::lower::functions::closures::as_block;
 use crate::lower::{Lowered, Lowering, kind};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
@@ -262,9 +264,12 @@ impl Lowering {
             }
             self.bind(pattern, value)?;
         }
-        let value = self.expression(&closure.body)?;
-        let what = format!("what a closure of `{function}` gives");
-        let span = closure.body.span();
+        let (what, span) = (format!("what a closure of `{function}` gives"), closure.body.span());
+        let body = as_block(&closure.body);
+        self.enter_call(!exits::of_block(&body).is_empty(), span);
+        let value = self.block(&body);
+        let frame = self.leave_loop();
+        let value = self.returned(&frame, value?, &format!("a closure of {function}"), span)?;
         self.numbers_of(&value, tiles, &what, span)
     }
 

@@ -16,6 +16,15 @@ fn of_method(name: &str) -> Option<Leaf> {
         .or_else(|| BinaryOp::wrapping(name).map(Leaf::Binary))
 }
 
+/// The name of a method that panics in Rust of some integers, or that stable Rust doesn't have of all.
+fn partial_in_rust(leaf: Leaf) -> Option<&'static str> {
+    match leaf {
+        Leaf::Unary(op @ UnaryOp::Abs) => Some(op.name()),
+        Leaf::Binary(op @ (BinaryOp::DivFloor | BinaryOp::RemEuclid)) => Some(op.name()),
+        _ => None,
+    }
+}
+
 impl Lowering {
     /// `exp(x)`, `powf(a, b)`.
     pub(in crate::lower) fn leaf_function(&mut self, leaf: Leaf, call: &ExprCall) -> Lowered<Val> {
@@ -53,6 +62,9 @@ impl Lowering {
             arguments.values.insert(0, receiver.clone());
             arguments.spans.insert(0, call.receiver.span());
             let result = self.leaf(leaf, &arguments, span)?;
+            if let Some(partial) = partial_in_rust(leaf).filter(|_| self.is_scalar(&result)) {
+                self.note_scalar(call.method.span().into(), partial, &result);
+            }
             return match leaf {
                 Leaf::Unary(op) => self.counted_as_rust_does(op, result, span).map(Some),
                 _ => Ok(Some(result)),

@@ -5,8 +5,9 @@ use crate::lower::control::logical::Connective;
 use crate::lower::{Lowered, Lowering, Reported, rust_elem};
 use crate::rewrite::{place, predicate};
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val};
+use crate::value::{Int, Val, has_a_format};
 use syn::{BinOp, ExprBinary};
+use tile_ir::array::wrap_int;
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal};
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
@@ -44,6 +45,15 @@ fn shifted(op: BinaryOp, value: &Val, by: &Val) -> Option<Val> {
         (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
         _ => None,
     }
+}
+
+/// What an operator gave of integers whose type wasn't decided yet.
+#[derive(Debug)]
+pub(in crate::lower) struct Folded {
+    value: i128,
+    elem: Elem,
+    op: BinaryOp,
+    span: Span,
 }
 
 impl Lowering {
@@ -183,7 +193,10 @@ impl Lowering {
     /// Arithmetic on literals and extents, which stays symbolic.
     fn fold(&mut self, op: BinaryOp, left: &Val, right: &Val, span: Span) -> Lowered<Option<Val>> {
         if let BinaryOp::Shl | BinaryOp::Shr = op {
-            return Ok(shifted(op, left, right));
+            return Ok(match shifted(op, left, right) {
+                Some(Val::Int(int)) => self.known_result(int, op, span),
+                value => value,
+            });
         }
         let foldable =
             matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
@@ -201,10 +214,10 @@ impl Lowering {
                     BinaryOp::Div => a.checked_div(b),
                     _ => a.checked_rem(b),
                 };
-                match value {
+                match value.filter(|&value| has_a_format(value)) {
                     Some(value) => {
                         let shared = self.shared_by(left, right, op, span)?;
-                        Ok(Some(Val::Int(Int { value, shared })))
+                        Ok(self.known_result(Int { value, shared }, op, span))
                     }
                     None => self.error(span, "the number is too large", "no format holds it"),
                 }
@@ -230,6 +243,36 @@ impl Lowering {
                 })))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// What an operator gives of integers that are known; `None` where it is an op, because it wraps: to their type, if other
+    /// uses than this one have decided that by now, and otherwise to that of a literal.
+    fn known_result(&mut self, int: Int, op: BinaryOp, span: Span) -> Option<Val> {
+        let Some(shared) = &int.shared else { return Some(Val::Int(int)) };
+        let elem = self.elements.resolve(shared);
+        let wraps = match elem.known() {
+            Some(dtype) => dtype.is_int() && wrap_int(dtype, int.value) != int.value,
+            None if i32::try_from(int.value).is_err() => true,
+            None => {
+                self.folded.push(Folded { value: int.value, elem, op, span });
+                false
+            }
+        };
+        (!wraps).then_some(Val::Int(int))
+    }
+
+    /// Reports what was computed of integers that are known, and is no number of the type that they came to have.
+    pub(in crate::lower) fn check_folded(&mut self) {
+        for Folded { value, elem, op, span } in std::mem::take(&mut self.folded) {
+            let dtype = self.elements.resolve(&elem).known().filter(|dtype| dtype.is_int());
+            let Some(dtype) = dtype.filter(|&dtype| wrap_int(dtype, value) != value) else { continue };
+            let (name, dtype) = (op.operator().unwrap_or(op.name()), dtype.rust_name());
+            let message = format!("`{name}` gives {value} here, which isn't a number of {dtype}");
+            let help = format!(
+                "convert what it is computed of, `… as i32`; where it is to wrap, give the numbers their type: `[1{dtype}, 2]`"
+            );
+            self.errors.push(Diagnostic::new(span, message).help(help));
         }
     }
 

@@ -32,6 +32,8 @@ impl Lowering {
                 Val::Data(self.emit_one(Op::Select, &[is_outside, bound, x], span, &[])?)
             };
         }
+        // Rust's panics where the bounds are the other way round.
+        self.note_scalar(call.method.span().into(), "clamp", &clamped);
         Ok(clamped)
     }
 

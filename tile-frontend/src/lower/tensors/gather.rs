@@ -1,6 +1,7 @@
 //! `gather`: elements of a tensor at the places that tiles of indices name.
 
 use crate::diagnostic::Diagnostic;
+use crate::elements::Elements;
 use crate::lower::ops::operators::{common_shape, shape_help};
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::place;
@@ -173,7 +174,9 @@ impl Lowering {
             Val::Int(_) => self.number(index, &wide, "an index", span)?,
             value => self.data(value, "an index", span)?,
         };
-        if self.elem(scalar).known() == Some(DType::Index) {
+        let elem = self.elem(scalar);
+        // Of a counter of a range of literals nothing else need say the format.
+        if elem.known() == Some(DType::Index) || Elements::is_unknown(&elem) {
             scalar = self.emit_one(Op::Cast(wide), &[scalar], span, &[span])?;
         }
         Ok(self.splat(scalar, shape.to_vec(), span))
