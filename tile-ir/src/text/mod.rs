@@ -112,6 +112,7 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
     yield %12
   }
   print 0 \"only {{text}}, \\\"quoted\\\" \\\\ \\n\\t\\u{200b}é\"
+  %top, %place = sort %38 axis 0 : tile<B x 8 x T>, tile<B x 8 x i32>
   print 3 \"{1:+8.3?} and {0} and {1:.2}\" %i, %out
   assert 1 \"never {0:8}\" %flag, %30
   assert 2 \"x < y\" %5

@@ -289,9 +289,10 @@ impl Parser {
         }
     }
 
+    /// Operands. There are none where what stands next are the results of another op.
     pub(super) fn values(&mut self) -> Parsed<Vec<ValueId>> {
         let mut values = Vec::new();
-        if !matches!(self.peek(), Token::Value(_)) {
+        if !matches!(self.peek(), Token::Value(_)) || self.is_at_results() {
             return Ok(values);
         }
         loop {
@@ -300,6 +301,19 @@ impl Parser {
                 return Ok(values);
             }
         }
+    }
+
+    /// Whether values and a `=` follow.
+    fn is_at_results(&self) -> bool {
+        let mut tokens = self.tokens[self.position..].iter().map(|spanned| &spanned.token);
+        while let Some(Token::Value(_)) = tokens.next() {
+            match tokens.next() {
+                Some(Token::Punct('=')) => return true,
+                Some(Token::Punct(',')) => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn define(&mut self, name: &str, ty: Type) -> Parsed<ValueId> {
