@@ -1,6 +1,7 @@
 //! What instances are made, which branches they take and which arguments they have.
 
 use super::*;
+use crate::array::{Array, Elements};
 use crate::dtype::DType;
 use crate::text::{parse, print};
 use crate::view::GivenTensor;
@@ -53,6 +54,30 @@ fn wrong_bindings_are_explained() {
     assert_eq!(
         message(&[t, ("B", Binding::Const(0))]),
         "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
+    );
+}
+
+/// An extent that rounds down a number below 0 is a number, and one that divides by 0 is refused.
+#[test]
+fn extents_of_an_instance_are_numbers() {
+    let made = |shift: usize, divisor: usize| {
+        let source = "kernel @k<S, D>(%y: mut tensor<n x i32>) {
+  %v = partition %y [4] : mut partition<n x i32, [4]>
+  %t = iota 0 : tile<floor_div(S - 6, D) + 4 x i32>
+  %u = roll %t axis 0 by floor_div(S - 6, 2) : tile<floor_div(S - 6, D) + 4 x i32>
+  print 0 \"{0}\" %u
+}
+";
+        let mut y = Array::full(DType::I32, &[4], Literal::Int(0));
+        let instance = Instance::parse(source, &[("S", shift), ("D", divisor)])?;
+        let events = crate::interp::run_logged(&instance, std::slice::from_mut(&mut y)).unwrap();
+        Ok::<_, Error>(events[0].values[0].elements().clone())
+    };
+    assert_eq!(made(3, 4).unwrap(), Elements::Int(vec![2, 0, 1]));
+    assert_eq!(
+        made(8, 0).unwrap_err().to_string(),
+        "kernel `k` can't be made with these parameters: a tile extent has no value: `floor_div(2, 0)` divides by 0, \
+         which isn't positive"
     );
 }
 

@@ -158,8 +158,8 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %1 = view %0 pad [(1, 2), (0, 0)] : tensor<m + 3 x n x f32, strided [-n, -1] offset m*n + n - 1 within [[(1, m + 1)], []]>
   %2 = view %1 shrink [(0, m), (2, n)] : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 3 within [[(1, m + 1)], []]>
   %3 = view %2 shift 1 by -1 : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 4 within [[(1, m + 1)], [(-1, n - 3)]]>
-  %4 = view %3 step 1 by 2 : tensor<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]]>
-  %5 = partition %4 [B, 8] step [1, 4] bulk_copy true : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
+  %4 = view %3 step 1 by 2 : tensor<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(0, ceil_div(n - 3, 2))]]>
+  %5 = partition %4 [B, 8] step [1, 4] bulk_copy true : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(0, ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
   %6 = view %x unflatten 1 [floor_div(n, 4), 4] : tensor<m x floor_div(n, 4) x 4 x f32, strided [n, 4, 1]>
   %7 = view %6 flatten 1 to 2 : tensor<m x 4*floor_div(n, 4) x f32, strided [n, 1]>
   %8 = view %7 unfold 0 size 3 step 2 : tensor<floor_div(m - 3, 2) + 1 x 4*floor_div(n, 4) x 3 x f32, strided [2*n, 1, n]>

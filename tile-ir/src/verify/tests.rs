@@ -30,6 +30,18 @@ fn every_invariant_has_its_message() {
         ),
         ("%a = splat %0 : tile<0 x f32>", "the tile extent `0` is not positive"),
         (
+            "%a = splat %0 : tile<floor_div(8, 0) x f32>",
+            "a tile extent has no value: `floor_div(8, 0)` divides by 0, which isn't positive",
+        ),
+        (
+            "%a = roll %t axis 0 by rem(3, 0) : tile<B x f32>",
+            "a position in a tile has no value: `rem(3, 0)` divides by 0, which isn't positive",
+        ),
+        (
+            "tiles %v grouped(ceil_div(8, -1)) {\n}",
+            "the height of a group has no value: `ceil_div(8, -1)` divides by -1, which isn't positive",
+        ),
+        (
             "%a = splat %0 : tile<8192 x 8192 x f32>",
             "tile<8192 x 8192 x f32> has more than 16777216 elements",
         ),
