@@ -5,7 +5,7 @@ use super::{dce, replace_uses};
 use crate::array::{Array, Elements};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::{Literal, Op};
+use crate::ops::{Literal, Op, result_types};
 use crate::types::Type;
 use std::collections::HashMap;
 
@@ -83,9 +83,13 @@ impl Fold {
         let &[result] = data.results.as_slice() else { return None };
         let Type::Scalar(elem) = kernel.ty(result) else { return None };
         let dtype = elem.known()?;
-        // No type parameter stands for an index, nor for a `bool` that something is computed of.
-        if self.decides_only && !matches!(dtype, DType::Index | DType::Bool) {
-            return None;
+        if self.decides_only {
+            // Indices and truths decide. A type parameter may stand for a `bool` of which an op computes nothing.
+            let types =
+                || data.operands.iter().map(|&operand| kernel.ty(operand).clone()).collect::<Vec<_>>();
+            if !matches!(dtype, DType::Index | DType::Bool) || result_types(&data.op, &types()).is_err() {
+                return None;
+            }
         }
         let operand = |i: usize| {
             let value = data.operands[i];

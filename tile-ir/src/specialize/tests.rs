@@ -81,6 +81,27 @@ fn extents_of_an_instance_are_numbers() {
     );
 }
 
+/// A format of which an op computes nothing is refused, also where the op could decide a branch.
+#[test]
+fn a_truth_has_no_arithmetic() {
+    for (line, refused) in [
+        ("%b = exp %a : T", "`exp` needs a float, not bool"),
+        ("%b = constant 2.5 : T", "a float literal can't be bool"),
+    ] {
+        let source = format!(
+            "kernel @k<T: any>(%y: mut tensor<n x T>) {{
+  %v = partition %y [4] : mut partition<n x T, [4]>
+  %a = constant 1 : T
+  {line}
+}}
+"
+        );
+        let kernel = VerifiedKernel::parse(&source).unwrap();
+        let error = specialize(&kernel, &[("T".to_owned(), Binding::Elem(DType::Bool))]).unwrap_err();
+        assert_eq!(error.to_string(), format!("kernel `k` can't be made with these parameters: {refused}"));
+    }
+}
+
 /// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.
 const PARTS: &str = "\
 kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
