@@ -91,10 +91,7 @@ impl Fold {
                 return None;
             }
         }
-        let operand = |i: usize| {
-            let value = data.operands[i];
-            self.constants.get(self.replacement.get(&value).unwrap_or(&value))
-        };
+        let operand = |i: usize| self.constant(data.operands[i]);
         Some(match &data.op {
             Op::Constant { value, .. } => Array::scalar(dtype, *value),
             // A negative extent reads as 0, as in the evaluator.
@@ -135,11 +132,18 @@ impl Fold {
 
     /// A condition that is constant.
     fn truth(&self, condition: ValueId) -> Option<bool> {
-        let condition = self.replacement.get(&condition).unwrap_or(&condition);
-        match self.constants.get(condition)?.elements() {
+        match self.constant(condition)?.elements() {
             Elements::Int(values) => Some(values[0] != 0),
             Elements::Float(_) => None,
         }
+    }
+
+    /// The number that a value is, or what has taken its place: of a branch in a branch in several steps.
+    fn constant(&self, mut value: ValueId) -> Option<&Array> {
+        while let Some(&other) = self.replacement.get(&value) {
+            value = other;
+        }
+        self.constants.get(&value)
     }
 
     /// The ops of a branch, which take the place of its `if`.

@@ -102,6 +102,43 @@ fn a_truth_has_no_arithmetic() {
     }
 }
 
+/// A branch that decides another one is taken in time, however deep it stands.
+#[test]
+fn branches_in_branches_decide() {
+    let source = "kernel @k<A: bool, B: bool>(%y: mut tensor<n x i32>) {
+  %v = partition %y [4] : mut partition<n x i32, [4]>
+  %0 = extent A : index
+  %1 = extent B : index
+  %2 = constant 0 : index
+  %a = ne %0, %2 : bool
+  %b = ne %1, %2 : bool
+  %true = constant true : bool
+  %false = constant false : bool
+  %both = if %a : bool {
+    %inner = if %b : bool {
+      yield %true
+    } else {
+      yield %false
+    }
+    yield %inner
+  } else {
+    yield %false
+  }
+  if %both {
+    %t = iota 0 : tile<floor_div(8, B) x i32>
+    print 0 \"{0}\" %t
+  }
+}
+";
+    let kernel = VerifiedKernel::parse(source).unwrap();
+    for [a, b] in [[true, false], [true, true], [false, false]] {
+        let bindings = [("A".to_owned(), Binding::Bool(a)), ("B".to_owned(), Binding::Bool(b))];
+        let printed = print(&specialize(&kernel, &bindings).unwrap());
+        assert_eq!(printed.contains("print"), a && b, "{printed}");
+        assert!(!printed.contains("if "), "{printed}");
+    }
+}
+
 /// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.
 const PARTS: &str = "\
 kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
