@@ -41,6 +41,9 @@ fn every_invariant_has_its_message() {
             "tiles %v grouped(ceil_div(8, -1)) {\n}",
             "the height of a group has no value: `ceil_div(8, -1)` divides by -1, which isn't positive",
         ),
+        ("%a = cast %t : tile<B x index>", "a tile can't hold `usize`"),
+        ("%a = cast %t : tile<B x u64>\n%b = bitcast %a : tile<B x index>", "a tile can't hold `usize`"),
+        ("%a = cast_with up %t : tile<B x index>", "a tile can't hold `usize`"),
         (
             "%a = splat %0 : tile<8192 x 8192 x f32>",
             "tile<8192 x 8192 x f32> has more than 16777216 elements",
@@ -127,6 +130,16 @@ fn every_invariant_has_its_message() {
         let found = errors(lines);
         assert_eq!(found.first().map(String::as_str), Some(expected), "{lines}: {found:?}");
     }
+}
+
+#[test]
+fn tensors_hold_what_tiles_do() {
+    let source = "kernel @k(%x: tensor<n x index>, %y: mut tensor<n x f32>) {
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+}
+";
+    let errors = verify(parse(source).unwrap()).unwrap_err();
+    assert_eq!(errors[0].message, "a tensor can't hold `usize`");
 }
 
 #[test]

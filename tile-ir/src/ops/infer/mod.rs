@@ -85,9 +85,9 @@ pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred
         Op::Classify(classification) => elementwise::one_type(op, classification.domain(), operands, 1)
             .map(|ty| vec![ty.with_elem(DType::Bool)]),
         Op::Select => elementwise::select(op, operands).map(|ty| vec![ty]),
-        Op::Cast(elem) => {
-            elementwise::one_type(op, Domain::Any, operands, 1).map(|ty| vec![ty.with_elem(elem.clone())])
-        }
+        Op::Cast(elem) => elementwise::one_type(op, Domain::Any, operands, 1)
+            .and_then(|ty| elementwise::of_format(&ty, elem))
+            .map(|ty| vec![ty]),
         Op::CastWith(elem, _) => elementwise::cast_with(op, elem, operands).map(|ty| vec![ty]),
         Op::Bitcast(elem) => elementwise::bitcast(op, elem, operands).map(|ty| vec![ty]),
         Op::MulAdd => elementwise::one_type(op, Domain::Float, operands, 3).map(|ty| vec![ty]),
