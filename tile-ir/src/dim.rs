@@ -94,6 +94,8 @@ impl Dim {
 
     fn add_term(&mut self, factors: Vec<Atom>, coefficient: i64) {
         let sum = self.terms.get(&factors).copied().unwrap_or(0).saturating_add(coefficient);
+        // As far below 0 as above: in the text a sign stands before a number that fits by itself.
+        let sum = sum.max(-i64::MAX);
         if sum == 0 {
             self.terms.remove(&factors);
         } else {

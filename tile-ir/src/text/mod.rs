@@ -198,6 +198,22 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
         }
     }
 
+    /// Arithmetic on extents saturates at numbers that the text has.
+    #[test]
+    fn extents_at_the_ends_of_64_bits_read_back() {
+        let greatest = i64::MAX;
+        for extent in [
+            format!("-{greatest} - 5"),
+            format!("{greatest} + 5"),
+            format!("-{greatest}*{greatest}*n"),
+            format!("n - {greatest}*n - {greatest}*n"),
+        ] {
+            let text = format!("kernel @k(%x: tensor<n x f32>) {{\n  %e = extent {extent} : index\n}}\n");
+            let printed = print(&parse(&text).unwrap());
+            assert_eq!(print(&parse(&printed).unwrap()), printed, "{extent}");
+        }
+    }
+
     #[test]
     fn locations_survive() {
         let text = MATMUL
