@@ -1,6 +1,7 @@
 //! Each invariant, broken, and what is said of it.
 
 use super::*;
+use crate::kernel::OpData;
 use crate::text::parse;
 
 /// A kernel around the given lines, with a view `%v` of the output and a tile `%t`.
@@ -130,6 +131,46 @@ fn every_invariant_has_its_message() {
         let found = errors(lines);
         assert_eq!(found.first().map(String::as_str), Some(expected), "{lines}: {found:?}");
     }
+}
+
+/// What the verifier accepts reads back, however deep its branches stand in each other.
+#[test]
+fn regions_nest_as_deeply_as_text_is_read() {
+    let nested = |count: usize| {
+        let source = format!(
+            "kernel @k(%c: bool, %y: mut tensor<n x f32>) {{
+  %v = partition %y [4] : mut partition<n x f32, [4]>\n{}print 0 \"deep\"\n{}}}\n",
+            "if %c {\n".repeat(count),
+            "}\n".repeat(count)
+        );
+        parse(&source)
+    };
+    let mut deepest = nested(MAX_NESTING - 1).unwrap();
+    assert!(verify(deepest.clone()).is_ok());
+    assert_eq!(
+        nested(MAX_NESTING).unwrap_err().message,
+        format!("regions nest more than {MAX_NESTING} levels deep")
+    );
+    // One more, which no text has.
+    let innermost = *deepest.walk().iter().rfind(|&&op| deepest.op(op).op == Op::If).unwrap();
+    let mut branch = deepest.op(innermost).clone();
+    let regions = [(); 2].map(|()| {
+        let end = OpData {
+            op: Op::Yield,
+            operands: Vec::new(),
+            results: Vec::new(),
+            regions: Vec::new(),
+            ..branch.clone()
+        };
+        let (region, end) = (deepest.new_region(), deepest.new_op(end));
+        deepest.region_mut(region).ops.push(end);
+        region
+    });
+    let around = std::mem::replace(&mut branch.regions, regions.to_vec())[0];
+    let branch = deepest.new_op(branch);
+    deepest.region_mut(around).ops.insert(0, branch);
+    let errors = verify(deepest).unwrap_err();
+    assert_eq!(errors[0].message, "loops and branches stand in each other, more than 63 of them");
 }
 
 #[test]
