@@ -94,6 +94,8 @@ impl Dim {
 
     fn add_term(&mut self, factors: Vec<Atom>, coefficient: i64) {
         let sum = self.terms.get(&factors).copied().unwrap_or(0).saturating_add(coefficient);
+        // As far below 0 as above: in the text a sign stands before a number that fits by itself.
+        let sum = sum.max(-i64::MAX);
         if sum == 0 {
             self.terms.remove(&factors);
         } else {
@@ -158,18 +160,18 @@ impl Dim {
 
     /// `⌈self / other⌉`, folded where both are constants or the quotient is exact by form.
     pub fn ceil_div(&self, other: &Dim) -> Dim {
-        self.quotient(other, Atom::CeilDiv, |a, b| a / b + i64::from(a % b > 0))
+        self.quotient(other, Atom::CeilDiv, ceil_div)
     }
 
     /// `⌊self / other⌋`.
     pub fn floor_div(&self, other: &Dim) -> Dim {
-        self.quotient(other, Atom::FloorDiv, |a, b| a / b)
+        self.quotient(other, Atom::FloorDiv, i64::div_euclid)
     }
 
     /// `self mod other`.
     pub fn rem(&self, other: &Dim) -> Dim {
         match (self.as_const(), other.as_const()) {
-            (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(a % b),
+            (Some(a), Some(b)) if b > 0 => Dim::from(a.rem_euclid(b)),
             (_, Some(1)) => Dim::from(0),
             _ => Dim::atom(Atom::Rem(Box::new(self.clone()), Box::new(other.clone()))),
         }
@@ -199,7 +201,7 @@ impl Dim {
 
     fn quotient(&self, other: &Dim, atom: fn(Box<Dim>, Box<Dim>) -> Atom, fold: fn(i64, i64) -> i64) -> Dim {
         match (self.as_const(), other.as_const()) {
-            (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(fold(a, b)),
+            (Some(a), Some(b)) if b > 0 => Dim::from(fold(a, b)),
             (_, Some(1)) => self.clone(),
             (_, Some(b)) if b > 1 && self.terms.values().all(|coefficient| coefficient % b == 0) => {
                 let terms =
@@ -307,13 +309,18 @@ impl Atom {
                     return Err(DimError::Divisor(self.to_string(), y));
                 }
                 Ok(match self {
-                    Atom::CeilDiv(..) => x.div_euclid(y) + i64::from(x.rem_euclid(y) != 0),
+                    Atom::CeilDiv(..) => ceil_div(x, y),
                     Atom::FloorDiv(..) => x.div_euclid(y),
                     _ => x.rem_euclid(y),
                 })
             }
         }
     }
+}
+
+/// `⌈a / b⌉` for a divisor that is positive.
+fn ceil_div(a: i64, b: i64) -> i64 {
+    a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0)
 }
 
 impl From<i64> for Dim {
@@ -394,6 +401,20 @@ mod tests {
         let doubled = Dim::from(4) * Dim::param("H") + Dim::from(2);
         assert_eq!(doubled.floor_div(&Dim::from(2)).to_string(), "2*H + 1");
         assert_eq!(doubled.ceil_div(&Dim::from(4)).to_string(), "ceil_div(4*H + 2, 4)");
+    }
+
+    #[test]
+    fn numbers_are_divided_as_sizes_are() {
+        let five = Dim::from(5);
+        for number in [-11, -10, -1, 0, 1, 10, 11] {
+            let (size, dim) = (Dim::size("s"), Dim::from(number));
+            for divide in [Dim::floor_div, Dim::ceil_div, Dim::rem] {
+                let expected = divide(&size, &five).evaluate_signed(&|_| Some(number)).ok();
+                assert_eq!(divide(&dim, &five).as_const(), expected, "{number}");
+            }
+        }
+        // What no number can be divided by stays, and says so when it is asked for its value.
+        assert_eq!(five.floor_div(&Dim::from(0)).as_const(), None);
     }
 
     #[test]

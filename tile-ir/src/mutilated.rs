@@ -11,8 +11,9 @@ use proptest::prelude::*;
 
 const KERNELS: [&str; 4] = [MATMUL, VIEWS, GRID, TILES];
 
-/// What numbers are exchanged for.
-const NUMBERS: [&str; 8] = ["0", "1", "2", "3", "4", "7", "16", "64"];
+/// What numbers are exchanged for: also one that is a quotient of a number below 0, and one that is none.
+const NUMBERS: [&str; 10] =
+    ["0", "1", "2", "3", "4", "7", "16", "64", "8*floor_div(3 - 8, 4) + 32", "floor_div(8, 3 - 3)"];
 
 /// The words, numbers and single characters of a text.
 fn tokens(text: &str) -> Vec<&str> {

@@ -22,6 +22,7 @@
 //!    persistent kernel's ops mean the tile that the block owns. Its region has the carried types as parameters
 //!    and yields them.
 //! 9. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
+//! 10. At most [`MAX_NESTING`] regions stand in each other.
 
 mod bounds;
 mod grid;
@@ -34,6 +35,7 @@ mod types;
 mod views;
 
 pub use grid::MAX_GRID_AXES;
+pub use regions::MAX_NESTING;
 pub use types::MAX_TILE_ELEMENTS;
 
 use crate::analysis::Facts;
@@ -125,6 +127,7 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
         first_output: None,
         atomic: HashSet::new(),
         tiles: TileLoops::of(&kernel),
+        nesting: 0,
         facts: Facts::of(&kernel),
         bound: kernel.sizes().into_iter().collect(),
         errors: Vec::new(),
@@ -151,6 +154,8 @@ struct Verifier<'k> {
     atomic: HashSet<ValueId>,
     /// Where the verifier is, seen from the loop over tiles.
     tiles: TileLoops,
+    /// How many regions stand in each other where the verifier is.
+    nesting: usize,
     /// What the conditions say.
     facts: Facts,
     /// The run-time sizes that the arguments bind.

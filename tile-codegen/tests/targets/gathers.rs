@@ -153,6 +153,27 @@ fn columns_whose_numbers_wrap() {
     }
 }
 
+/// From 128 on, what a byte counts is below 0, and far above the bound where it becomes unsigned: one element many times, also
+/// at the place of its number, where a run is looked for that goes on from the middle.
+#[test]
+fn columns_that_jump_to_a_bound() {
+    let source = "\
+kernel @k(%x: tensor<n x f32>, %y: mut tensor<m x f32>) {
+  %v = partition %y [240] : mut partition<m x f32, [240]>
+  %c = iota 0 : tile<240 x i8>
+  %w = cast %c : tile<240 x u32>
+  %l = constant 180 : u32
+  %last = splat %l : tile<240 x u32>
+  %at = min %w, %last : tile<240 x u32>
+  %pad = constant 77.0 : f32
+  %t = gather_load %x[%at] pad %pad : tile<240 x f32>
+  store_masked %v, %t
+}
+";
+    let arguments = [Array::iota(DType::F32, &[300], 0), Array::iota(DType::F32, &[240], 0)];
+    crate::support::agree(source, &[], &arguments, 0.0);
+}
+
 #[test]
 fn an_empty_tensor_has_no_rows() {
     let lookup = Lookup::of(DType::F32, DType::I32, [4, 64]);

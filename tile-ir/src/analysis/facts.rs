@@ -8,6 +8,7 @@
 //!
 //! A condition that no substitution expresses (`m <= 64`, `m != n`, `m + n == 64`) is not used.
 
+use super::range::is_positive;
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
 use crate::kernel::Kernel;
@@ -379,10 +380,11 @@ fn scaled<'d>(terms: impl Iterator<Item = (&'d [Atom], i64)>) -> Dim {
     })
 }
 
-/// The terms that a divisor divides, divided, and the others; `None` of divisors that are sums or may be negative.
+/// The terms that a divisor divides, divided, and the others; `None` of divisors that are sums or may be below 1: a
+/// quotient by 0 has no value, and its parts would have one.
 fn split(form: &Dim, by: &Dim) -> Option<(Dim, Dim)> {
-    let (factors, coefficient) = by.terms().next().filter(|&(_, coefficient)| coefficient > 0)?;
-    if by.terms().count() > 1 || !by.is_natural() {
+    let (factors, coefficient) = by.terms().next()?;
+    if by.terms().count() > 1 || !is_positive(by) {
         return None;
     }
     let term = |(atoms, multiple): (&[Atom], i64)| {

@@ -17,6 +17,9 @@ use std::collections::HashMap;
 /// The most that [`Line::Consecutive`] promises: the narrowest integers have twice as many values.
 const MOST: u64 = 128;
 
+/// Bits of numbers of which no tile has as many elements.
+const WIDE: u32 = 32;
+
 /// How the elements of a tile go along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
@@ -123,27 +126,30 @@ impl<'k> Lines<'k> {
     /// to 0 takes all of it.
     fn ends_tell(&mut self, value: ValueId, axis: usize) -> bool {
         let Some(data) = self.definition(value).filter(|_| self.is_wide(value)) else { return false };
-        if let Some((before, axis)) = self.passed_on(data, axis) {
+        if let Some((before, axis)) = self.kept(data, axis) {
             return self.ends_tell(before, axis);
         }
         match data.op {
             Op::Binary(BinaryOp::Rem | BinaryOp::RemEuclid) => {
                 let lines = [0, 1].map(|operand| self.along(data.operands[operand], axis));
-                matches!(lines, [Line::Consecutive { .. }, Line::Constant])
+                let is_row = matches!(lines, [Line::Consecutive { .. }, Line::Constant]);
+                is_row && self.modulus_bits(data.operands[0], axis) >= WIDE
             }
             _ => self.rises_by_one(value, axis),
         }
     }
 
     /// Whether no number along an axis is larger than the one before it by more than one: of consecutive ones, which go down
-    /// where they wrap, and of those between bounds.
+    /// where they wrap in their own format, and of those between bounds.
     fn rises_by_one(&mut self, value: ValueId, axis: usize) -> bool {
-        let line = self.along(value, axis);
-        if line != Line::Unknown {
-            return true;
+        let goes_down = |lines: &mut Self| Some(lines.modulus_bits(value, axis)) >= lines.bits(value);
+        match self.along(value, axis) {
+            Line::Constant => return true,
+            Line::Consecutive { .. } if goes_down(self) => return true,
+            Line::Consecutive { .. } | Line::Unknown => {}
         }
         let Some(data) = self.definition(value).filter(|_| self.is_wide(value)) else { return false };
-        if let Some((before, axis)) = self.passed_on(data, axis) {
+        if let Some((before, axis)) = self.kept(data, axis) {
             return self.rises_by_one(before, axis);
         }
         let Op::Binary(BinaryOp::Min | BinaryOp::Max) = data.op else { return false };
@@ -153,10 +159,48 @@ impl<'k> Lines<'k> {
             .any(|[one, other]| self.along(other, axis) == Line::Constant && self.rises_by_one(one, axis))
     }
 
-    /// The tile whose numbers an op passes on as they are, and the axis of it that an axis of the result is.
+    /// How many bits of consecutive numbers count: without those above, each is one more than the one before it, or all of
+    /// these bits wrap. Numbers of a narrow format that has wrapped stay as they are in a wide one, and jump there.
+    fn modulus_bits(&mut self, value: ValueId, axis: usize) -> u32 {
+        let (Some(data), Some(bits)) = (self.definition(value), self.bits(value)) else { return 0 };
+        let before = match &data.op {
+            Op::Iota { .. } => return if self.holds_positions(value, axis) { u32::MAX } else { bits },
+            Op::Binary(BinaryOp::Add | BinaryOp::Sub) => {
+                let is_constant = self.along(data.operands[0], axis) == Line::Constant;
+                (data.operands[usize::from(is_constant)], axis)
+            }
+            Op::Cast(_) => (data.operands[0], axis),
+            _ => match self.passed_on(data, axis) {
+                Some(before) => before,
+                None => return 0,
+            },
+        };
+        self.modulus_bits(before.0, before.1).min(bits)
+    }
+
+    /// Whether the format of a tile has the number of every position along an axis.
+    fn holds_positions(&self, value: ValueId, axis: usize) -> bool {
+        let extent = self.shape(value).and_then(|shape| shape[axis].as_const());
+        let dtype = self.kernel.ty(value).elem().known().filter(|dtype| dtype.is_int());
+        extent.zip(dtype).is_some_and(|(extent, dtype)| i128::from(extent) - 1 <= dtype.int_range().1)
+    }
+
+    fn bits(&self, value: ValueId) -> Option<u32> {
+        Some(self.kernel.ty(value).elem().known()?.bits())
+    }
+
+    /// [`Self::passed_on`] of a format that has every number of the one before.
+    fn kept(&self, data: &OpData, axis: usize) -> Option<(ValueId, usize)> {
+        let (before, axis) = self.passed_on(data, axis)?;
+        let format = |value| self.kernel.ty(value).elem().known();
+        let (from, to) = (format(before)?, format(data.results[0])?);
+        to.contains_integers_of(from).then_some((before, axis))
+    }
+
+    /// The tile whose numbers an op passes on as they are, but for a sign, and the axis of it that an axis of the result is.
     fn passed_on(&self, data: &OpData, axis: usize) -> Option<(ValueId, usize)> {
         let before = *data.operands.first()?;
-        let bits = |value| Some(self.kernel.ty(value).elem().known()?.bits());
+        let bits = |value| self.bits(value);
         match &data.op {
             Op::Broadcast(_) | Op::ConvertLayout => Some((before, axis)),
             Op::Permute(permutation) => Some((before, permutation[axis])),
@@ -170,7 +214,7 @@ impl<'k> Lines<'k> {
 
     /// Whether numbers have as many values as no tile has elements.
     fn is_wide(&self, value: ValueId) -> bool {
-        self.kernel.ty(value).elem().known().is_some_and(|dtype| dtype.bits() >= 32)
+        self.bits(value).is_some_and(|bits| bits >= WIDE)
     }
 
     fn definition(&self, value: ValueId) -> Option<&'k OpData> {

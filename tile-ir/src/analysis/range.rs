@@ -252,7 +252,7 @@ fn larger(a: &[Dim], b: &[Dim]) -> Vec<Dim> {
 
 /// Whether an extent is 1 or more. Parameters are taken for positive; an instance has numbers in their place
 /// and is judged anew.
-fn is_positive(dim: &Dim) -> bool {
+pub(super) fn is_positive(dim: &Dim) -> bool {
     let raised = dim.substitute(&|atom| match atom {
         crate::dim::Atom::Param(name) => Some(Dim::param(name.clone()) + Dim::from(1)),
         _ => None,

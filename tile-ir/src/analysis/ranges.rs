@@ -406,6 +406,30 @@ print 0 \"{0} {1}\" %q, %c",
         }
     }
 
+    /// Where a divisor is 0, an extent is less than the parts of it show, so that no comparison with it is decided.
+    #[test]
+    fn an_extent_without_a_value_reads_as_0() {
+        let source = "kernel @k(%x: tensor<m x n x f32>, %y: mut tensor<4 x f32>) where \"m >= 8\": m ge 8 {
+  %v = partition %y [4] : mut partition<4 x f32, [4]>
+  %eight = constant 8 : index
+  %e = extent floor_div(m*n, n) : index
+  %c = ge %e, %eight : bool
+  print 0 \"{0}\" %c
+}
+";
+        let instance = Instance::parse(source, &[]).unwrap();
+        let printed = |instance: &Instance, n: usize| {
+            let array = |shape: &[usize]| crate::array::Array::full(DType::F32, shape, Literal::Float(1.0));
+            let events = crate::interp::run_logged(instance, &mut [array(&[16, n]), array(&[4])]).unwrap();
+            events[0].values[0].get(0)
+        };
+        let optimized = crate::passes::optimize(instance.clone());
+        for (n, expected) in [(0, 0), (1, 1), (3, 1)] {
+            assert_eq!(printed(&instance, n), Literal::Int(expected), "{n}");
+            assert_eq!(printed(&optimized, n), Literal::Int(expected), "{n}");
+        }
+    }
+
     /// A launch that reads outside, because what its index is computed of has wrapped, is refused.
     #[test]
     fn a_launch_checks_what_may_have_wrapped() {

@@ -126,7 +126,7 @@ impl CpuMachine {
             moved += sums * count as f64;
             speed = speed.min(self.speed(shape));
         }
-        let turns = totals.tiles + totals.loading_turns;
+        let turns = totals.tiles.saturating_add(totals.loading_turns);
         // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again,
         // after a reduction, say.
         let blocks = totals.tiles.max(1);

@@ -237,6 +237,15 @@ fn better_processors_never_take_more_time() {
     assert_eq!(differ, [true; 6], "every number counts for some sizes");
 }
 
+/// Counts end at what 64 bits hold, and so do sums of them.
+#[test]
+fn as_many_turns_as_there_are_numbers_take_their_time() {
+    let totals = |loading_turns| Totals { tiles: 1 << 14, loading_turns, ..Totals::default() };
+    let machine = Machine::Cpu(CpuMachine::default());
+    let [few, most] = [1, u64::MAX].map(|turns| predict(&totals(turns), None, &machine).unwrap().seconds);
+    assert!(few <= most);
+}
+
 /// A processor's threads, and the cache that holds a product's tiles.
 #[test]
 fn blocks_are_shared_by_threads() {

@@ -5,7 +5,7 @@ use super::{dce, replace_uses};
 use crate::array::{Array, Elements};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::{Literal, Op};
+use crate::ops::{Literal, Op, result_types};
 use crate::types::Type;
 use std::collections::HashMap;
 
@@ -83,14 +83,15 @@ impl Fold {
         let &[result] = data.results.as_slice() else { return None };
         let Type::Scalar(elem) = kernel.ty(result) else { return None };
         let dtype = elem.known()?;
-        // No type parameter stands for an index, nor for a `bool` that something is computed of.
-        if self.decides_only && !matches!(dtype, DType::Index | DType::Bool) {
-            return None;
+        if self.decides_only {
+            // Indices and truths decide. A type parameter may stand for a `bool` of which an op computes nothing.
+            let types =
+                || data.operands.iter().map(|&operand| kernel.ty(operand).clone()).collect::<Vec<_>>();
+            if !matches!(dtype, DType::Index | DType::Bool) || result_types(&data.op, &types()).is_err() {
+                return None;
+            }
         }
-        let operand = |i: usize| {
-            let value = data.operands[i];
-            self.constants.get(self.replacement.get(&value).unwrap_or(&value))
-        };
+        let operand = |i: usize| self.constant(data.operands[i]);
         Some(match &data.op {
             Op::Constant { value, .. } => Array::scalar(dtype, *value),
             // A negative extent reads as 0, as in the evaluator.
@@ -131,11 +132,18 @@ impl Fold {
 
     /// A condition that is constant.
     fn truth(&self, condition: ValueId) -> Option<bool> {
-        let condition = self.replacement.get(&condition).unwrap_or(&condition);
-        match self.constants.get(condition)?.elements() {
+        match self.constant(condition)?.elements() {
             Elements::Int(values) => Some(values[0] != 0),
             Elements::Float(_) => None,
         }
+    }
+
+    /// The number that a value is, or what has taken its place: of a branch in a branch in several steps.
+    fn constant(&self, mut value: ValueId) -> Option<&Array> {
+        while let Some(&other) = self.replacement.get(&value) {
+            value = other;
+        }
+        self.constants.get(&value)
     }
 
     /// The ops of a branch, which take the place of its `if`.

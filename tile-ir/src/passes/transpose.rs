@@ -84,12 +84,14 @@ impl<'k> Graph<'k> {
         let ops = &self.kernel.region(region).ops;
         let here: HashSet<OpId> = ops.iter().copied().collect();
         let mut tiles = self.connected(self.kernel.op(exit).operands[0], &here);
-        // What something else uses stays as it is, and so does, then, what it is computed of.
+        // What something else uses, or a loop or branch inside, stays as it is, and so does, then, what it is computed of.
         loop {
             let count = tiles.len();
             let before = tiles.clone();
-            tiles
-                .retain(|&tile| self.uses.of_value(tile).iter().all(|user| self.takes(*user, tile, &before)));
+            tiles.retain(|&tile| {
+                let mut users = self.uses.of_value(tile).iter();
+                users.all(|&user| here.contains(&user) && self.takes(user, tile, &before))
+            });
             if tiles.len() == count {
                 break;
             }
@@ -270,7 +272,8 @@ impl Transposed<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::PIPELINE;
-    use crate::{Instance, text};
+    use crate::array::Elements;
+    use crate::{Array, DType, Instance, interp, text};
     use tile_test_edit::Edit;
 
     /// The derivative of a row of queries' scores: `STEP` is what a turn computes of `%q` and of the block's keys.
@@ -324,6 +327,57 @@ STEP
     fn a_product_that_is_only_used_transposed_is_computed_so() {
         let [_, after] = before_and_after(NARROW);
         insta::assert_snapshot!(after);
+    }
+
+    /// The transposition in the branch would transpose once more what is transposed already.
+    #[test]
+    fn what_a_branch_transposes_stays() {
+        let branch = "    %first = constant true : bool
+    %later = eq %i, %0 : bool
+    if %later {
+      %inside = permute %narrow [1, 0] : tile<64 x 32 x bf16>
+      print 0 \"{0}\" %inside
+    }
+    %across";
+        let [before, after] = before_and_after(&NARROW.edit("    %across", branch));
+        assert_eq!(before, after);
+    }
+
+    /// What the kernel of a text prints and stores.
+    fn seen(text: &str) -> (Vec<Elements>, Elements) {
+        let instance = Instance::parse(text, &[]).unwrap();
+        let array = |dtype, extents: [usize; 2], axis| Array::iota(dtype, &extents, axis);
+        let mut arguments = [
+            array(DType::BF16, [32, 16], 1),
+            array(DType::BF16, [64, 16], 0),
+            array(DType::F32, [32, 1], 0),
+            array(DType::F32, [64, 16], 1),
+        ];
+        let events = interp::run_logged(&instance, &mut arguments).unwrap();
+        let printed = events.iter().flat_map(|event| &event.values).map(|value| value.elements().clone());
+        (printed.collect(), arguments[3].elements().clone())
+    }
+
+    /// Before a branch and a loop, in them and behind them, a product is used as it is, transposed, or not at all.
+    #[test]
+    fn uses_in_any_region_see_the_same() {
+        let places: [u32; 4] = [0, 1, 2, 3];
+        for choice in 0..3usize.pow(4) {
+            let [before, branch, inner, behind] = places.map(|place| match choice / 3usize.pow(place) % 3 {
+                0 => String::new(),
+                1 => format!("    print {place} \"{{0}}\" %narrow\n"),
+                _ => format!(
+                    "    %seen{place} = permute %narrow [1, 0] : tile<64 x 32 x bf16>
+    print {place} \"{{0}}\" %seen{place}\n"
+                ),
+            });
+            let around = format!(
+                "{before}    %first = eq %i, %0 : bool\n    if %first {{\n{branch}    }}
+    for %r = %0 to %end {{\n{inner}    }}\n{behind}    %across"
+            );
+            let [before, after] = before_and_after(&NARROW.edit("    %across", &around));
+            assert_eq!(seen(&before), seen(&after), "{after}");
+        }
     }
 
     #[test]

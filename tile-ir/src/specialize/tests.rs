@@ -1,6 +1,7 @@
 //! What instances are made, which branches they take and which arguments they have.
 
 use super::*;
+use crate::array::{Array, Elements};
 use crate::dtype::DType;
 use crate::text::{parse, print};
 use crate::view::GivenTensor;
@@ -54,6 +55,88 @@ fn wrong_bindings_are_explained() {
         message(&[t, ("B", Binding::Const(0))]),
         "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
     );
+}
+
+/// An extent that rounds down a number below 0 is a number, and one that divides by 0 is refused.
+#[test]
+fn extents_of_an_instance_are_numbers() {
+    let made = |shift: usize, divisor: usize| {
+        let source = "kernel @k<S, D>(%y: mut tensor<n x i32>) {
+  %v = partition %y [4] : mut partition<n x i32, [4]>
+  %t = iota 0 : tile<floor_div(S - 6, D) + 4 x i32>
+  %u = roll %t axis 0 by floor_div(S - 6, 2) : tile<floor_div(S - 6, D) + 4 x i32>
+  print 0 \"{0}\" %u
+}
+";
+        let mut y = Array::full(DType::I32, &[4], Literal::Int(0));
+        let instance = Instance::parse(source, &[("S", shift), ("D", divisor)])?;
+        let events = crate::interp::run_logged(&instance, std::slice::from_mut(&mut y)).unwrap();
+        Ok::<_, Error>(events[0].values[0].elements().clone())
+    };
+    assert_eq!(made(3, 4).unwrap(), Elements::Int(vec![2, 0, 1]));
+    assert_eq!(
+        made(8, 0).unwrap_err().to_string(),
+        "kernel `k` can't be made with these parameters: a tile extent has no value: `floor_div(2, 0)` divides by 0, \
+         which isn't positive"
+    );
+}
+
+/// A format of which an op computes nothing is refused, also where the op could decide a branch.
+#[test]
+fn a_truth_has_no_arithmetic() {
+    for (line, refused) in [
+        ("%b = exp %a : T", "`exp` needs a float, not bool"),
+        ("%b = constant 2.5 : T", "a float literal can't be bool"),
+    ] {
+        let source = format!(
+            "kernel @k<T: any>(%y: mut tensor<n x T>) {{
+  %v = partition %y [4] : mut partition<n x T, [4]>
+  %a = constant 1 : T
+  {line}
+}}
+"
+        );
+        let kernel = VerifiedKernel::parse(&source).unwrap();
+        let error = specialize(&kernel, &[("T".to_owned(), Binding::Elem(DType::Bool))]).unwrap_err();
+        assert_eq!(error.to_string(), format!("kernel `k` can't be made with these parameters: {refused}"));
+    }
+}
+
+/// A branch that decides another one is taken in time, however deep it stands.
+#[test]
+fn branches_in_branches_decide() {
+    let source = "kernel @k<A: bool, B: bool>(%y: mut tensor<n x i32>) {
+  %v = partition %y [4] : mut partition<n x i32, [4]>
+  %0 = extent A : index
+  %1 = extent B : index
+  %2 = constant 0 : index
+  %a = ne %0, %2 : bool
+  %b = ne %1, %2 : bool
+  %true = constant true : bool
+  %false = constant false : bool
+  %both = if %a : bool {
+    %inner = if %b : bool {
+      yield %true
+    } else {
+      yield %false
+    }
+    yield %inner
+  } else {
+    yield %false
+  }
+  if %both {
+    %t = iota 0 : tile<floor_div(8, B) x i32>
+    print 0 \"{0}\" %t
+  }
+}
+";
+    let kernel = VerifiedKernel::parse(source).unwrap();
+    for [a, b] in [[true, false], [true, true], [false, false]] {
+        let bindings = [("A".to_owned(), Binding::Bool(a)), ("B".to_owned(), Binding::Bool(b))];
+        let printed = print(&specialize(&kernel, &bindings).unwrap());
+        assert_eq!(printed.contains("print"), a && b, "{printed}");
+        assert!(!printed.contains("if "), "{printed}");
+    }
 }
 
 /// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.

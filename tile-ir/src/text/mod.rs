@@ -112,6 +112,7 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
     yield %12
   }
   print 0 \"only {{text}}, \\\"quoted\\\" \\\\ \\n\\t\\u{200b}é\"
+  %top, %place = sort %38 axis 0 : tile<B x 8 x T>, tile<B x 8 x i32>
   print 3 \"{1:+8.3?} and {0} and {1:.2}\" %i, %out
   assert 1 \"never {0:8}\" %flag, %30
   assert 2 \"x < y\" %5
@@ -157,8 +158,8 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %1 = view %0 pad [(1, 2), (0, 0)] : tensor<m + 3 x n x f32, strided [-n, -1] offset m*n + n - 1 within [[(1, m + 1)], []]>
   %2 = view %1 shrink [(0, m), (2, n)] : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 3 within [[(1, m + 1)], []]>
   %3 = view %2 shift 1 by -1 : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 4 within [[(1, m + 1)], [(-1, n - 3)]]>
-  %4 = view %3 step 1 by 2 : tensor<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]]>
-  %5 = partition %4 [B, 8] step [1, 4] bulk_copy true : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
+  %4 = view %3 step 1 by 2 : tensor<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(0, ceil_div(n - 3, 2))]]>
+  %5 = partition %4 [B, 8] step [1, 4] bulk_copy true : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(0, ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
   %6 = view %x unflatten 1 [floor_div(n, 4), 4] : tensor<m x floor_div(n, 4) x 4 x f32, strided [n, 4, 1]>
   %7 = view %6 flatten 1 to 2 : tensor<m x 4*floor_div(n, 4) x f32, strided [n, 1]>
   %8 = view %7 unfold 0 size 3 step 2 : tensor<floor_div(m - 3, 2) + 1 x 4*floor_div(n, 4) x 3 x f32, strided [2*n, 1, n]>
@@ -194,6 +195,22 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
             let located = print_with_locations(&kernel);
             assert_eq!(print_with_locations(&parse(&located).unwrap()), located);
             assert_eq!(fingerprint(&kernel), fingerprint(&parse(&located).unwrap()));
+        }
+    }
+
+    /// Arithmetic on extents saturates at numbers that the text has.
+    #[test]
+    fn extents_at_the_ends_of_64_bits_read_back() {
+        let greatest = i64::MAX;
+        for extent in [
+            format!("-{greatest} - 5"),
+            format!("{greatest} + 5"),
+            format!("-{greatest}*{greatest}*n"),
+            format!("n - {greatest}*n - {greatest}*n"),
+        ] {
+            let text = format!("kernel @k(%x: tensor<n x f32>) {{\n  %e = extent {extent} : index\n}}\n");
+            let printed = print(&parse(&text).unwrap());
+            assert_eq!(print(&parse(&printed).unwrap()), printed, "{extent}");
         }
     }
 

@@ -9,6 +9,7 @@ use crate::loc::Loc;
 use crate::ops::{Domain, Literal, Op, Predicate};
 use crate::schedule_hints::ScheduleHint;
 use crate::types::Type;
+use crate::verify::MAX_NESTING;
 use std::collections::HashMap;
 
 /// A text that isn't IR.
@@ -25,8 +26,8 @@ pub struct ParseError {
 
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
-/// How deeply regions, extents and types may nest: far beyond any kernel, and safe for the stack.
-const MAX_DEPTH: usize = 64;
+/// How deeply extents may nest: far beyond any kernel, and safe for the stack. Regions nest as deeply as the verifier says.
+const MAX_EXTENT_DEPTH: usize = 64;
 
 /// Reads a kernel from either form of text.
 ///
@@ -43,7 +44,9 @@ pub(super) struct Parser {
     pub(super) position: usize,
     pub(super) kernel: Kernel,
     values: HashMap<String, ValueId>,
-    depth: usize,
+    /// How many regions stand in each other where the parser is, and how many extents.
+    regions: usize,
+    extents: usize,
 }
 
 impl Parser {
@@ -54,7 +57,8 @@ impl Parser {
             position: 0,
             kernel: Kernel::new("", Vec::new()),
             values: HashMap::new(),
-            depth: 0,
+            regions: 0,
+            extents: 0,
         })
     }
 
@@ -153,13 +157,14 @@ impl Parser {
         Ok(items)
     }
 
-    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
-        if self.depth == MAX_DEPTH {
-            return self.error(format!("nested more than {MAX_DEPTH} levels deep"));
+    /// An extent, which may stand in others.
+    pub(super) fn extent_in_extents<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.extents == MAX_EXTENT_DEPTH {
+            return self.error(format!("extents nest more than {MAX_EXTENT_DEPTH} levels deep"));
         }
-        self.depth += 1;
+        self.extents += 1;
         let result = parse(self);
-        self.depth -= 1;
+        self.extents -= 1;
         result
     }
 
@@ -289,9 +294,10 @@ impl Parser {
         }
     }
 
+    /// Operands. There are none where what stands next are the results of another op.
     pub(super) fn values(&mut self) -> Parsed<Vec<ValueId>> {
         let mut values = Vec::new();
-        if !matches!(self.peek(), Token::Value(_)) {
+        if !matches!(self.peek(), Token::Value(_)) || self.is_at_results() {
             return Ok(values);
         }
         loop {
@@ -300,6 +306,19 @@ impl Parser {
                 return Ok(values);
             }
         }
+    }
+
+    /// Whether values and a `=` follow.
+    fn is_at_results(&self) -> bool {
+        let mut tokens = self.tokens[self.position..].iter().map(|spanned| &spanned.token);
+        while let Some(Token::Value(_)) = tokens.next() {
+            match tokens.next() {
+                Some(Token::Punct('=')) => return true,
+                Some(Token::Punct(',')) => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn define(&mut self, name: &str, ty: Type) -> Parsed<ValueId> {
@@ -315,12 +334,17 @@ impl Parser {
     /// `{ op… }`; the region ends with a `yield` unless it is the kernel's body.
     fn region_ops(&mut self, region: RegionId) -> Parsed<()> {
         self.punct('{')?;
+        if self.regions == MAX_NESTING {
+            return self.error(format!("regions nest more than {MAX_NESTING} levels deep"));
+        }
+        self.regions += 1;
         while !self.accept('}') {
             if !matches!(self.peek(), Token::Word(_) | Token::Value(_)) {
                 return self.expected("an op or `}`");
             }
-            self.nested(|parser| parser.op(region))?;
+            self.op(region)?;
         }
+        self.regions -= 1;
         Ok(())
     }
 

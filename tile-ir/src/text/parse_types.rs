@@ -81,7 +81,7 @@ impl Parser {
 
     /// A sum of terms.
     pub(super) fn dim(&mut self) -> Parsed<Dim> {
-        self.nested(|parser| {
+        self.extent_in_extents(|parser| {
             let negative = parser.accept('-');
             let first = parser.term()?;
             let mut sum = if negative { -first } else { first };

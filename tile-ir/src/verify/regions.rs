@@ -5,8 +5,20 @@ use crate::kernel::{OpId, RegionId};
 use crate::ops::Op;
 use crate::types::Type;
 
+/// How many regions may stand in each other, a kernel's body among them: as many as text is read of.
+pub const MAX_NESTING: usize = 64;
+
 impl Verifier<'_> {
     pub(super) fn region(&mut self, region: RegionId, owner: Option<OpId>) {
+        if let Some(owner) = owner.filter(|_| self.nesting == MAX_NESTING) {
+            return self.error_with_help(
+                self.kernel.op(owner).loc,
+                format!("loops and branches stand in each other, more than {} of them", MAX_NESTING - 1),
+                "`match` and `else if` have a branch in a branch for every arm: look up in a tensor what they choose, or \
+                 compute it",
+            );
+        }
+        self.nesting += 1;
         let data = self.kernel.region(region);
         let scope = self.defined.clone();
         self.defined.extend(&data.params);
@@ -21,6 +33,7 @@ impl Verifier<'_> {
             self.region_yields(region, owner);
         }
         self.defined = scope;
+        self.nesting -= 1;
     }
 
     fn region_yields(&mut self, region: RegionId, owner: OpId) {

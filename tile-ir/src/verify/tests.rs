@@ -1,6 +1,7 @@
 //! Each invariant, broken, and what is said of it.
 
 use super::*;
+use crate::kernel::OpData;
 use crate::text::parse;
 
 /// A kernel around the given lines, with a view `%v` of the output and a tile `%t`.
@@ -29,6 +30,21 @@ fn every_invariant_has_its_message() {
             "the extent `n` of a tile made by `splat` is known only at run time",
         ),
         ("%a = splat %0 : tile<0 x f32>", "the tile extent `0` is not positive"),
+        (
+            "%a = splat %0 : tile<floor_div(8, 0) x f32>",
+            "a tile extent has no value: `floor_div(8, 0)` divides by 0, which isn't positive",
+        ),
+        (
+            "%a = roll %t axis 0 by rem(3, 0) : tile<B x f32>",
+            "a position in a tile has no value: `rem(3, 0)` divides by 0, which isn't positive",
+        ),
+        (
+            "tiles %v grouped(ceil_div(8, -1)) {\n}",
+            "the height of a group has no value: `ceil_div(8, -1)` divides by -1, which isn't positive",
+        ),
+        ("%a = cast %t : tile<B x index>", "a tile can't hold `usize`"),
+        ("%a = cast %t : tile<B x u64>\n%b = bitcast %a : tile<B x index>", "a tile can't hold `usize`"),
+        ("%a = cast_with up %t : tile<B x index>", "a tile can't hold `usize`"),
         (
             "%a = splat %0 : tile<8192 x 8192 x f32>",
             "tile<8192 x 8192 x f32> has more than 16777216 elements",
@@ -115,6 +131,56 @@ fn every_invariant_has_its_message() {
         let found = errors(lines);
         assert_eq!(found.first().map(String::as_str), Some(expected), "{lines}: {found:?}");
     }
+}
+
+/// What the verifier accepts reads back, however deep its branches stand in each other.
+#[test]
+fn regions_nest_as_deeply_as_text_is_read() {
+    let nested = |count: usize| {
+        let source = format!(
+            "kernel @k(%c: bool, %y: mut tensor<n x f32>) {{
+  %v = partition %y [4] : mut partition<n x f32, [4]>\n{}print 0 \"deep\"\n{}}}\n",
+            "if %c {\n".repeat(count),
+            "}\n".repeat(count)
+        );
+        parse(&source)
+    };
+    let mut deepest = nested(MAX_NESTING - 1).unwrap();
+    assert!(verify(deepest.clone()).is_ok());
+    assert_eq!(
+        nested(MAX_NESTING).unwrap_err().message,
+        format!("regions nest more than {MAX_NESTING} levels deep")
+    );
+    // One more, which no text has.
+    let innermost = *deepest.walk().iter().rfind(|&&op| deepest.op(op).op == Op::If).unwrap();
+    let mut branch = deepest.op(innermost).clone();
+    let regions = [(); 2].map(|()| {
+        let end = OpData {
+            op: Op::Yield,
+            operands: Vec::new(),
+            results: Vec::new(),
+            regions: Vec::new(),
+            ..branch.clone()
+        };
+        let (region, end) = (deepest.new_region(), deepest.new_op(end));
+        deepest.region_mut(region).ops.push(end);
+        region
+    });
+    let around = std::mem::replace(&mut branch.regions, regions.to_vec())[0];
+    let branch = deepest.new_op(branch);
+    deepest.region_mut(around).ops.insert(0, branch);
+    let errors = verify(deepest).unwrap_err();
+    assert_eq!(errors[0].message, "loops and branches stand in each other, more than 63 of them");
+}
+
+#[test]
+fn tensors_hold_what_tiles_do() {
+    let source = "kernel @k(%x: tensor<n x index>, %y: mut tensor<n x f32>) {
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+}
+";
+    let errors = verify(parse(source).unwrap()).unwrap_err();
+    assert_eq!(errors[0].message, "a tensor can't hold `usize`");
 }
 
 #[test]

@@ -19,6 +19,13 @@ impl Verifier<'_> {
             Type::Tensor(tensor) if tensor.extents.is_empty() => {
                 self.error(Loc::UNKNOWN, "a tensor argument has rank 0");
             }
+            Type::Tensor(tensor) if tensor.elem.known().is_some_and(|dtype| !dtype.is_element()) => {
+                self.error_with_help(
+                    Loc::UNKNOWN,
+                    "a tensor can't hold `usize`",
+                    "its elements are of a sized integer, such as u64",
+                );
+            }
             Type::Tensor(tensor)
                 if tensor.layout.is_some() && self.kernel.layout_of(param, tensor).is_none() =>
             {

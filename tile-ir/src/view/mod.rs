@@ -112,8 +112,14 @@ impl Placement {
             }
             windows.push(window);
         }
-        let strides = strided.strides.iter().map(number).collect::<Result<_, _>>()?;
-        Ok(Placement { extents, strides, offset: number(&strided.offset)?, windows })
+        // No element lies anywhere in a tensor that has none, whatever its other extents come to.
+        let is_empty = windows.iter().any(|(begin, end)| begin >= end);
+        let place = |dim: &Dim| match number(dim) {
+            Err(DimError::Overflow(_)) if is_empty => Ok(0),
+            place => place,
+        };
+        let strides = strided.strides.iter().map(place).collect::<Result<_, _>>()?;
+        Ok(Placement { extents, strides, offset: place(&strided.offset)?, windows })
     }
 
     /// The layout after axes have been selected at run time: displaced, and empty where a selected index has no
@@ -193,5 +199,16 @@ mod tests {
         let row: Vec<_> = (0..7).map(|i| placement.position(&[1, i])).collect();
         assert_eq!(row, [None, None, Some(7), Some(6), Some(5), Some(4), None]);
         assert_eq!(placement.position(&[3, 2]), None);
+    }
+
+    /// Where an extent is 0, the product of the others is no number of elements.
+    #[test]
+    fn a_tensor_without_elements_has_any_extents() {
+        let extents = ["z", "m", "n"].map(Dim::size).to_vec();
+        let tensor = TensorType::dense(extents, DType::F32, false);
+        let lookup = |size: &str| Some(if size == "z" { 0 } else { 1 << 40 });
+        assert_eq!(Placement::of(&tensor, &lookup).unwrap().position(&[0, 1, 1]), None);
+        let overflow = Placement::of(&tensor, &|_| Some(1 << 40));
+        assert_eq!(overflow, Err(DimError::Overflow("m*n".to_owned())));
     }
 }

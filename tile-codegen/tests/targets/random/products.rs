@@ -332,8 +332,43 @@ impl Kernel<'_> {
         self.writer.cast(&rest, dtype)
     }
 
-    /// A factor that is a product itself, at once or in a loop of its own.
+    /// A factor that is a product itself, the right way round or turned.
     fn inner_product(&mut self, matrix: &Matrix, dtype: DType) -> Entry {
+        if self.writer.choose(3) > 0 {
+            return self.product_of(matrix, dtype);
+        }
+        let product = self.product_of(&matrix.turned(), dtype);
+        self.across(&product)
+    }
+
+    /// A tile turned, perhaps in a branch as well, of which elements that are larger count.
+    fn across(&mut self, tile: &Entry) -> Entry {
+        let (body, shape) = (format!("permute {} [1, 0]", tile.name), [tile.shape[1], tile.shape[0]]);
+        if self.writer.choose(2) > 0 {
+            return self.writer.define(&body, &shape, tile.dtype);
+        }
+        let zero = self.writer.number(tile.dtype, 0);
+        let zero = self.writer.splat(&zero, &shape);
+        let one = self.writer.number(DType::Index, 1);
+        let place = self.place[self.place.len() - 1];
+        let first = self.writer.define(&format!("lt {place}, {}", one.name), &[], DType::Bool);
+        let of_branch = Entry { name: self.writer.name(), ..zero.clone() };
+        self.writer.line(&format!("{} = if {} : {} {{", of_branch.name, first.name, zero.ty()));
+        let outer = self.enter();
+        let inside = self.writer.define(&body, &shape, tile.dtype);
+        self.writer.line(&format!("yield {}", inside.name));
+        self.writer.scope.truncate(outer);
+        self.writer.depth -= 1;
+        self.writer.line("} else {");
+        let outer = self.enter();
+        self.writer.line(&format!("yield {}", zero.name));
+        self.leave(outer);
+        let outside = self.writer.define(&body, &shape, tile.dtype);
+        self.writer.define(&format!("max {}, {}", outside.name, of_branch.name), &shape, tile.dtype)
+    }
+
+    /// A product of small integers, made small itself, at once or in a loop of its own.
+    fn product_of(&mut self, matrix: &Matrix, dtype: DType) -> Entry {
         let all = products();
         let (left, right, total) = all[self.writer.choose(all.len())];
         let [rows, columns] = matrix.tile;

@@ -127,6 +127,17 @@ fn a_quotient_by_a_parameter_that_divides_is_exact() {
     assert!(!same((b.clone() + Dim::from(1)).floor_div(&c) * c, b));
 }
 
+/// A quotient by a size that may be 0 has no value then, and its parts would have one.
+#[test]
+fn a_quotient_by_a_size_stays() {
+    let facts = facts("\"\": m ge 8, \"\": k gt 0");
+    let [m, n, k] = ["m", "n", "k"].map(Dim::size);
+    let apply = |dim: Dim| facts.apply(&dim).to_string();
+    assert_eq!(apply((m.clone() * n.clone()).floor_div(&n)), "floor_div(m′*n + 8*n, n)");
+    assert_eq!(apply((m.clone() * n.clone()).rem(&n)), "rem(m′*n + 8*n, n)");
+    assert_eq!(apply((m * k.clone()).ceil_div(&k)), "ceil_div(8*k′ + k′*m′ + m′ + 8, k′ + 1)");
+}
+
 #[test]
 fn conditions_work_together() {
     for (conditions, expected) in [

@@ -197,6 +197,34 @@ fn what_is_bounded_or_wraps_is_a_row_in_parts() {
         let both = "  %m = rem %a, %high : tile<8 x 512 x i32>\n  %t = max %m, %low : tile<8 x 512 x i32>";
         assert_eq!(counted(&numbers(first, "i32", both), DType::I32), row(false));
     }
+    // What wraps in a narrow format, or is signed there, jumps up in a wide one.
+    let widened = |from: &str, last: &str| {
+        format!(
+            "  %c = iota 1 : tile<8 x 512 x {from}>
+  %w = cast %c : tile<8 x 512 x u32>
+  %o = constant {last} : u32
+  %other = splat %o : tile<8 x 512 x u32>
+"
+        )
+    };
+    let least = "  %t = min %w, %other : tile<8 x 512 x u32>";
+    assert_eq!(counted(&format!("{}{least}", widened("i8", "200")), DType::U32), row(false));
+    assert_eq!(counted(&format!("{}{least}", widened("u8", "200")), DType::U32), row(true));
+    assert_eq!(counted(&format!("{}{least}", widened("i16", "200")), DType::U32), row(true));
+    let moved = "  %a = add %w, %other : tile<8 x 512 x u32>\n  %h = constant 200 : u32
+  %high = splat %h : tile<8 x 512 x u32>\n  %t = min %a, %high : tile<8 x 512 x u32>";
+    assert_eq!(counted(&format!("{}{moved}", widened("u8", "4294967196")), DType::U32), row(false));
+    assert_eq!(counted(&format!("{}{moved}", widened("i32", "4294967196")), DType::U32), row(true));
+    let remainder = "  %t = rem %w, %other : tile<8 x 512 x u32>";
+    // 2³² − 128 is 384 more than a multiple of 512.
+    assert_eq!(counted(&format!("{}{remainder}", widened("i8", "512")), DType::U32), row(false));
+    assert_eq!(counted(&format!("{}{remainder}", widened("i32", "512")), DType::U32), row(true));
+    let beyond = "  %c = iota 1 : tile<8 x 512 x i32>\n  %f = constant 2147483400 : i32
+  %first = splat %f : tile<8 x 512 x i32>\n  %a = add %c, %first : tile<8 x 512 x i32>
+  %w = cast %a : tile<8 x 512 x FORMAT>\n  %h = constant 2147483911 : FORMAT
+  %high = splat %h : tile<8 x 512 x FORMAT>\n  %t = min %w, %high : tile<8 x 512 x FORMAT>";
+    assert_eq!(counted(&beyond.replace("FORMAT", "u64"), DType::U64), row(false));
+    assert_eq!(counted(&beyond.replace("FORMAT", "i64"), DType::I64), row(true));
     assert_eq!(counted(&numbers("7", "i16", &bounded.edit("i32", "i16")), DType::I16), row(false));
     // Every second one is no part of a row, consecutive numbers are all of one, and what is loaded differs from row to row.
     assert_eq!(counted(&numbers("2", "i32", "  %t = mul %a, %high : tile<8 x 512 x i32>"), DType::I32), None);

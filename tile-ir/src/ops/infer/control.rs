@@ -1,6 +1,6 @@
 //! Type rules of loops and branches, as far as operands decide them.
 
-use super::{Inferred, TypeError, count, memory};
+use super::{Inferred, TypeError, count, has_value, memory};
 use crate::dim::Dim;
 use crate::ops::Op;
 use crate::tile_order::TileOrder;
@@ -38,6 +38,7 @@ pub(super) fn tiles(op: &Op, order: &TileOrder<Dim>, operands: &[Type]) -> Infer
             ))
             .help("it is a literal or a const parameter of the kernel"));
         }
+        has_value("the height of a group", rows)?;
         if rows.as_const().is_some_and(|rows| rows <= 0) {
             return Err(TypeError::new(format!("the height `{rows:#}` of a group is not positive")));
         }

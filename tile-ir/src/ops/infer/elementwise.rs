@@ -1,6 +1,6 @@
 //! Type rules of constants and of ops on elements: operands of one type.
 
-use super::{Inferred, TypeError, check_domain, count, display_shape};
+use super::{Inferred, TypeError, check_domain, count, display_shape, element};
 use crate::dtype::DType;
 use crate::ops::{Domain, Literal, Op};
 use crate::types::{Elem, Type};
@@ -92,8 +92,16 @@ pub(super) fn cast_with(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Typ
         Some(DType::Bool) => {
             Err(TypeError::new("`cast_with` doesn't round to bool").help("compare with zero"))
         }
-        _ => Ok(operand.with_elem(elem.clone())),
+        _ => of_format(&operand, elem),
     }
+}
+
+/// The type in another format, which a tile may not hold.
+pub(super) fn of_format(ty: &Type, elem: &Elem) -> Inferred<Type> {
+    if ty.as_tile().is_some() {
+        element(elem)?;
+    }
+    Ok(ty.with_elem(elem.clone()))
 }
 
 pub(super) fn bitcast(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
@@ -109,5 +117,5 @@ pub(super) fn bitcast(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Type>
             format!("`bitcast` keeps the bits, but {from} has {} and {to} has {}", from.bits(), to.bits());
         return Err(TypeError::new(message).at(0).help("convert the number with `.cast()`"));
     }
-    Ok(operand.with_elem(elem.clone()))
+    of_format(&operand, elem)
 }

@@ -18,7 +18,7 @@ pub use contract::mma_accumulators;
 
 use super::{BinaryOp, Domain, Op, ScatterMode};
 use crate::analysis::Facts;
-use crate::dim::Dim;
+use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
 use crate::types::{Elem, Shape, TileType, Type};
 
@@ -85,9 +85,9 @@ pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred
         Op::Classify(classification) => elementwise::one_type(op, classification.domain(), operands, 1)
             .map(|ty| vec![ty.with_elem(DType::Bool)]),
         Op::Select => elementwise::select(op, operands).map(|ty| vec![ty]),
-        Op::Cast(elem) => {
-            elementwise::one_type(op, Domain::Any, operands, 1).map(|ty| vec![ty.with_elem(elem.clone())])
-        }
+        Op::Cast(elem) => elementwise::one_type(op, Domain::Any, operands, 1)
+            .and_then(|ty| elementwise::of_format(&ty, elem))
+            .map(|ty| vec![ty]),
         Op::CastWith(elem, _) => elementwise::cast_with(op, elem, operands).map(|ty| vec![ty]),
         Op::Bitcast(elem) => elementwise::bitcast(op, elem, operands).map(|ty| vec![ty]),
         Op::MulAdd => elementwise::one_type(op, Domain::Float, operands, 3).map(|ty| vec![ty]),
@@ -154,11 +154,20 @@ fn static_shape(op: &Op, shape: &[Dim]) -> Inferred<()> {
             ))
             .help("tile extents are literals or const parameters of the kernel"));
         }
+        has_value("a tile extent", dim)?;
         if dim.as_const().is_some_and(|extent| extent <= 0) {
             return Err(TypeError::new(format!("the tile extent `{dim:#}` is not positive")));
         }
     }
     Ok(())
+}
+
+/// Refuses a number of an instance that divides by 0. Of one with parameters nothing is known before they are bound.
+fn has_value(what: &str, dim: &Dim) -> Inferred<()> {
+    match dim.evaluate_signed(&|_| None) {
+        Err(error @ DimError::Divisor(..)) => Err(TypeError::new(format!("{what} has no value: {error}"))),
+        _ => Ok(()),
+    }
 }
 
 fn element(elem: &Elem) -> Inferred<()> {

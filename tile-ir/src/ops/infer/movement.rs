@@ -4,7 +4,8 @@
 //! and for extents whose difference is a number, and for others when the kernel is specialised.
 
 use super::{
-    Inferred, TypeError, check_axis, check_domain, count, display_shape, element, static_shape, tile_operand,
+    Inferred, TypeError, check_axis, check_domain, count, display_shape, element, has_value, static_shape,
+    tile_operand,
 };
 use crate::dim::Dim;
 use crate::ops::{Domain, Movement, Op};
@@ -16,6 +17,7 @@ pub(super) fn movement(op: &Op, movement: &Movement, operands: &[Type]) -> Infer
             let message = format!("`{dim:#}` in `{}` is known only at run time", op.name());
             return Err(TypeError::new(message).help("positions in a tile are literals and const parameters"));
         }
+        has_value("a position in a tile", dim)?;
     }
     let operand_count = match movement {
         Movement::Insert { .. } | Movement::Pad { .. } | Movement::Shift { .. } => 2,
