@@ -112,7 +112,7 @@ impl Machine {
             Cpu::Host => host()?,
         };
         let triple = format!("{}-unknown-linux-gnu", architecture.name());
-        let machine = Machine::new(&triple, &processor, &features, OptimizationLevel::Aggressive)?;
+        let machine = Machine::new(&triple, &processor, &features, effort(architecture))?;
         Ok(Machine { passes: FOR_CPU, architecture: Some(architecture), ..machine })
     }
 
@@ -197,6 +197,15 @@ extern "C" fn hear(diagnostic: LLVMDiagnosticInfoRef, _: *mut c_void) {
             eprintln!("LLVM: {}", CStr::from_ptr(text).to_string_lossy());
             std::process::exit(1);
         }
+    }
+}
+
+/// How hard LLVM's code generator tries for a processor. Those of x86-64 reorder instructions themselves, and gain nothing by
+/// what more it would do: a second scheduling, behind the allocation of registers.
+fn effort(architecture: Architecture) -> OptimizationLevel {
+    match architecture {
+        Architecture::X86_64 => OptimizationLevel::Less,
+        Architecture::Aarch64 => OptimizationLevel::Aggressive,
     }
 }
 
