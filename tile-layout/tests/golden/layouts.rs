@@ -91,7 +91,7 @@ fn tiler(value: &Value) -> Tiler {
 
 /// Whether the case expects a table other than `A(B(c))`. Three of them do (LO00383, LO00416, LO00440): they
 /// compose leaf by leaf, and the leaves carry into each other, so that the sum is another function. The equation
-/// defines the operation, so these must be refused; `docs/decisions.md` has the arithmetic of one.
+/// defines the operation, so these must be refused; `docs/decisions/layouts.md` has the arithmetic of one.
 fn contradicts_its_equation(case: &Value, a: &Layout) -> bool {
     let (Some(table), right @ Value::Object(_)) = (case["expect"].get("table"), &case["args"]["b"]) else {
         return false;

@@ -23,8 +23,8 @@ pub(in crate::cpu) const ASKS_FOR_ALL: &str = TILE_FEATURES[0];
 /// Bytes of the longest row of which a first cache of 48 KiB holds three: one, the next one and one of weights.
 pub(in crate::cpu) const LONGEST_NEAR: i64 = 16 << 10;
 
-/// How what comes from memory is asked for before it is read. What was measured for each processor is in `docs/decisions.md`,
-/// "The CPU brings the next block's rows near".
+/// How what comes from memory is asked for before it is read. What was measured for each processor is in `docs/decisions/cpu-loops.md`,
+/// "The next block's rows are prefetched on the CPU".
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cpu) struct Prefetching {
     /// Which loops over a row ask for a later block's row.

@@ -1,4 +1,4 @@
-//! Numbers of attributes, flags and modes: those of `hip_runtime_api.h`, the same from HIP 6.2 to 7.14 (docs/decisions.md
+//! Numbers of attributes, flags and modes: those of `hip_runtime_api.h`, the same from HIP 6.2 to 7.14 (docs/decisions/launches.md
 //! says how that was compared).
 
 use super::library::Enumeration;
