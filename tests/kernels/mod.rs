@@ -30,6 +30,7 @@ mod generics;
 mod grids;
 mod helps;
 mod images;
+mod imports;
 mod inner_views;
 mod integers;
 mod iterators;

@@ -6,7 +6,7 @@
 mod choice;
 mod documentation;
 
-use crate::signature::{Argument, ArgumentKind};
+use crate::signature::{Argument, ArgumentKind, names_of_tensors};
 use documentation::documentation;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -27,10 +27,27 @@ pub(crate) fn face(function: &ItemFn, options: &TokenStream) -> TokenStream {
     let shown = documentation(&function.sig, options);
     let namespace = namespace(function, &shown);
     let launch = launch_function(function, &Argument::all(&function.sig), &shown);
+    let named = named_tensors(function);
     quote! {
         #namespace
 
         #launch
+
+        #named
+    }
+}
+
+/// What the signature calls tensors, which nothing else of the expansion names: an import of that is used by it, and an editor
+/// finds what it is.
+fn named_tensors(function: &ItemFn) -> TokenStream {
+    let names = names_of_tensors(&function.sig);
+    quote! {
+        const _: () = {
+            #(
+                #[allow(unused_imports)]
+                use #names as _;
+            )*
+        };
     }
 }
 

@@ -3,7 +3,8 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Expr, FnArg, GenericArgument, GenericParam, Pat, PathArguments, Signature, Type};
+use syn::visit::{self, Visit};
+use syn::{Expr, FnArg, GenericArgument, GenericParam, Pat, Path, PathArguments, Signature, Type, TypePath};
 
 /// One argument of a kernel.
 pub(crate) struct Argument {
@@ -70,6 +71,27 @@ impl ArgumentKind {
         let element = if arguments.is_empty() { quote!(f32) } else { arguments.remove(0) };
         ArgumentKind::Tensor { element, extents: arguments, mutable }
     }
+}
+
+/// How a signature calls tensors, each name once, without what the type is made of: `Tensor`, `tile::Tensor`.
+pub(crate) fn names_of_tensors(signature: &Signature) -> Vec<Path> {
+    struct Names(Vec<Path>);
+    impl Visit<'_> for Names {
+        fn visit_type_path(&mut self, ty: &TypePath) {
+            let mut path = ty.path.clone();
+            let Some(last) = path.segments.last_mut() else { return };
+            let is_tensor = last.ident == "Tensor";
+            last.arguments = PathArguments::None;
+            if is_tensor && !self.0.contains(&path) {
+                self.0.push(path);
+            } else if !is_tensor {
+                visit::visit_type_path(self, ty);
+            }
+        }
+    }
+    let mut names = Names(Vec::new());
+    signature.inputs.iter().for_each(|input| names.visit_fn_arg(input));
+    names.0
 }
 
 /// Whether `best` chooses what a parameter is: a number. A `bool` says what is computed, and is given; so is the length
