@@ -254,6 +254,30 @@ fn what_a_reduction_makes_leaves_what_others_of_its_loop_read() {
     }
 }
 
+/// Softmax of rows that go to a view of the output, in which the next block's loop can't store them.
+#[test]
+fn rows_of_functions_are_stored_through_views() {
+    for (view, layout) in [("flip [0]", "[-256, 1] offset 1280"), ("flip [1]", "[256, -1] offset 255")] {
+        let source = format!(
+            "kernel @k(%x: tensor<6 x 256 x f32>, %y: mut tensor<6 x 256 x f32>) {{
+  %view = view %y {view} : mut tensor<6 x 256 x f32, strided {layout}>
+  %vx = partition %x [1, 256] : partition<6 x 256 x f32, [1, 256]>
+  %vy = partition %view [1, 256] : mut partition<6 x 256 x f32, strided {layout}, [1, 256]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x 256 x f32>
+  %e = exp %t : tile<1 x 256 x f32>
+  %s = reduce sum %e axis 1 : tile<1 x 1 x f32>
+  %all = broadcast %s : tile<1 x 256 x f32>
+  %r = div %e, %all : tile<1 x 256 x f32>
+  store %vy, %r
+}}
+"
+        );
+        let arguments = [sample(DType::F32, &[6, 256], 1), sample(DType::F32, &[6, 256], 2)];
+        agree_on(&cpus(), (&source, &[]), &arguments, 1e-5);
+    }
+}
+
 /// Runs a kernel of f32 tensors at these places.
 pub(crate) fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
     run_at_on(Cpu::Host, source, constants, tensors);
