@@ -1,6 +1,6 @@
 //! Gathers of rows: native code and GPU code on the host against the evaluator, and that whole vectors are loaded.
 
-use crate::support::{Memory, Native, close, compile_simt, cpus, instance, sample, taken};
+use crate::support::{Memory, Native, agree_on, close, compile_simt, cpus, instance, sample, taken};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::{Elements, wrap_int};
 use tile_ir::ops::Literal;
@@ -242,6 +242,48 @@ fn what_becomes_of_rows() {
         lookup.check(&[7, 130], columns);
         lookup.check(&[7, 64], columns);
         lookup.check(&[7, 256], columns);
+    }
+}
+
+/// Rows, and parts of rows, of which another op takes some in another order, and whose result is stored on the way: what it
+/// reads isn't where it writes.
+#[test]
+fn rows_that_are_moved_are_read_where_they_were() {
+    let plain = "  %at = add %counted, %starts : tile<4 x 32 x i32>\n";
+    let bounded = "  %from = add %counted, %starts : tile<4 x 32 x i32>
+  %end = constant 36 : i32
+  %ends = splat %end : tile<4 x 32 x i32>
+  %at = min %from, %ends : tile<4 x 32 x i32>\n";
+    let moved = [
+        ("flip %t axis 0", [4, 32]),
+        ("flip %t axis 1", [4, 32]),
+        ("extract %t [2, 0]", [2, 32]),
+        ("extract %t [0, 16]", [4, 16]),
+        ("permute %t [1, 0]", [32, 4]),
+    ];
+    for (columns, start) in [(plain, 5), (plain, 9), (bounded, 9), (bounded, -3)] {
+        for (moving, [rows, width]) in moved {
+            let tile = format!("tile<{rows} x {width} x f32>");
+            let source = format!(
+                "kernel @k(%x: tensor<v x d x f32>, %y: mut tensor<p x q x f32>) {{
+  %vy = partition %y [{rows}, {width}] : mut partition<p x q x f32, [{rows}, {width}]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant -7.0 : f32
+  %which = iota 0 : tile<4 x 32 x i32>
+  %counted = iota 1 : tile<4 x 32 x i32>
+  %start = constant {start} : i32
+  %starts = splat %start : tile<4 x 32 x i32>
+{columns}  %t = gather_load %x[%which, %at] pad %pad : tile<4 x 32 x f32>
+  %m = {moving} : {tile}
+  %r = mul %m, %m : {tile}
+  %s = add %r, %m : {tile}
+  store_masked %vy, %s
+}}
+"
+            );
+            let arguments = [sample(DType::F32, &[4, 37], 1), sample(DType::F32, &[rows, width], 2)];
+            agree_on(&cpus(), (&source, &[]), &arguments, 0.0);
+        }
     }
 }
 

@@ -221,6 +221,63 @@ fn what_a_reduction_makes_is_what_later_ops_read() {
     }
 }
 
+/// A reduction whose loop makes a tile of another one, and hosts a reduction that needs that one as it was.
+#[test]
+fn what_a_reduction_makes_leaves_what_others_of_its_loop_read() {
+    let source =
+        "kernel @k<R, W>(%a: tensor<m x n x f32>, %b: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %va = partition %a [R, W] : partition<m x n x f32, [R, W]>
+  %vb = partition %b [R, W] : partition<m x n x f32, [R, W]>
+  %vy = partition %y [R, W] : mut partition<m x n x f32, [R, W]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.5 : f32
+  %ta = load_masked %va[%i, %j] pad %pad : tile<R x W x f32>
+  %tb = load_masked %vb[%i, %j] pad %pad : tile<R x W x f32>
+  %x = exp %ta : tile<R x W x f32>
+  %made = mul %x, %tb : tile<R x W x f32>
+  %s = reduce sum %made axis 1 : tile<R x 1 x f32>
+  %u = add %x, %tb : tile<R x W x f32>
+  %t = reduce REDUCTION %u axis 1 : tile<R x 1 x f32>
+  %sb = broadcast %s : tile<R x W x f32>
+  %tb2 = broadcast %t : tile<R x W x f32>
+  %v = mul %made, %sb : tile<R x W x f32>
+  %w = add %v, %tb2 : tile<R x W x f32>
+  store_masked %vy, %w
+}
+";
+    for reduction in ["sum", "max"] {
+        for (r, n, w) in [(1, 32, 32), (3, 64, 64), (2, 60, 64), (1, 40, 43)] {
+            let arguments = [1, 2, 3].map(|seed| sample(DType::F32, &[5, n], seed));
+            let source = source.edit("REDUCTION", reduction);
+            agree_on(&cpus(), (&source, &[("R", r), ("W", w)]), &arguments, 1e-4);
+        }
+    }
+}
+
+/// Softmax of rows that go to a view of the output, in which the next block's loop can't store them.
+#[test]
+fn rows_of_functions_are_stored_through_views() {
+    for (view, layout) in [("flip [0]", "[-256, 1] offset 1280"), ("flip [1]", "[256, -1] offset 255")] {
+        let source = format!(
+            "kernel @k(%x: tensor<6 x 256 x f32>, %y: mut tensor<6 x 256 x f32>) {{
+  %view = view %y {view} : mut tensor<6 x 256 x f32, strided {layout}>
+  %vx = partition %x [1, 256] : partition<6 x 256 x f32, [1, 256]>
+  %vy = partition %view [1, 256] : mut partition<6 x 256 x f32, strided {layout}, [1, 256]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x 256 x f32>
+  %e = exp %t : tile<1 x 256 x f32>
+  %s = reduce sum %e axis 1 : tile<1 x 1 x f32>
+  %all = broadcast %s : tile<1 x 256 x f32>
+  %r = div %e, %all : tile<1 x 256 x f32>
+  store %vy, %r
+}}
+"
+        );
+        let arguments = [sample(DType::F32, &[6, 256], 1), sample(DType::F32, &[6, 256], 2)];
+        agree_on(&cpus(), (&source, &[]), &arguments, 1e-5);
+    }
+}
+
 /// Runs a kernel of f32 tensors at these places.
 pub(crate) fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
     run_at_on(Cpu::Host, source, constants, tensors);

@@ -206,6 +206,33 @@ fn tensors_are_written_through_every_injective_movement() {
     }
 }
 
+/// Rows of two tensors, each selected by a number of its own, of which one may exist and the other not.
+#[test]
+fn selected_rows_are_written_each_where_it_exists() {
+    let source = "kernel @k<W>(%x: tensor<n x f32>, %p: index, %q: index, %y: mut tensor<a x n x f32>, %z: mut tensor<b x n x f32>) {
+  %my = view %y select 0 at %p : mut tensor<n x f32>
+  %mz = view %z select 0 at %q : mut tensor<n x f32>
+  %vx = partition %x [W] : partition<n x f32, [W]>
+  %vy = partition %my [W] : mut partition<n x f32, [W]>
+  %vz = partition %mz [W] : mut partition<n x f32, [W]>
+  %i = block_index %vy : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %pad : tile<W x f32>
+  %s = mul %t, %t : tile<W x f32>
+  %u = add %s, %t : tile<W x f32>
+  store_masked %vy, %s
+  store_masked %vz, %u
+}
+";
+    for (n, width) in [(64, 64), (50, 32), (5, 8)] {
+        let instance = instance(source, &[("W", width)]);
+        for (p, q) in [(1, 0), (0, 2), (2, 1), (3, 1), (-1, 0), (0, -1)] {
+            let [y, z] = [3, 2].map(|rows| sample(DType::F32, &[rows, n], rows));
+            agree(&instance, &[sample(DType::F32, &[n], 1), scalar(p), scalar(q), y, z]);
+        }
+    }
+}
+
 /// `y = xᵀ·2 + y`, all tiles whole.
 const UNMASKED: &str = "\
 kernel @unmasked<B, W>(%x: tensor<m x n x f32>, %y: mut tensor<n x m x f32>) {

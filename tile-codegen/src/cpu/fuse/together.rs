@@ -71,7 +71,9 @@ impl<'a> Fusion<'a> {
     fn may_share_loop(&self, first: &OpData, second: &OpData) -> bool {
         let partition = |data: &OpData| -> Option<&'a PartitionType> {
             let cut = self.instance.ty(self.definition(data.operands[0])?.operands[0]);
-            let is_direct = matches!(cut, Type::Tensor(tensor) if tensor.layout.is_none());
+            // Of what a number selects, the one may exist and the other not.
+            let is_selected = !reached(self.instance, data)?.selections.is_empty();
+            let is_direct = !is_selected && matches!(cut, Type::Tensor(tensor) if tensor.layout.is_none());
             let is_computed = self.definition(data.operands[1])?.op.is_leaf();
             self.instance.ty(data.operands[0]).as_partition().filter(|_| is_direct && is_computed)
         };

@@ -32,7 +32,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
-use tile_ir::{Instance, Op, Type};
+use tile_ir::{Instance, Op};
 
 /// The most scratch memory of a block that has two halves: what the second cache has room for beside the rows.
 const MOST_BYTES: u64 = 128 << 10;
@@ -150,8 +150,8 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
     let shape = extents(&tile.shape);
     let (&width, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
     let source = reached(instance, store).expect("a store reaches a tensor");
-    let Type::Tensor(tensor) = instance.ty(source.argument) else { unreachable!("verified: a tensor") };
-    let is_dense = tensor.layout.is_none() && source.selections.is_empty();
+    let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
+    let is_dense = view.tensor.layout.is_none() && source.selections.is_empty();
     is_dense
         && rows.iter().all(|&extent| extent == 1)
         && streaming::elements_of_line(width, elem).is_some()

@@ -64,6 +64,12 @@ pub(in crate::cpu) struct Gathered<'c> {
     pub(in crate::cpu) extents: Vec<IntValue<'c>>,
 }
 
+/// Whether an op whose loops go along rows of its own tile reads its operands in the same places. What moves elements reads
+/// others: of another row, or beyond the part that was asked for.
+fn reads_along(op: &Op) -> bool {
+    !matches!(op, Op::Movement(_) | Op::Permute(_) | Op::Reshape(_) | Op::Broadcast(_))
+}
+
 impl<'a> Fusion<'a> {
     /// The gathers of rows along which an op's loops go when they go along rows of its own tile.
     pub(in crate::cpu) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
@@ -84,8 +90,8 @@ impl<'a> Fusion<'a> {
     fn gathers_where(&self, data: &'a OpData, is_asked: impl Fn(ValueId) -> bool) -> Vec<&'a OpData> {
         let is_gather = |data: &OpData| data.op == Op::GatherLoad;
         let ops: Vec<&'a OpData> = self.done_with(data).into_iter().chain(self.made_by(data)).collect();
-        let operands =
-            ops.iter().filter(|data| !is_gather(data)).flat_map(|data| data.operands.iter().copied());
+        let along = ops.iter().filter(|data| !is_gather(data) && reads_along(&data.op));
+        let operands = along.flat_map(|data| data.operands.iter().copied());
         let computed = self.computed_from(&operands.collect::<Vec<_>>(), |data| data.op.is_leaf());
         let mut gathers: Vec<&'a OpData> = Vec::new();
         for gather in ops.into_iter().chain(computed).filter(|data| is_gather(data)) {

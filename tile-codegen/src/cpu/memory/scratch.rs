@@ -6,8 +6,9 @@
 //! body reads them; results of a branch are defined by either `yield`.
 //!
 //! **Sharing.** A tile may take over the place of a tile whose last read is the definition, if that read is
-//! in place. So an accumulator's initial value, parameter, sum and result share one place, and no copy of
-//! any is made. Two tiles that share a place are never alive at once, but at that one op.
+//! in place, and no other op of the same loop reads that tile. So an accumulator's initial value, parameter, sum
+//! and result share one place, and no copy of any is made. Two tiles that share a place are never alive at once,
+//! but at that one op.
 //!
 //! **Packed factors.** An `mma` has places of its own for what it packs of its factors, for as long as it takes; where
 //! the products of several turns of a loop are multiplied together, for as long as the loop takes; and for all of the
@@ -271,19 +272,22 @@ impl<'a> Lives<'a> {
     }
 
     fn op(&mut self, data: &OpData) {
-        if let Some(made) = self.fusion.made_by(data) {
-            self.accesses(made);
-        }
         let is_left = data.results.first().is_some_and(|&tile| self.fusion.is_left_to_reduction(tile));
-        if !is_left && !self.fusion.is_hosted(data) {
-            self.accesses(data);
-            self.fusion.hosted_by(data).into_iter().for_each(|hosted| self.accesses(hosted));
+        let own = Some(data).filter(|data| !is_left && !self.fusion.is_hosted(data));
+        let hosted = own.into_iter().flat_map(|data| self.fusion.hosted_by(data));
+        let in_loop: Vec<&OpData> = self.fusion.made_by(data).into_iter().chain(own).chain(hosted).collect();
+        for (number, one) in in_loop.iter().enumerate() {
+            let others = [&in_loop[..number], &in_loop[number + 1..]].concat();
+            let others = others.into_iter().flat_map(|other| self.fusion.reads(other)).map(|read| read.tile);
+            let others: Vec<ValueId> = others.collect();
+            self.accesses(one, &others);
         }
         self.now += 1;
     }
 
-    /// Notes what an op reads and gives now.
-    fn accesses(&mut self, data: &OpData) {
+    /// Notes what an op reads and gives now, and what `others` of its loop read. What it makes of a tile doesn't take that
+    /// one's place where they need it as it was.
+    fn accesses(&mut self, data: &OpData, others: &[ValueId]) {
         let reads = self.fusion.reads(data);
         let is_emitted = data.results.iter().all(|&r| !is_tile(self.instance, r) || self.fusion.is_stored(r));
         if is_emitted {
@@ -292,8 +296,10 @@ impl<'a> Lives<'a> {
             }
             for &result in &data.results {
                 self.define(result);
-                let in_place =
-                    |read: &&Read| read.in_place && !reads.iter().any(|r| r.tile == read.tile && !r.in_place);
+                let in_place = |read: &&Read| {
+                    let is_elsewhere = reads.iter().any(|r| r.tile == read.tile && !r.in_place);
+                    read.in_place && !is_elsewhere && !others.contains(&read.tile)
+                };
                 reads
                     .iter()
                     .filter(in_place)
