@@ -3,6 +3,7 @@
 
 use crate::pipelines::check;
 use crate::support::{instance, sample};
+use tile_ir::array::Elements;
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, TargetDesc, passes};
 use tile_test_edit::Edit;
@@ -208,4 +209,28 @@ fn that_threads_use_besides() {
     for (rows, columns) in [(64, 32), (200, 72)] {
         check(&source, &[], &of_state(rows, columns), 256, 1e-2);
     }
+}
+
+/// A number that says which tile is copied is the producer's, too, which knows that of its own turn: it isn't loaded ahead
+/// with what consumers bring.
+#[test]
+fn beside_tiles_at_loaded_places() {
+    let source = matmul(NEGATED)
+        .edit("%c: mut tensor", "%pages: tensor<p x i32>, %c: mut tensor")
+        .edit("  %i, %j =", "  %vp = partition %pages [1] : partition<p x i32, [1]>\n  %i, %j =")
+        .edit("  %none =", "  %first = constant 0 : i32\n  %none =")
+        .edit(
+            "    %ta = load_masked %va[%i, %p]",
+            "    %tp = load_masked %vp[%p] pad %first : tile<1 x i32>\n    %page = item %tp : i32\n    \
+             %at = cast %page : index\n    %ta = load_masked %va[%i, %at]",
+        );
+    let constants = [("M", 64), ("N", 64), ("K", 32)];
+    assert_eq!(brought(&source, &constants).len(), 1);
+    let arguments = [
+        sample(DType::BF16, &[67, 96], 1),
+        sample(DType::BF16, &[96, 72], 2),
+        Array::new(DType::I32, vec![3], Elements::Int(vec![2, 0, 1])),
+        sample(DType::F32, &[67, 72], 9),
+    ];
+    check(&source, &constants, &arguments, 256, 1e-5);
 }

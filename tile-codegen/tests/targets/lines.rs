@@ -1,7 +1,9 @@
 //! Folds, scans, sorts and histograms: native code, GPU code thread by thread, and the GPU compilers.
 
 use crate::gpu::{check_for, targets};
-use crate::support::{agree, agree_on, close, cpus, instance, run_native, run_simt, sample};
+use crate::support::{
+    agree, agree_on, close, cpus, identical, instance, run_native, run_simt, run_simt_as, sample,
+};
 use tile_codegen::{Cpu, Options};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{ReduceOp, ScanMode};
@@ -424,4 +426,26 @@ fn lines_that_are_computed_where_they_are_used() {
     let shape: &[usize] = &[6, 20];
     let arguments = [sample(DType::F32, shape, 1), sample(DType::F32, shape, 2)];
     check(&kernel(DType::F32, shape, &[(DType::F32, shape)], body), &arguments, &targets());
+}
+
+/// Where nothing comes before an element there is a NaN in its place, which both ops ignore; here they are known to join it
+/// with none.
+#[test]
+fn scans_of_what_is_no_nan() {
+    let shape = [3, 64];
+    for op in ["max", "min"] {
+        let body = format!(
+            "  %none = splat %pad : tile<3 x 64 x f32>
+  %known = max %a, %none : tile<3 x 64 x f32>
+  %r0 = scan {op} %known axis 1 exclusive : tile<3 x 64 x f32>"
+        );
+        let instance = instance(&kernel(DType::F32, &shape, &[(DType::F32, &shape)], &body), &[]);
+        let arguments = [sample(DType::F32, &shape, 1), sample(DType::F32, &shape, 2)];
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        for threads in [8, 64] {
+            let found = run_simt_as("sm_80", &instance, &arguments, Some(threads));
+            identical(&found[1], &expected[1], &format!("a scan {op} by {threads} threads"));
+        }
+    }
 }

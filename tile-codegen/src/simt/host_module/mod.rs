@@ -56,6 +56,13 @@ pub(super) struct Gpu<'a> {
     pub(super) warp: u32,
 }
 
+/// The host's features but for instructions that give other numbers than a GPU's. LLVM 22 computes `llvm.maximumnum` and
+/// `llvm.minimumnum` by `VFPCLASS` (AVX-512DQ), where one operand is known to be no NaN, so that they give the other one if
+/// that is a NaN; the emitters of native code have instructions of their own for both.
+fn right_features(host: &Machine) -> String {
+    if cfg!(target_arch = "x86_64") { format!("{},-avx512dq", host.features) } else { host.features.clone() }
+}
+
 /// Rewrites the module of one kernel for the host, and adds `entry`, which takes the slots.
 ///
 /// # Errors
@@ -69,7 +76,8 @@ pub(super) fn rewrite<'c>(
 ) -> Result<Rewritten, String> {
     host.prepare(&ir.module);
     kernel.set_call_conventions(0);
-    for (key, value) in [("target-cpu", &host.cpu), ("target-features", &host.features)] {
+    let features = right_features(host);
+    for (key, value) in [("target-cpu", &host.cpu), ("target-features", &features)] {
         kernel.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, value));
     }
     let by_value = Attribute::get_named_enum_kind_id("byval");

@@ -19,7 +19,8 @@ use std::collections::{HashMap, HashSet};
 const MOST_REGISTERS: u64 = 64;
 
 /// Rewrites every loop that multiplies matrices of tiles that it loads; these loads stay where they are. Where a loop has a
-/// producer, which copies what it can, the threads that multiply gather ahead, and load what they bring to shared memory.
+/// producer, which copies what it can, the threads that multiply gather ahead, and load what they bring to shared memory;
+/// the numbers that the producer loads itself stay, because it knows them of its own turn alone.
 pub(in crate::gpu) fn run(
     kernel: &mut Kernel,
     threads: Threads,
@@ -32,7 +33,8 @@ pub(in crate::gpu) fn run(
             let has_producer = pipelines.of_region(region).is_some();
             let brings = pipelines.brought_right().iter().any(|brought| brought.home == region);
             let is_own = |load: OpId, data: &OpData| {
-                !has_producer || data.op == Op::GatherLoad || brings && pipelines.copy(load).is_none()
+                let is_multiplied = data.op == Op::GatherLoad || brings;
+                !has_producer || is_multiplied && !pipelines.slice().executes(load)
             };
             load_ahead(kernel, op, threads, &is_own, staying);
         }
