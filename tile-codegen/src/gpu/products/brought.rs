@@ -9,7 +9,7 @@ use crate::gpu::coordinates::Linear;
 use crate::gpu::pipeline::ring::Ring;
 use crate::gpu::region::Emitter;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::pipeline::{BroughtRight, Written, WrittenBy};
+use tile_ir::gpu::pipeline::{BroughtRight, WrittenBy};
 use tile_ir::gpu::{MatrixMove, WIDEST};
 use tile_ir::{OpId, RegionId, ValueId};
 use tile_layout::linear::Distribution;
@@ -21,9 +21,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let brought = &self.scheduled.pipelines().brought_right()[number];
         let right = self.instance.op(op).operands[1];
         let await_product_before = || {
-            let Some(turn) = running else { return };
-            self.ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[self.ir.i64(0).into()]);
-            self.leave_stage_before(turn, op);
+            running.into_iter().for_each(|turn| self.await_turn_before(turn, op, 0));
         };
         if brought.stages == 1 {
             await_product_before();
@@ -50,9 +48,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let written = brought.written.as_ref().expect("scheduled: it is known how it is written");
         let begin = ir.element(ir.int_type(8).into(), self.shared, self.place_of_right(number));
+        let byte = |position: &[u64]| written.byte(position[0], position[1]);
         match &written.by {
             WrittenBy::Runs(runs) => {
-                let address = self.addresses_in(written, begin, self.scheduled.distribution(right));
+                let address = self.addresses_in(begin, 0, self.scheduled.distribution(right), byte);
                 let fragment = self.tile(right);
                 self.where_it_holds(self.mapping(right).is_owner(), || {
                     for slots in runs.slots() {
@@ -62,7 +61,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 });
             }
             WrittenBy::Matrices(matrices) => {
-                self.write_matrices(right, matrices, self.addresses_in(written, begin, matrices.rows()));
+                let address = self.addresses_in(begin, 0, matrices.rows(), byte);
+                self.write_matrices(right, matrices, address);
             }
         }
         // Tensor cores read what threads wrote (PTX ISA, "Async proxy").
@@ -86,19 +86,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Where slots of a distribution of a right factor lie, which begins at an address.
-    fn addresses_in<'d>(
+    /// Where slots of a distribution of a factor lie, which begins so many bytes behind an address, and whose positions are at
+    /// these bytes of it.
+    pub(super) fn addresses_in<'d>(
         &'d self,
-        written: &'d Written,
         begin: PointerValue<'c>,
+        skipped: u64,
         distribution: &'d Distribution,
+        byte: impl Fn(&[u64]) -> u64 + 'd,
     ) -> impl Fn(u64) -> PointerValue<'c> + 'd {
         let ir = self.ir;
-        let byte = |position: &[u64]| written.byte(position[0], position[1]);
-        let bits: Vec<u64> = distribution.thread_bits().map(byte).collect();
+        let bits: Vec<u64> = distribution.thread_bits().map(&byte).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
         move |slot| {
-            let place = own.at(ir, byte(&distribution.place(slot, 0)), 0).value(ir);
+            let place = own.at(ir, byte(&distribution.place(slot, 0)), skipped).value(ir);
             ir.element(ir.int_type(8).into(), begin, place)
         }
     }

@@ -11,7 +11,6 @@
 mod descriptors;
 
 use crate::emit::Value;
-use crate::gpu::coordinates::Linear;
 use crate::gpu::fragment::Fragment;
 use crate::gpu::pipeline::mbarrier;
 use crate::gpu::pipeline::pairs::BOTH;
@@ -281,15 +280,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if brought.is_left {
             self.await_empty(ring);
         }
-        let written = matrices.rows();
-        let place = |position: &[u64]| brought.tile.place(position[0], position[1]);
-        let bits: Vec<u64> = written.thread_bits().map(place).collect();
-        let own = Linear::of(ir, self.running_thread(), &bits);
+        let byte = |position: &[u64]| brought.tile.place(position[0], position[1]);
         let begin = self.scheduled.pipelines().panels() + brought.place;
-        self.write_matrices(tile, matrices, |first| {
-            let place = own.at(ir, place(&written.place(first, 0)), begin).value(ir);
-            ir.element(ir.int_type(8).into(), self.shared, place)
-        });
+        self.write_matrices(tile, matrices, self.addresses_in(self.shared, begin, matrices.rows(), byte));
         ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
         // It says as well that the sums of the turn before were loaded.
         self.end_loads();

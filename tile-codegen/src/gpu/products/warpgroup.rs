@@ -1,5 +1,6 @@
 //! `mma` by warpgroups: the right factor lies in a ring in shared memory, or is brought there ([`super::brought`]), the left
-//! one lies there or in registers, and the instructions go on while threads do (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
+//! one lies there or in registers, and the instructions go on while threads do (PTX ISA, "Asynchronous Warpgroup Level
+//! Matrix Instructions").
 //!
 //! A factor in shared memory is told by a descriptor: where it begins, and how its swizzled rows follow each other. The
 //! sums are results that every instruction passes on in place; what reads them goes through a wait that passes them
@@ -101,7 +102,7 @@ pub(in crate::gpu) struct Ready<'a, 'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Multiplies, and issues a late product just after, if there is one.
     pub(in crate::gpu) fn warpgroup_product(&mut self, op: OpId, late: Option<(&Late, &Ready<'a, 'c>)>) {
-        let (ir, result) = (self.ir, self.instance.op(op).results[0]);
+        let result = self.instance.op(op).results[0];
         let ready = self.ready(op);
         let running = ready.turn.filter(|&turn| self.pipeline(turn).keeps_running(op));
         let brought = self.scheduled.pipelines().brought_right_for(op);
@@ -119,8 +120,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.set_tile(result, Fragment::Slots(sums));
         if let Some(turn) = running {
             if brought.is_none() {
-                ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
-                self.leave_stage_before(turn, op);
+                self.await_turn_before(turn, op, 1);
             }
             self.goes_on(turn, true);
             return;
@@ -256,6 +256,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let fill = pipeline.fills.iter().position(|fill| fill.keeps_running)?;
         let product = pipeline.fills[fill].last_reader();
         Some(Running { product, result: self.yielded_as(data, product) })
+    }
+
+    /// Waits until no more than so many of a running product's turns go on, and leaves the stage of the turn before, which is
+    /// over by then.
+    pub(in crate::gpu) fn await_turn_before(&self, turn: RegionId, product: OpId, going_on: i64) {
+        let going_on = self.ir.i64(going_on).into();
+        self.ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[going_on]);
+        self.leave_stage_before(turn, product);
     }
 
     /// Waits for a product that went on to the end of its loop.

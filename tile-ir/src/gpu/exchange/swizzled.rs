@@ -159,8 +159,7 @@ impl Swizzled {
 
     /// The source's slot that a slot of [`Self::written`] is.
     pub fn source_slot(&self, slot: u64) -> u64 {
-        let bits = self.order.iter().enumerate();
-        bits.fold(0, |source, (bit, &from)| source | (slot >> bit & 1) << from)
+        slot_in(&self.order, slot)
     }
 
     /// Whether slots are written in the order in which the source has them.
@@ -208,15 +207,32 @@ impl MatrixMove {
 /// A distribution whose lowest registers are those of another as far as it has them, and which of its own bits they are:
 /// a thread changes the order of what it holds for free, or by instructions that permute bytes.
 fn led_by(from: &Distribution, to: &Distribution) -> Option<(Distribution, Vec<usize>)> {
-    let own = |position: &Vec<u64>| from.registers().iter().position(|other| other == position);
-    let mut order: Vec<usize> = to.registers().iter().map_while(own).collect();
-    let rest: Vec<usize> = (0..from.registers().len()).filter(|bit| !order.contains(bit)).collect();
-    order.extend(rest);
+    let (order, _) = order_led_by(from, to.registers().iter().cloned());
     let registers: Positions = order.iter().map(|&bit| from.registers()[bit].clone()).collect();
     let mut lanes: Positions = from.thread_bits().map(<[u64]>::to_vec).collect();
     let warps = lanes.split_off(from.lane_count().ilog2() as usize);
     let written = Distribution::new(from.shape(), registers, lanes, warps).ok()?;
     Some((written, order))
+}
+
+/// The register bits of a distribution, those first that lead to these positions, as far as it has them; and how many have
+/// one.
+pub(in crate::gpu) fn order_led_by(
+    tile: &Distribution,
+    positions: impl IntoIterator<Item = Vec<u64>>,
+) -> (Vec<usize>, usize) {
+    let own = |position: Vec<u64>| tile.registers().iter().position(|other| *other == position);
+    let mut order: Vec<usize> = positions.into_iter().map_while(own).collect();
+    let leading = order.len();
+    let rest: Vec<usize> = (0..tile.registers().len()).filter(|bit| !order.contains(bit)).collect();
+    order.extend(rest);
+    (order, leading)
+}
+
+/// The slot that a number stands for whose bits are a slot's in this order.
+pub(in crate::gpu) fn slot_in(order: &[usize], number: u64) -> u64 {
+    let bits = order.iter().enumerate();
+    bits.fold(0, |slot, (bit, &own)| slot | (number >> bit & 1) << own)
 }
 
 /// How many bits of their registers two distributions have in common, from the lowest on.

@@ -6,11 +6,11 @@
 //! each other once a turn. Memory that threads wrote is told to the tensor cores by a fence ("Async proxy" in the PTX ISA).
 
 use super::super::products::extents;
-use super::super::{LaidOut, dtype_of, shape_of};
+use super::super::{LaidOut, dtype_of};
 use super::shared_tile::{Major, SharedTile};
 use super::{Pipelines, TILE_ALIGNMENT};
 use crate::dtype::DType;
-use crate::gpu::exchange::swizzled::{MatrixMove, WIDEST};
+use crate::gpu::exchange::swizzled::{MatrixMove, WIDEST, order_led_by, slot_in};
 use crate::kernel::{Kernel, OpId, RegionId};
 use crate::target::TargetDesc;
 use tile_layout::linear::Distribution;
@@ -71,17 +71,9 @@ impl Runs {
     /// The longest runs along an axis that one instruction writes.
     fn along(axis: usize, tile: &Distribution, dtype: DType) -> Runs {
         let most = (WIDEST / dtype.bytes() as u64).ilog2();
-        let registers = tile.registers();
-        let leads = |distance: u64| {
-            let is_it = |position: &Vec<u64>| {
-                position.iter().enumerate().all(|(i, &place)| place == if i == axis { distance } else { 0 })
-            };
-            registers.iter().position(is_it)
-        };
-        let mut bits: Vec<usize> = (0..most).map_while(|bit| leads(1 << bit)).collect();
-        let length = bits.len();
-        let rest: Vec<usize> = (0..registers.len()).filter(|bit| !bits.contains(bit)).collect();
-        bits.extend(rest);
+        let rank = tile.shape().len();
+        let along = |bit: u32| (0..rank).map(|i| if i == axis { 1 << bit } else { 0 }).collect();
+        let (bits, length) = order_led_by(tile, (0..most).map(along));
         Runs { bits, length }
     }
 
@@ -92,15 +84,8 @@ impl Runs {
 
     /// The slots of each run, in order.
     pub fn slots(&self) -> Vec<Vec<u64>> {
-        let slot = |number: u64| {
-            let bits = self.bits.iter().enumerate();
-            bits.fold(0, |slot, (bit, &own)| slot | (number >> bit & 1) << own)
-        };
-        let numbers: Vec<u64> = (0..1 << self.bits.len()).collect();
-        numbers
-            .chunks(self.count() as usize)
-            .map(|run| run.iter().map(|&number| slot(number)).collect())
-            .collect()
+        let slots: Vec<u64> = (0..1 << self.bits.len()).map(|number| slot_in(&self.bits, number)).collect();
+        slots.chunks(self.count() as usize).map(<[u64]>::to_vec).collect()
     }
 }
 
@@ -111,10 +96,9 @@ impl BroughtRight {
     }
 }
 
-/// Whether a product's right factor is of a format and of extents that consumers can bring.
+/// Whether the right factor of a product of matrices is of a format and of extents that consumers can bring.
 pub(super) fn can_be_brought(kernel: &Kernel, product: OpId, target: &TargetDesc) -> bool {
-    let is_matrix = shape_of(kernel, kernel.op(product).results[0]).is_some_and(|shape| shape.len() == 2);
-    !target.has_tensor_memory() && is_matrix && !tiles(kernel, product).is_empty()
+    !target.has_tensor_memory() && !tiles(kernel, product).is_empty()
 }
 
 /// The tiles in shared memory that a product's right factor may be, along its depth first.

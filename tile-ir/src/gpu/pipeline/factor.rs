@@ -230,9 +230,9 @@ fn bringable(kernel: &Kernel, target: &TargetDesc, in_rings: &[Factor]) -> Vec<(
     let right = in_rings.iter().filter(|factor| !factor.id.is_left());
     let least = right.map(|factor| groups(factor.blocks)).min().unwrap_or(1);
     let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
-    let can_be_brought = products.filter(|&product| brought::can_be_brought(kernel, product, target));
-    let cut = can_be_brought.filter_map(|op| Some((op, blocks(kernel, kernel.op(op), target).ok()?)));
-    cut.filter(|&(_, blocks)| groups(blocks) >= least).collect()
+    let cut = products.filter_map(|op| Some((op, blocks(kernel, kernel.op(op), target).ok()?)));
+    let shared = cut.filter(|&(_, blocks)| groups(blocks) >= least);
+    shared.filter(|&(product, _)| brought::can_be_brought(kernel, product, target)).collect()
 }
 
 /// Whether registers are as good a place of a product's left factor: it isn't loaded, or not in every turn.
