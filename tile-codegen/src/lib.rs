@@ -24,7 +24,7 @@ pub use artifact::{Artifact, Code};
 pub use error::Error;
 pub use options::{Cpu, Options};
 
-use tile_ir::target::Family;
+use tile_ir::target::{Architecture, CpuLevel, Family};
 use tile_ir::{Instance, TargetDesc};
 
 /// Compiles an instance for a target: passes, emission, LLVM's optimisation, machine code.
@@ -49,6 +49,12 @@ pub fn remarks(instance: &Instance, target: &TargetDesc) -> Vec<String> {
             scheduled.remarks().iter().map(ToString::to_string).collect()
         }
     }
+}
+
+/// The levels of an architecture at which the CPU code of an instance isn't that of a lesser one, the best first: what a build
+/// script embeds.
+pub fn levels_of(instance: &Instance, architecture: Architecture) -> impl Iterator<Item = &'static CpuLevel> {
+    architecture.levels().filter(|level| cpu::differs(instance, level))
 }
 
 /// What makes up the code's identity besides the kernel: this crate's version and LLVM's.

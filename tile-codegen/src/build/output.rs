@@ -198,8 +198,7 @@ impl<'e> Output<'e> {
     ) -> Result<Vec<Compiled>, Problem> {
         let ways: Vec<(Variant, Option<&'static CpuLevel>)> = match target.family {
             Family::Cpu => {
-                let levels = self.environment.architecture()?.levels();
-                let levels = levels.filter(|level| crate::cpu::differs(instance, level));
+                let levels = crate::levels_of(instance, self.environment.architecture()?);
                 levels.map(|level| (Variant::General, Some(level))).collect()
             }
             _ => Variant::of_target(target).iter().map(|&variant| (variant, None)).collect(),

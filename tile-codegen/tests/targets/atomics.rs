@@ -1,7 +1,7 @@
 //! Atomic operations of compiled code against the evaluator, and what GPU code says of orders and scopes.
 
 use crate::gpu;
-use crate::support::{all_cpus, close, identical, instance, run_everywhere, run_native, run_simt, sample};
+use crate::support::{close, cpus_of, identical, instance, run_everywhere, run_native, run_simt, sample};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp};
@@ -194,7 +194,7 @@ fn updates_of_a_threads_own_elements_agree_with_the_evaluator() {
                 [sample(dtype, &[160], 1), sample(dtype, &[160], 0), Array::new(dtype, vec![9], updated)];
             let mut expected = arguments.to_vec();
             interp::run(&instance, &mut expected).unwrap();
-            for cpu in all_cpus() {
+            for cpu in cpus_of(&instance) {
                 let options = Options { cpu, ..Options::default() };
                 let found = run_native(&instance, &arguments, &options);
                 identical(&found[2], &expected[2], &format!("`{op}` of {dtype} on {cpu:?}"));

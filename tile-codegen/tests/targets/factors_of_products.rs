@@ -1,7 +1,7 @@
 //! Factors of products on the CPU: transposed, computed, rounded, stored, used again, and read where they lie.
 
 use crate::products::{Case, PLAIN, literal};
-use crate::support::{Memory, all_cpus, close, instance, run_here, run_native, sample};
+use crate::support::{Memory, close, cpus_of, instance, run_here, run_native, sample};
 use half::bf16;
 use tile_codegen::{Options, jit};
 use tile_ir::ops::Literal;
@@ -96,7 +96,7 @@ fn that_are_rounded() {
         };
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
-        for cpu in all_cpus() {
+        for cpu in cpus_of(&instance) {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, of\n{source}"));
         }
@@ -150,7 +150,7 @@ fn that_last_for_a_loop() {
             let arguments = [sample(factor, &[m, d], 1), sample(factor, &[d, e], 2), sample(sum, &[m, b], 3)];
             let mut expected = arguments.to_vec();
             interp::run(&instance, &mut expected).unwrap();
-            for cpu in all_cpus() {
+            for cpu in cpus_of(&instance) {
                 let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
                 close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, {m}x{d}x{e}, of\n{source}"));
             }

@@ -1,10 +1,10 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_here, run_native, sample};
+use crate::support::{Memory, all_cpus, close, cpus_of, instance, is_emulated, run_here, run_native, sample};
 use tile_codegen::{Cpu, Options, compile, jit};
 use tile_ir::ops::Literal;
 use tile_ir::target::CpuLevel;
-use tile_ir::{Array, DType, TargetDesc, interp};
+use tile_ir::{Array, DType, Instance, TargetDesc, interp};
 use tile_test_edit::Edit;
 
 /// What stands around an `mma` in a loop along K.
@@ -106,11 +106,15 @@ impl Case {
     }
 
     pub(crate) fn check(&self, sizes: [usize; 3], tiles: [usize; 3]) {
-        self.check_on(&all_cpus(), sizes, tiles);
+        let instance = self.instance(tiles);
+        self.check_on(&cpus_of(&instance), &instance, sizes);
     }
 
-    fn check_on(&self, cpus: &[Cpu], [m, n, k]: [usize; 3], [bm, bn, bk]: [usize; 3]) {
-        let instance = instance(&self.source(), &[("BM", bm), ("BN", bn), ("BK", bk)]);
+    fn instance(&self, [bm, bn, bk]: [usize; 3]) -> Instance {
+        instance(&self.source(), &[("BM", bm), ("BN", bn), ("BK", bk)])
+    }
+
+    fn check_on(&self, cpus: &[Cpu], instance: &Instance, [m, n, k]: [usize; 3]) {
         let shape =
             |i: usize, shape: [usize; 2]| if self.is_transposed[i] { [shape[1], shape[0]] } else { shape };
         let [left, right, sum] = self.formats;
@@ -120,10 +124,11 @@ impl Case {
             sample(sum, &[m, n], 3),
         ];
         let mut expected = arguments.to_vec();
-        interp::run(&instance, &mut expected).unwrap();
+        interp::run(instance, &mut expected).unwrap();
         for &cpu in cpus {
-            let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
-            let what = format!("{cpu:?}, {m}x{n}x{k} in tiles of {bm}x{bn}x{bk} of\n{}", self.source());
+            let found = run_native(instance, &arguments, &Options { cpu, ..Options::default() });
+            let constants = instance.bindings();
+            let what = format!("{cpu:?}, {m}x{n}x{k} with {constants:?} of\n{}", self.source());
             close(&found[2], &expected[2], self.tolerance, &what);
         }
     }
@@ -210,9 +215,9 @@ fn of_tiles_in_registers() {
         for (j, (sizes, tiles)) in sizes.into_iter().enumerate() {
             let transposed = [[false; 2], [true, false], [false, true], [true; 2]];
             let case = Case { formats, is_transposed: transposed[(i + j) % 4], ..PLAIN };
-            case.check_on(&with_tiles(), sizes, tiles);
+            case.check_on(&with_tiles(), &case.instance(tiles), sizes);
             let stored = Case { formats, first: "splat %zero", pad: (j % 2) as i32, ..PLAIN };
-            stored.check_on(&with_tiles(), sizes, tiles);
+            stored.check_on(&with_tiles(), &stored.instance(tiles), sizes);
         }
     }
 }
@@ -231,7 +236,7 @@ fn of_bytes_at_the_ends_of_their_range() {
                 |dtype, shape: [usize; 2], value: i32| Array::full(dtype, &shape, Literal::Int(value.into()));
             let arguments = [all(left, [m, k], a), all(right, [k, n], b), all(DType::I32, [m, n], 7)];
             let expected = all(DType::I32, [m, n], a * b * k as i32);
-            for cpu in all_cpus() {
+            for cpu in cpus_of(&instance) {
                 let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
                 close(&found[2], &expected, 0.0, &format!("{left} {a} times {right} {b}, {cpu:?}"));
             }
@@ -260,7 +265,7 @@ fn that_go_past_the_caches() {
     for (columns, displaced) in [(4096, 0), (4096, 1), (4104, 0), (4097, 0)] {
         let instance = instance(&case.source(), &[("BM", 100), ("BN", 64), ("BK", 4)]);
         let b = sample(DType::F32, &[k, columns], 2);
-        for cpu in all_cpus().into_iter().filter(|_| !is_emulated()) {
+        for cpu in cpus_of(&instance).into_iter().filter(|_| !is_emulated()) {
             let options = Options { cpu, ..Options::default() };
             let kernel = jit::compile_cpu(&instance, &options).unwrap();
             let (mut memory, line) =
@@ -426,7 +431,7 @@ fn of_one_matrix_of_a_stack() {
             ];
             let mut expected = arguments.to_vec();
             interp::run(&instance, &mut expected).unwrap();
-            for cpu in all_cpus() {
+            for cpu in cpus_of(&instance) {
                 let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
                 close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, one of {stack} matrices, {turned}"));
             }

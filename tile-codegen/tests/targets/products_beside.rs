@@ -1,7 +1,7 @@
 //! Products whose next `b` the CPU target packs while it multiplies: where it does, and that a wrong guess of what comes
 //! next changes nothing.
 
-use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_here, run_native, sample};
+use crate::support::{Memory, close, cpus_of, instance, is_emulated, run_here, run_native, sample};
 use tile_codegen::{Options, jit};
 use tile_ir::array::Elements;
 use tile_ir::ops::Literal;
@@ -80,7 +80,7 @@ impl Case {
         let arguments = [sample(left, &[m, k], 1), sample(right, &extents_of_b, 2), sample(sum, &[m, n], 3)];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
-        for cpu in all_cpus() {
+        for cpu in cpus_of(&instance) {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, {m}x{n}x{k} of\n{}", self.source()));
         }

@@ -1,7 +1,7 @@
 //! Products whose packed factors the CPU target keeps for the blocks that come next, also those of a launch's next range.
 
 use crate::support::{
-    Memory, all_cpus, close, instance, is_emulated, run_native, run_range, sample, scratch_of,
+    Memory, close, cpus_of, instance, is_emulated, run_native, run_range, sample, scratch_of,
 };
 use tile_codegen::{Options, jit};
 use tile_ir::{Array, DType, Instance, interp};
@@ -44,7 +44,8 @@ fn ranges_of_a_launch_go_on_where_others_have_ended() {
     let instance = instance(PRODUCT, &[]);
     for sizes in [[128, 96, 64], [97, 70, 300], [128, 32, 512], [40, 160, 1000], [96, 64, 1024]] {
         let (arguments, expected) = arguments(sizes, &instance);
-        for (cpu, length) in all_cpus().into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu, n))) {
+        for (cpu, length) in cpus_of(&instance).into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu, n)))
+        {
             let memory = Memory::of(&instance, &arguments);
             let what = format!("{cpu:?}, {sizes:?} in ranges of {length}");
             let kernel = jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap();
@@ -74,7 +75,7 @@ fn tiles_of_one_block_share_what_is_packed() {
     let instance = instance(&source, &[]);
     for sizes in [[96, 64, 1024], [96, 160, 1024], [70, 96, 2048]] {
         let (arguments, expected) = arguments(sizes, &instance);
-        for cpu in all_cpus() {
+        for cpu in cpus_of(&instance) {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, {sizes:?}"));
         }

@@ -11,7 +11,7 @@ use inkwell::targets::TargetMachine;
 use std::ops::Range;
 use std::sync::OnceLock;
 use tile_codegen::simt::SimtKernel;
-use tile_codegen::{Cpu, Error, Options, compile, jit, simt};
+use tile_codegen::{Cpu, Error, Options, compile, jit, levels_of, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::Domain;
@@ -61,12 +61,10 @@ impl Argument {
     /// The bytes, beside which nothing has changed.
     fn elements(&self) -> &[u8] {
         let (open, inside) = (self.pages.open(), self.first()..self.first() + self.bytes);
-        let beside = |&(place, _): &(usize, &u8)| !inside.contains(&place);
-        let is_kept = |(place, byte): (usize, &u8)| *byte == BESIDE[place % BESIDE.len()];
-        assert!(
-            open.iter().enumerate().filter(beside).all(is_kept),
-            "the kernel wrote outside its arguments"
-        );
+        let are_kept =
+            |mut places: Range<usize>| places.all(|place| open[place] == BESIDE[place % BESIDE.len()]);
+        let beside = [0..inside.start, inside.end..open.len()];
+        assert!(beside.into_iter().all(are_kept), "the kernel wrote outside its arguments");
         &open[inside]
     }
 
@@ -195,6 +193,16 @@ pub(crate) fn embedded_levels() -> Vec<Cpu> {
 pub(crate) fn all_cpus() -> Vec<Cpu> {
     let host = (!is_emulated()).then_some(Cpu::Host);
     host.into_iter().chain(embedded_levels()).collect()
+}
+
+/// The processors among them whose code of an instance differs: the host, and the levels that are embedded for it.
+pub(crate) fn cpus_of(instance: &Instance) -> Vec<Cpu> {
+    let embedded: Vec<&str> = levels_of(instance, architecture()).map(|level| level.name).collect();
+    let differs = |cpu: &Cpu| match cpu {
+        Cpu::Host => true,
+        Cpu::Level(level) => embedded.contains(&level.name),
+    };
+    all_cpus().into_iter().filter(differs).collect()
 }
 
 /// Who else runs blocks of a launch, as its code is told; here nobody does.
