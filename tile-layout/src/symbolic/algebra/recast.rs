@@ -75,7 +75,9 @@ impl SymbolicLayout {
                 ),
             ));
         };
-        if moving.next().is_some() {
+        // With one element it would leave its place to a later one, or to the first of all.
+        let is_first = units.clone().next().is_some_and(|(leaf, _)| leaf == grown);
+        if first_moving.is_some() && (moving.next().is_some() || !is_first) {
             let reason = format!("extent of mode {grown}, the first of several of stride 1");
             obligations.require_at(Condition::at_most(2, &first.extent), &[grown], reason)?;
         }
