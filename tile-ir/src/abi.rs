@@ -351,7 +351,7 @@ pub struct Bound {
 impl Bound {
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
-        self.grid.iter().product()
+        blocks_of(&self.grid)
     }
 
     /// The number of tiles that the blocks handle: of a kernel that isn't persistent each block has one.
@@ -364,6 +364,11 @@ impl Bound {
         let shared = self.shared.iter().flat_map(|shared| [shared.tiles as u64, self.blocks() as u64]);
         self.sizes.iter().copied().chain(shared)
     }
+}
+
+/// The number of blocks of a grid. One without blocks may have other extents whose product no number holds.
+pub(crate) fn blocks_of(grid: &[usize]) -> usize {
+    if grid.contains(&0) { 0 } else { grid.iter().product() }
 }
 
 impl KernelAbi {

@@ -310,7 +310,10 @@ impl HostTensorDescriptor {
 
     fn space(&self) -> Option<i64> {
         let mut axes = self.lengths.iter().zip(&self.strides).filter(|(length, _)| **length > 0);
-        axes.try_fold(1i64, |space, (length, stride)| space.checked_add((length - 1).checked_mul(*stride)?))
+        // Strides below 0, which some layouts take as they are, go as far the other way.
+        axes.try_fold(1i64, |space, (length, stride)| {
+            space.checked_add((length - 1).checked_mul(stride.checked_abs()?)?)
+        })
     }
 
     /// The offset of an index.

@@ -114,10 +114,8 @@ impl Cursor<'_> {
         } else {
             View::from_layout(&layout, offset)?
         };
-        if swizzle == Swizzle::IDENTITY {
-            return Ok(view.with_element(element));
-        }
-        view.with_element(element).with_swizzle(swizzle)
+        let view = view.of_elements(element)?;
+        if swizzle == Swizzle::IDENTITY { Ok(view) } else { view.with_swizzle(swizzle) }
     }
 
     fn fill(&mut self) -> Result<Fill> {

@@ -1,8 +1,9 @@
 //! Which instance a launch takes that says none: of those that a kernel names, the one that the cost model gives the
 //! least time, for the sizes of the tensors and their device.
 //!
-//! What was chosen is kept for each kernel, processor, element types, `bool`s and shapes, so that a launch like one before
-//! looks up a number. Nothing is run to find out, unless a launch is tuned: then the times that were measured decide.
+//! What was chosen is kept for each kernel, processor, element types, `bool`s, shapes and numbers that the grid goes by, so
+//! that a launch like one before looks up a number. Nothing is run to find out, unless a launch is tuned: then the times
+//! that were measured decide.
 
 mod agreement;
 
@@ -17,7 +18,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 use tile_ir::abi::{Bound, KernelAbi};
-use tile_ir::cost::{self, Machine, NoRoom, Prediction};
+use tile_ir::cost::{self, Machine, NoRoom, Plan, Prediction};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
 
@@ -34,6 +35,8 @@ pub(crate) struct Query<'q> {
     /// The compile-time parameters that the launch says: element types and `bool`s.
     pub(crate) given: &'q [(&'static str, Binding)],
     pub(crate) shapes: &'q [&'q [usize]],
+    /// The numbers that the grid goes by as well.
+    pub(crate) numbers: &'q [u64],
     /// The tensors that aren't dense and aligned.
     pub(crate) layouts: &'q [(usize, ArgumentLayout)],
     pub(crate) device: &'q Device,
@@ -45,6 +48,7 @@ struct Known {
     processor: (usize, usize),
     given: Vec<(&'static str, Binding)>,
     shapes: Vec<Vec<usize>>,
+    numbers: Vec<u64>,
     layouts: Vec<(usize, ArgumentLayout)>,
     number: usize,
     prepared: &'static Prepared,
@@ -137,6 +141,7 @@ impl Query<'_> {
             processor: self.processor(),
             given: self.given.to_vec(),
             shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
+            numbers: self.numbers.to_vec(),
             layouts: self.layouts.to_vec(),
             number,
             prepared,
@@ -234,7 +239,8 @@ impl Query<'_> {
 
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.address(), self.processor(), self.given, self.shapes, self.layouts).hash(&mut hasher);
+        (self.address(), self.processor(), self.given, self.shapes, self.numbers, self.layouts)
+            .hash(&mut hasher);
         hasher.finish()
     }
 
@@ -242,6 +248,7 @@ impl Query<'_> {
         known.kernel == self.address()
             && known.processor == self.processor()
             && known.given == *self.given
+            && known.numbers == *self.numbers
             && known.layouts == *self.layouts
             && known.shapes.iter().map(Vec::as_slice).eq(self.shapes.iter().copied())
     }
@@ -318,7 +325,9 @@ fn predict(
         Kind::Gpu(context) => {
             let target = prepared.target(kernel, context).ok_or(Refusal::NoCode)?;
             let plan = prepared.plan(target, bound);
-            cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(target, Some(context))))
+            has_room(&plan, context.description().shared_bytes).and_then(|()| {
+                cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(target, Some(context))))
+            })
         }
         Kind::Simulated(gpu) => {
             let plan = prepared.plan(gpu.target(), bound);
@@ -326,4 +335,82 @@ fn predict(
         }
     };
     prediction.map_err(Refusal::NoRoom)
+}
+
+/// A GPU runs code of earlier targets, too, some of which have more shared memory for a block.
+fn has_room(plan: &Plan, available: u64) -> std::result::Result<(), NoRoom> {
+    let needed = plan.shared_bytes;
+    if needed > available { Err(NoRoom { needed, available, target: "this GPU" }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Launch, Tensor};
+    use std::collections::BTreeMap;
+
+    static COUNT: KernelDef = KernelDef::new(
+        "count",
+        "\
+kernel @count<B>(%counts: mut tensor<1 x i32>, %x: tensor<m x n x f32>, %blocks: index) grid [ceil_div(blocks, B)] {
+  %vx = partition %x [1, B] : partition<m x n x f32, [1, B]>
+  %i = block_id axis 0 : index
+  %zero = constant 0 : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%zero, %i] pad %pad : tile<1 x B x f32>
+  %e = exp %t : tile<1 x B x f32>
+  %sum = reduce sum %e axis 1 : tile<1 x 1 x f32>
+  %numbers = cast %sum : tile<1 x 1 x i32>
+  %flat = reshape %numbers : tile<1 x i32>
+  %at = iota 0 : tile<1 x i32>
+  %old = atomic add relaxed device %counts[%at], %flat : tile<1 x i32>
+}
+",
+        &[],
+    );
+
+    const CANDIDATES: &[Candidate] = &[&[("B", Binding::Const(1))], &[("B", Binding::Const(1024))]];
+
+    fn instance(shape: [usize; 2], blocks: usize) -> String {
+        let device = Device::reference();
+        let mut counts = Tensor::<i32>::zeros(&device, [1]).unwrap();
+        let x = Tensor::<f32>::zeros(&device, shape).unwrap();
+        let launch = Launch::choosing(&COUNT, CANDIDATES).tensor_mut("counts", &mut counts).tensor("x", &x);
+        let launch = launch.scalar("blocks", blocks);
+        let chosen = launch.choices().unwrap().chosen().unwrap().instance.clone();
+        assert_eq!(launch.instance().unwrap(), chosen, "what is launched is what is shown");
+        chosen
+    }
+
+    #[test]
+    fn a_choice_goes_by_the_numbers_of_the_grid() {
+        for (blocks, expected) in [(1, "B = 1"), (1 << 20, "B = 1024"), (1, "B = 1")] {
+            assert_eq!(instance([1, 2048], blocks), expected, "{blocks}");
+        }
+    }
+
+    #[test]
+    fn tensors_without_elements_may_be_of_any_extents() {
+        for shape in [[0, 1 << 60], [1 << 60, 0]] {
+            assert_eq!(instance(shape, 1), "B = 1", "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn code_for_more_shared_memory_than_the_gpu_has_is_no_choice() {
+        let plan = |shared_bytes| Plan {
+            threads: 128,
+            blocks_per_tile: 1,
+            shared_bytes,
+            shared_available: 166_912,
+            registers: 64,
+            stages: 2,
+            products: BTreeMap::new(),
+        };
+        assert_eq!(has_room(&plan(101_376), 101_376), Ok(()));
+        assert_eq!(
+            has_room(&plan(131_072), 101_376).unwrap_err().to_string(),
+            "a block needs 131072 bytes of shared memory, and this GPU has 101376"
+        );
+    }
 }

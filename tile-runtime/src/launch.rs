@@ -38,6 +38,8 @@ pub struct KernelDef {
     embedded: &'static [embedded::Embedded],
     place: &'static Location<'static>,
     parsed: OnceLock<Result<VerifiedKernel, tile_ir::Error>>,
+    /// The arguments that the grid names, which are numbers.
+    grid_arguments: OnceLock<Vec<String>>,
     /// The instances that were asked for.
     pub(crate) instances: List<Prepared>,
 }
@@ -51,7 +53,15 @@ impl KernelDef {
         embedded: &'static [embedded::Embedded],
     ) -> KernelDef {
         let place = Location::caller();
-        KernelDef { name, ir, embedded, place, parsed: OnceLock::new(), instances: List::new() }
+        KernelDef {
+            name,
+            ir,
+            embedded,
+            place,
+            parsed: OnceLock::new(),
+            grid_arguments: OnceLock::new(),
+            instances: List::new(),
+        }
     }
 
     /// The Rust function's name.
@@ -73,6 +83,13 @@ impl KernelDef {
         parsed
             .as_ref()
             .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: Box::new(problem.clone()) })
+    }
+
+    /// The names of the arguments that the grid names, which are numbers.
+    fn grid_arguments(&self) -> Result<&[String]> {
+        let kernel = self.kernel()?;
+        let names = || kernel.grid_arguments().map(|(_, name)| name.to_owned()).collect();
+        Ok(self.grid_arguments.get_or_init(names))
     }
 }
 
@@ -240,7 +257,8 @@ impl<'a> Launch<'a> {
 
     fn assess(&self) -> Result<Choices> {
         let (device, shapes, layouts) = (self.device()?, self.shapes(), self.layouts()?);
-        let query = self.query(device, &shapes, &layouts);
+        let numbers = self.grid_numbers()?;
+        let query = self.query(device, &shapes, &numbers, &layouts);
         let assessed = match self.candidates {
             [] => vec![query.assess(&self.bindings, &|abi| self.bound(abi))],
             _ => query.assess_all(&|abi| self.bound(abi)),
@@ -254,9 +272,21 @@ impl<'a> Launch<'a> {
         if self.candidates.is_empty() {
             return Ok((0, resolve::instance(self.kernel, &self.bindings, &layouts)?));
         }
-        let (device, shapes) = (self.device()?, self.shapes());
-        let query = self.query(device, &shapes, &layouts);
+        let (device, shapes, numbers) = (self.device()?, self.shapes(), self.grid_numbers()?);
+        let query = self.query(device, &shapes, &numbers, &layouts);
         query.choose(&|abi| self.bound(abi))
+    }
+
+    /// The numbers among the arguments that the grid goes by, as extents of tensors.
+    fn grid_numbers(&self) -> Result<SmallVec<[u64; ARGUMENTS]>> {
+        let given = |name: &String| {
+            let argument = self.arguments.iter().find(|argument| argument.name.is(name))?;
+            match argument.value {
+                GivenValue::Scalar { slot, .. } => Some(slot),
+                GivenValue::Tensor { .. } => None,
+            }
+        };
+        Ok(self.kernel.grid_arguments()?.iter().filter_map(given).collect())
     }
 
     /// What the choice of an instance goes by.
@@ -264,10 +294,11 @@ impl<'a> Launch<'a> {
         &'q self,
         device: &'q Device,
         shapes: &'q [&'q [usize]],
+        numbers: &'q [u64],
         layouts: &'q [(usize, ArgumentLayout)],
     ) -> choose::Query<'q> {
         let (kernel, candidates, given) = (self.kernel, self.candidates, &self.bindings[..]);
-        choose::Query { kernel, candidates, given, shapes, layouts, device }
+        choose::Query { kernel, candidates, given, shapes, numbers, layouts, device }
     }
 
     /// Where the launch was made.

@@ -1,7 +1,9 @@
 //! A launch's sizes, compared with what a kernel asks for: what is done at every launch, so that nothing is allocated
 //! where everything fits.
 
-use super::{Argument, BindError, Bound, Check, GridExtents, KernelAbi, REFERENCE_BLOCKS, Shared, Sharing};
+use super::{
+    Argument, BindError, Bound, Check, GridExtents, KernelAbi, REFERENCE_BLOCKS, Shared, Sharing, blocks_of,
+};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
 use crate::loc::Loc;
@@ -115,7 +117,7 @@ impl KernelAbi {
         if sharing.blocks.is_some_and(|blocks| blocks > MOST_BLOCKS) {
             return wrong("`blocks` is at most 2³¹ − 1, and more blocks than tiles have nothing to do");
         }
-        let all = shared.space.iter().product();
+        let all = blocks_of(&shared.space);
         shared.tiles = sharing.first_tiles.map_or(all, |tiles| tiles.min(all));
         let blocks = sharing.blocks.unwrap_or(at_once.clamp(1, shared.tiles.max(1)));
         bound.grid = smallvec![if shared.tiles == 0 { 0 } else { blocks }];

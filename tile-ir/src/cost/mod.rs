@@ -147,9 +147,14 @@ fn coarse(operations: f64) -> f64 {
     f64::from_bits(operations.to_bits() >> cut << cut)
 }
 
-/// How many elements of a format stand for one of 32 bits, in time.
+/// As how many elements of 32 bits one of a format counts, in time.
 fn width(dtype: DType, f64_share: f64) -> f64 {
-    if dtype == DType::F64 { 1.0 / f64_share } else { 1.0 }
+    match dtype {
+        DType::F64 => 1.0 / f64_share,
+        // Half as many in a vector of a CPU, and two registers of a GPU's thread.
+        DType::I64 | DType::U64 => 2.0,
+        _ => 1.0,
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{AtomicKind, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::Source;
@@ -140,13 +140,16 @@ impl Walk<'_> {
             }
             Op::Histogram(_) => self.folded(data.operands[0], elements(kernel, data.operands[0])),
             Op::GatherLoad => self.scattered(data, [true, false]),
-            Op::Atomic(_) => self.scattered(data, [true, true]),
+            Op::Atomic(atomic) => {
+                let [reads, writes] = [AtomicKind::Store, AtomicKind::Load].map(|other| atomic.kind != other);
+                self.scattered(data, [reads, writes]);
+            }
             _ if data.op.is_load() => self.access(data, false),
             _ if data.op.is_store() => self.access(data, true),
             leaf => {
                 let Some(&operand) = data.operands.last() else { return };
-                if let Some(operation) = operations::of_leaf(leaf, dtype(kernel, operand)) {
-                    let count = elements(kernel, data.results[0]);
+                if let Some((operation, times)) = operations::of_leaf(leaf, dtype(kernel, operand)) {
+                    let count = times * elements(kernel, data.results[0]);
                     self.add(Kind::Operation(operation, dtype(kernel, operand)), count);
                 }
             }
@@ -167,8 +170,7 @@ impl Walk<'_> {
             self.counts.estimates.push(Estimate::Turns(data.loc));
             return self.region(data.regions[0]);
         }
-        let number = self.counts.loops.len();
-        self.counts.loops.push(Loop { start, end });
+        let number = self.number_of(Loop { start, end });
         let counter = kernel.region(data.regions[0]).params[0];
         self.forms.define(counter, Form::Variable(self.counts.space.len() + number));
         self.place.loops.push(number);
@@ -180,18 +182,44 @@ impl Walk<'_> {
         self.place.loops.pop();
     }
 
-    /// Of what both sides do, the larger number.
+    /// A loop's number: that of another one of as many turns which isn't around it, so that what both sides of a branch do
+    /// in loops alike is found to be the same.
+    fn number_of(&mut self, turns: Loop) -> usize {
+        let known = self.counts.loops.iter().enumerate();
+        let mut known = known.filter(|(number, _)| !self.place.loops.contains(number));
+        if let Some((number, _)) = known.find(|(_, known)| **known == turns) {
+            return number;
+        }
+        self.counts.loops.push(turns);
+        self.counts.loops.len() - 1
+    }
+
+    /// Of what both sides do, the larger number; a tile that both read or write counts once.
     fn branches(&mut self, data: &OpData) {
         self.counts.estimates.push(Estimate::Branch(data.loc));
         let before = std::mem::take(&mut self.counts.work);
         let mut most = BTreeMap::new();
+        let mut sides: Vec<Access> = Vec::new();
+        let first = self.counts.accesses.len();
         for &region in &data.regions {
             self.region(region);
             for (key, count) in std::mem::take(&mut self.counts.work) {
                 let known: &mut u64 = most.entry(key).or_default();
                 *known = count.max(*known);
             }
+            let mut is_found = vec![false; sides.len()];
+            for access in self.counts.accesses.drain(first..) {
+                let is_same = |&other: &usize| !is_found[other] && sides[other].is_of_same_elements(&access);
+                match (0..is_found.len()).find(is_same) {
+                    Some(same) => {
+                        is_found[same] = true;
+                        sides[same].factor = sides[same].factor.or(access.factor);
+                    }
+                    None => sides.push(access),
+                }
+            }
         }
+        self.counts.accesses.append(&mut sides);
         self.counts.work = before;
         for (key, count) in most {
             *self.counts.work.entry(key).or_default() += count;

@@ -6,6 +6,7 @@
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op};
+use crate::types::Type;
 use std::collections::HashMap;
 
 /// An integer that a launch decides.
@@ -63,6 +64,10 @@ impl Forms {
                 let [a, b] = [0, 1].map(|operand| self.get(kernel, data.operands[operand]));
                 match (a, b) {
                     (Form::Unknown, _) | (_, Form::Unknown) => Form::Unknown,
+                    // What `evaluate` has no value of, or that of another format.
+                    _ if compute(*binary, 1, 1).is_none() || is_signed(kernel, data.operands[0], *binary) => {
+                        Form::Unknown
+                    }
                     (a, b) => Form::Binary(*binary, Box::new((a, b))),
                 }
             }
@@ -110,21 +115,36 @@ impl Form {
             Form::Binary(op, operands) => {
                 let a = operands.0.evaluate(sizes, variables)?;
                 let b = operands.1.evaluate(sizes, variables)?;
-                match op {
-                    BinaryOp::Add => a.checked_add(b),
-                    BinaryOp::Sub => a.checked_sub(b),
-                    BinaryOp::Mul => a.checked_mul(b),
-                    BinaryOp::Div => Some(a.checked_div(b).unwrap_or(0)),
-                    BinaryOp::Rem => Some(a.checked_rem(b).unwrap_or(a)),
-                    BinaryOp::DivCeil if a >= 0 && b > 0 => Some((a - 1).div_euclid(b) + 1),
-                    BinaryOp::DivFloor if a >= 0 && b > 0 => Some(a / b),
-                    BinaryOp::Min => Some(a.min(b)),
-                    BinaryOp::Max => Some(a.max(b)),
-                    BinaryOp::Shl if (0..63).contains(&b) => a.checked_mul(1 << b),
-                    BinaryOp::Shr if (0..64).contains(&b) => Some(a >> b),
-                    _ => None,
-                }
+                compute(*op, a, b)
             }
         }
+    }
+}
+
+/// Whether a difference that stops at 0 in [`compute`] is of a format that goes on below.
+fn is_signed(kernel: &Kernel, operand: ValueId, op: BinaryOp) -> bool {
+    op == BinaryOp::SaturatingSub && *kernel.ty(operand) != Type::INDEX
+}
+
+/// What an op makes of two numbers; `None` where it has no form, or the result doesn't fit.
+fn compute(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    match op {
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Sub => a.checked_sub(b),
+        BinaryOp::SaturatingSub => Some(a.saturating_sub(b).max(0)),
+        BinaryOp::Mul => a.checked_mul(b),
+        BinaryOp::Div => Some(a.checked_div(b).unwrap_or(0)),
+        BinaryOp::Rem => Some(a.checked_rem(b).unwrap_or(a)),
+        BinaryOp::RemEuclid => Some(a.checked_rem_euclid(b).unwrap_or(a)),
+        BinaryOp::DivCeil if a >= 0 && b > 0 => Some((a - 1).div_euclid(b) + 1),
+        BinaryOp::DivFloor if a >= 0 && b > 0 => Some(a / b),
+        BinaryOp::Min => Some(a.min(b)),
+        BinaryOp::Max => Some(a.max(b)),
+        BinaryOp::And => Some(a & b),
+        BinaryOp::Or => Some(a | b),
+        BinaryOp::Xor => Some(a ^ b),
+        BinaryOp::Shl if (0..63).contains(&b) => a.checked_mul(1 << b),
+        BinaryOp::Shr if (0..64).contains(&b) => Some(a >> b),
+        _ => None,
     }
 }

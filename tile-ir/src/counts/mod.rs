@@ -70,12 +70,14 @@ impl ProductShape {
 pub enum Estimate {
     /// A loop whose turns data decides; one turn is counted.
     Turns(Loc),
-    /// A branch; of operations that both sides do, the larger number is counted.
+    /// A branch; of operations that both sides do, the larger number is counted, and of tiles that both read or write one.
     Branch(Loc),
     /// Elements at indices that are data; all are counted.
     Indices(Loc),
-    /// A loop of more turns than are gone through, whose work differs from turn to turn.
+    /// A loop of more turns than are gone through, whose work differs from turn to turn, or whose ends exceed all numbers.
     TooMany,
+    /// Some of a persistent kernel's tiles alone; each is counted as so many of all.
+    FirstTiles,
 }
 
 /// What is counted, each of it so many times per turn of the loops around it.
@@ -100,14 +102,14 @@ struct Place {
 }
 
 /// A loop's counter goes from the first form to before the second.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Loop {
     start: Form,
     end: Form,
 }
 
 /// Where along an axis of a tensor a tile lies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Axis {
     index: Form,
     step: i64,
@@ -134,6 +136,14 @@ struct Access {
     axes: Vec<Axis>,
     /// Which factor of a product in its loop it is.
     factor: Option<Side>,
+}
+
+impl Access {
+    /// Whether another one is of the same elements, as often.
+    fn is_of_same_elements(&self, other: &Access) -> bool {
+        let of = |access: &Access| (access.kind, access.bytes);
+        of(self) == of(other) && self.place == other.place && self.axes == other.axes
+    }
 }
 
 /// A tensor argument.
@@ -166,7 +176,7 @@ pub struct Counts {
 pub struct TensorTotal {
     /// The argument.
     pub name: String,
-    /// Its size in bytes.
+    /// Bytes of its elements; of those that it repeats, once.
     pub bytes: u64,
     /// Bytes that tiles read, each as often as a tile has it.
     pub read: u64,
@@ -193,7 +203,7 @@ pub struct TileAccess {
 /// What all blocks of a launch do.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Tiles of the grid: blocks, but in a persistent kernel.
+    /// Tiles of the grid that are handled: blocks, but in a persistent kernel.
     pub tiles: u64,
     /// Operations other than products of tiles.
     pub operations: BTreeMap<(Operation, DType), u64>,

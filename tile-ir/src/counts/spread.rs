@@ -34,11 +34,13 @@ impl Spread {
     /// assert_eq!(Spread::new(4, [(50, 8), (8, 1)]).lines(64), 50 * 32); // neighbours
     /// ```
     pub fn lines(&self, line: u64) -> u64 {
+        // Extents of what has no elements may be so large that no number holds their lines.
+        let whole = |piece: u64| piece.checked_next_multiple_of(line).unwrap_or(u64::MAX);
         // Pieces of memory without a line between them, and how many there are.
         let (mut piece, mut pieces) = (self.element, 1_u64);
         for &(extent, stride) in &self.axes {
             let distance = stride.saturating_mul(self.element);
-            let apart = extent.saturating_mul(piece.next_multiple_of(line));
+            let apart = extent.saturating_mul(whole(piece));
             let together = (extent.saturating_sub(1)).saturating_mul(distance).saturating_add(piece);
             if pieces == 1 && (distance == piece || together <= apart) {
                 piece = together;
@@ -46,6 +48,6 @@ impl Spread {
                 pieces = pieces.saturating_mul(extent);
             }
         }
-        if pieces == 1 { piece } else { pieces.saturating_mul(piece.next_multiple_of(line)) }
+        if pieces == 1 { piece } else { pieces.saturating_mul(whole(piece)) }
     }
 }

@@ -7,8 +7,9 @@ use super::form::Form;
 use super::{
     Access, Axis, Counts, Estimate, Kind, Place, Side, Spread, Tensor, TensorTotal, TileAccess, Totals,
 };
-use crate::abi::{Bound, KernelAbi};
+use crate::abi::{Bound, KernelAbi, blocks_of};
 use crate::dim::Dim;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// How many turns of loops are gone through for one number; where there are more, samples stand for all.
@@ -23,17 +24,19 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         i64::try_from(*bound.sizes.get(slot)?).ok()
     };
     let space = bound.shared.as_ref().map_or(&bound.grid, |shared| &shared.space);
+    let [tiles, of] = [bound.tiles(), blocks_of(space)].map(|tiles| tiles as u64);
     let sum = Sum {
         counts,
         sizes: &sizes,
         space: space.iter().map(|&extent| extent as i64).collect(),
+        handled: [tiles, of],
         blocks: bound.blocks() as u64,
         variables: Vec::new(),
         left: MOST_TURNS,
-        is_cut: false,
+        is_cut: Cell::new(false),
     };
     let totals = Totals {
-        tiles: space.iter().product::<usize>() as u64,
+        tiles,
         estimates: counts.estimates.clone(),
         is_elementwise: counts.is_elementwise,
         ..Totals::default()
@@ -42,8 +45,11 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
     counts.work.iter().for_each(|((place, kind), &count)| total.work(place, *kind, count));
     counts.accesses.iter().for_each(|access| total.access(access));
     total.totals.tensors = counts.tensors.iter().map(|tensor| total.tensor(tensor)).collect();
-    if total.sum.is_cut {
+    if total.sum.is_cut.get() {
         total.totals.estimates.push(Estimate::TooMany);
+    }
+    if tiles < of {
+        total.totals.estimates.push(Estimate::FirstTiles);
     }
     total.totals
 }
@@ -116,18 +122,18 @@ impl<'c> Total<'c> {
     fn tensor(&self, tensor: &Tensor) -> TensorTotal {
         let Tensor { name, argument, extents, strides, bytes } = tensor;
         let extent = |extent: &Dim| extent.evaluate_signed(self.sum.sizes).ok();
-        let elements = extents.iter().try_fold(1i64, |product, dim| product.checked_mul(extent(dim)?));
+        let elements = extents.iter().map(|dim| extent(dim).unwrap_or(0).unsigned_abs());
+        let elements = elements.fold(1, u64::saturating_mul);
         let axes = extents.iter().zip(strides);
+        let axes = axes.map(|(extent, stride)| (self.number(extent).unsigned_abs(), self.number(stride)));
+        let spread = Spread::new(*bytes, axes);
         let traffic = |kind| self.traffic.get(&kind).copied().unwrap_or(0);
         TensorTotal {
             name: name.clone(),
-            bytes: elements.unwrap_or(0).unsigned_abs().saturating_mul(*bytes),
+            bytes: elements.saturating_mul(*bytes).min(spread.bytes()),
             read: traffic(Kind::Read(*argument)),
             written: traffic(Kind::Written(*argument)),
-            spread: Spread::new(
-                *bytes,
-                axes.map(|(extent, stride)| (self.number(extent).unsigned_abs(), self.number(stride))),
-            ),
+            spread,
         }
     }
 
@@ -154,12 +160,15 @@ struct Sum<'c> {
     sizes: &'c dyn Fn(&str) -> Option<i64>,
     /// Tiles along each axis of the grid.
     space: Vec<i64>,
+    /// How many of these are handled, of how many.
+    handled: [u64; 2],
     blocks: u64,
     /// What is gone through at the moment.
     variables: Vec<Option<i64>>,
     /// Turns that may still be gone through.
     left: u64,
-    is_cut: bool,
+    /// Whether something has been left out.
+    is_cut: Cell<bool>,
 }
 
 impl Sum<'_> {
@@ -170,8 +179,14 @@ impl Sum<'_> {
         let loops = place.loops.iter().map(|number| self.space.len() + number);
         let grid = if place.per_tile { 0..self.space.len() } else { 0..0 };
         let variables: Vec<usize> = grid.chain(loops).collect();
-        let times = if place.per_tile { 1 } else { self.blocks };
-        self.over(&variables, axes).saturating_mul(times)
+        let sum = self.over(&variables, axes);
+        match self.handled {
+            _ if !place.per_tile => sum.saturating_mul(self.blocks),
+            [handled, of] if handled < of => {
+                (u128::from(sum) * u128::from(handled)).div_ceil(u128::from(of)) as u64
+            }
+            _ => sum,
+        }
     }
 
     fn over(&mut self, variables: &[usize], axes: &[Axis]) -> u64 {
@@ -182,7 +197,7 @@ impl Sum<'_> {
         let (start, end) = self.range(variable);
         let turns = end.saturating_sub(start).max(0).unsigned_abs();
         if turns > self.left {
-            self.is_cut = true;
+            self.is_cut.set(true);
             // In the middle of each of so many equal parts.
             let part =
                 |number: u64| u128::from(turns) * (2 * u128::from(number) + 1) / (2 * u128::from(SAMPLES));
@@ -258,8 +273,14 @@ impl Sum<'_> {
             None => (0, self.space[variable]),
             Some(number) => {
                 let bounds = &self.counts.loops[number];
-                let [start, end] = [&bounds.start, &bounds.end].map(|form| self.value(form).unwrap_or(0));
-                (start, end)
+                match [&bounds.start, &bounds.end].map(|form| self.value(form)) {
+                    [Some(start), Some(end)] => (start, end),
+                    // One turn, as of loops whose ends are data.
+                    _ => {
+                        self.is_cut.set(true);
+                        (0, 1)
+                    }
+                }
             }
         }
     }

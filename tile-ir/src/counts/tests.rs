@@ -1,6 +1,10 @@
 //! Counts against formulas written by hand, and against loops that go through every tile.
 
 use super::*;
+use crate::VerifiedKernel;
+use crate::abi::Sharing;
+use crate::specialize::specialize_for;
+use crate::view::{ArgumentLayout, GivenTensor};
 
 fn totals(source: &str, constants: &[(&str, usize)], shapes: &[&[usize]]) -> Totals {
     let instance = Instance::parse(source, constants).unwrap();
@@ -233,4 +237,204 @@ kernel @triangle(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
     assert_eq!(long.estimates, [Estimate::TooMany]);
     let exact = (1u64 << 20) * ((1 << 20) - 1) / 2;
     assert!(long.loading_turns.abs_diff(exact) < exact / 1000, "{} of {exact}", long.loading_turns);
+}
+
+/// A kernel that adds up tiles of `x`, whose loop ends at what `body` gives as `%end`.
+fn summing(body: &str) -> String {
+    format!(
+        "\
+kernel @summing(%x: tensor<n x f32>, %y: mut tensor<m x f32>) {{
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<m x f32, [4]>
+  %i = block_index %vy : index
+  %zero = constant 0 : index
+  %three = constant 3 : index
+  %pad = constant 0.0 : f32
+  %none = splat %pad : tile<4 x f32>
+{body}  %sum = for %p = %zero to %end carry (%s = %none) : tile<4 x f32> {{
+    %t = load_masked %vx[%p] pad %pad : tile<4 x f32>
+    %u = add %s, %t : tile<4 x f32>
+    yield %u
+  }}
+  store_masked %vy, %sum
+}}
+"
+    )
+}
+
+#[test]
+fn every_operator_of_indices_has_its_turns() {
+    type Turns = fn(u64) -> u64;
+    let operators: [(&str, Turns); 9] = [
+        ("and", |i| i & 3),
+        ("or", |i| i | 3),
+        ("xor", |i| i ^ 3),
+        ("rem", |i| i % 3),
+        ("rem_euclid", |i| i % 3),
+        ("saturating_sub", |i| i.saturating_sub(3)),
+        ("div_ceil", |i| i.div_ceil(3)),
+        ("div_floor", |i| i / 3),
+        ("min", |i| i.min(3)),
+    ];
+    for (operator, turns) in operators {
+        let source = summing(&format!("  %end = {operator} %i, %three : index\n"));
+        let totals = totals(&source, &[], &[&[1000], &[44]]);
+        let expected = (0..11).map(turns).sum();
+        assert_eq!((totals.loading_turns, totals.is_exact()), (expected, true), "{operator}");
+        assert_eq!(traffic(&totals, "x"), [16 * expected, 0], "{operator}");
+    }
+}
+
+/// What no form says, and what no number holds: one turn for each block, and nobody calls it exact.
+#[test]
+fn ends_that_nobody_knows_are_estimates() {
+    let unknown = totals(&summing("  %end = mul_hi %i, %three : index\n"), &[], &[&[8], &[8]]);
+    assert!(matches!(unknown.estimates[..], [Estimate::Turns(_), Estimate::Indices(_)]));
+    let source = summing(
+        "  %n = extent n : index
+  %square = mul %n, %n : index
+  %end = mul %square, %square : index
+",
+    );
+    let large = totals(&source, &[], &[&[1 << 20], &[8]]);
+    assert_eq!((large.loading_turns, large.estimates), (2, vec![Estimate::TooMany]));
+}
+
+/// Both sides go through the same tiles: these are read once, and what one side does more counts.
+#[test]
+fn loops_on_both_sides_of_a_branch_count_once() {
+    let side = |turn: &str| {
+        format!(
+            "    %s_{turn} = for %p_{turn} = %zero to %tiles carry (%a_{turn} = %none) : tile<4 x f32> {{
+      %t_{turn} = load_masked %vx[%p_{turn}] pad %pad : tile<4 x f32>
+      %{turn} = {turn} %a_{turn}, %t_{turn} : tile<4 x f32>
+      %u_{turn} = add %{turn}, %t_{turn} : tile<4 x f32>
+      yield %u_{turn}
+    }}
+    yield %s_{turn}
+"
+        )
+    };
+    let source = format!(
+        "\
+kernel @branches(%flag: bool, %x: tensor<n x f32>, %y: mut tensor<m x f32>) {{
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<m x f32, [4]>
+  %zero = constant 0 : index
+  %pad = constant 0.0 : f32
+  %none = splat %pad : tile<4 x f32>
+  %tiles = extent ceil_div(n, 4) : index
+  %sum = if %flag : tile<4 x f32> {{
+{}  }} else {{
+{}  }}
+  store_masked %vy, %sum
+}}
+",
+        side("max"),
+        side("mul")
+    );
+    let totals = totals(&source, &[], &[&[100], &[8]]);
+    // Of two blocks, 25 turns with two operations on four elements.
+    assert_eq!((totals.flops(), totals.loading_turns), (2 * 25 * 2 * 4, 2 * 25));
+    assert_eq!(traffic(&totals, "x"), [2 * 400, 0]);
+    assert!(matches!(totals.estimates[..], [Estimate::Branch(_)]));
+}
+
+#[test]
+fn atomic_loads_write_nothing_and_stores_read_nothing() {
+    let source = |op: &str| {
+        format!(
+            "\
+kernel @touch(%x: mut tensor<n x i32>) grid [2] {{
+  %at = iota 0 : tile<8 x i32>
+  {op}
+}}
+"
+        )
+    };
+    for (op, expected) in [
+        ("%old = atomic load relaxed device %x[%at] : tile<8 x i32>", [64, 0]),
+        ("atomic store relaxed device %x[%at], %at", [0, 64]),
+        ("%old = atomic add relaxed device %x[%at], %at : tile<8 x i32>", [64, 64]),
+    ] {
+        assert_eq!(traffic(&totals(&source(op), &[], &[&[8]]), "x"), expected, "{op}");
+    }
+}
+
+/// Of tiles that are left out nothing is read or written.
+#[test]
+fn the_first_tiles_are_a_part_of_all() {
+    let source = "\
+kernel @double(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [8] : partition<n x f32, [8]>
+  %vy = partition %y [8] : mut partition<n x f32, [8]>
+  %pad = constant 0.0 : f32
+  tiles %vy row_major {
+    %i = block_index %vy : index
+    %t = load_masked %vx[%i] pad %pad : tile<8 x f32>
+    %d = add %t, %t : tile<8 x f32>
+    store_masked %vy, %d
+  }
+}
+";
+    let instance = Instance::parse(source, &[]).unwrap();
+    let abi = KernelAbi::of(&instance);
+    for (first, tiles) in [(0, 0), (3, 3), (16, 16), (17, 16)] {
+        let sharing = Sharing { blocks: None, first_tiles: Some(first) };
+        let bound = abi.share(abi.bind(&[&[128], &[128]]).unwrap(), sharing, 4).unwrap();
+        let totals = Counts::of(&instance).total(&abi, &bound);
+        assert_eq!((totals.tiles, totals.flops()), (tiles, 8 * tiles), "{first}");
+        assert_eq!((totals.read(), totals.written()), (32 * tiles, 32 * tiles), "{first}");
+        assert_eq!(totals.is_exact(), tiles == 16, "{first}");
+    }
+}
+
+/// Memory has an element that repeats once, and none of what has no elements, however long its axes are.
+#[test]
+fn memory_is_that_of_elements_that_are_there() {
+    let source = "\
+kernel @copy(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [1, 4] : partition<m x n x f32, [1, 4]>
+  %vy = partition %y [1, 4] : mut partition<m x n x f32, [1, 4]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<1 x 4 x f32>
+  store_masked %vy, %t
+}
+";
+    let kernel = VerifiedKernel::parse(source).unwrap();
+    let of = |extents: [usize; 2], strides: [i64; 2]| {
+        let repeated = GivenTensor { extents: &extents, strides: Some(&strides), offset: 0 };
+        let layout = ArgumentLayout::of(&repeated).unwrap();
+        let instance = specialize_for(&kernel, &Vec::new(), &[(0, layout)]).unwrap();
+        let abi = KernelAbi::of(&instance);
+        let given = [repeated, GivenTensor::dense(&extents)];
+        Counts::of(&instance).total(&abi, &abi.bind_tensors(&given, &|_| None).unwrap())
+    };
+    let rows = of([6, 8], [0, 1]);
+    assert_eq!((traffic(&rows, "x"), rows.tensors[0].bytes), ([192, 0], 32));
+    assert_eq!((rows.compulsory(), rows.compulsory_lines(32)), (32 + 192, 32 + 192));
+    for extents in [[0, 1 << 62], [1 << 62, 0]] {
+        let instance = Instance::parse(source, &[]).unwrap();
+        let abi = KernelAbi::of(&instance);
+        let totals = Counts::of(&instance).total(&abi, &abi.bind(&[&extents, &extents]).unwrap());
+        assert_eq!((totals.tiles, totals.compulsory_lines(32), totals.touched(32)), (0, 0, 0), "{extents:?}");
+    }
+}
+
+/// A random number is as much as some dozens of additions.
+#[test]
+fn random_numbers_are_counted_by_their_rounds() {
+    let source = "\
+kernel @draw(%seed: u64, %y: mut tensor<n x u64>) {
+  %vy = partition %y [8] : mut partition<n x u64, [8]>
+  %at = iota 0 : tile<8 x u64>
+  %seeds = splat %seed : tile<8 x u64>
+  %drawn = philox %at, %seeds : tile<8 x u64>
+  store_masked %vy, %drawn
+}
+";
+    let totals = totals(source, &[], &[&[20]]);
+    assert_eq!(totals.operations[&(Operation::Other, DType::U64)], 3 * 8 * 64);
+    assert_eq!(totals.flops(), 0);
 }

@@ -106,7 +106,9 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn filter(&self) -> Layout {
-        let kept: Modes = self.leaves().iter().copied().filter(|mode| mode.stride != 0).collect();
+        // A mode without elements moves nothing either, but leaves none.
+        let counts = |mode: &Mode| mode.stride != 0 || mode.extent == 0;
+        let kept: Modes = self.leaves().iter().copied().filter(counts).collect();
         let mut builder = Builder::new();
         builder.push_mode(&coalesce_modes(&kept));
         self.rebuilt(builder)

@@ -4,12 +4,15 @@ use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Builder, Layout, Mode, Modes};
 use crate::tuple::INLINE;
 use alloc::format;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 impl Layout {
-    /// The largest layout `R` with `self(R(i)) = i`, where offsets from 0 up are reached without a gap.
+    /// The layout `R` with `self(R(i)) = i` of the offsets from 0 up that modes reach without a gap, each of which
+    /// begins where those before it end. Where no stride is negative and each element has an offset of its own, there is
+    /// no longer one.
     ///
-    /// Modes of stride 0 are passed over. A layout that skips offset 1 has the right inverse `1:0`.
+    /// Modes of stride 0 are passed over. A layout that skips offset 1 has the right inverse `1:0`, one without
+    /// elements `0:0`.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -21,6 +24,10 @@ impl Layout {
     pub fn right_inverse(&self) -> Layout {
         let places = self.leaves_with_index_strides();
         let mut inverse = Modes::new();
+        if self.size() == 0 {
+            // Not even offset 0 is reached.
+            inverse.push(Mode::new(0, 0));
+        }
         let mut reached = 1i64;
         while let Some(&(mode, index_stride)) =
             places.iter().find(|(mode, _)| mode.extent > 1 && mode.stride == reached)
@@ -89,7 +96,8 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn nullspace(&self) -> Layout {
-        let places = self.leaves_with_index_strides();
+        let places =
+            if self.size() == 0 { smallvec![(Mode::new(0, 0), 0)] } else { self.leaves_with_index_strides() };
         let still = places.iter().filter(|(mode, _)| mode.stride == 0 && mode.extent != 1);
         let modes: Modes = still.map(|(mode, index_stride)| Mode::new(mode.extent, *index_stride)).collect();
         let mut builder = Builder::new();

@@ -56,8 +56,9 @@ impl Layout {
         self.map_leaves(|leaf, mode| units.upcast(mode).ok_or_else(|| self.not_divisible(leaf, mode, factor)))
     }
 
-    /// The layout in units of which `factor` make an element: the mode of stride 1 grows, other strides are
-    /// multiplied.
+    /// The layout in units of which `factor` make an element: a mode of stride 1 grows, other strides are
+    /// multiplied. Of several modes of stride 1 the first that has more than one element grows: a mode of one element,
+    /// as in `(1,4):(1,1)`, steps nowhere. The units of an element are `factor·self(c) + 0 … factor − 1`.
     ///
     /// # Errors
     /// [`ErrorKind::NoUnitStride`] where no mode has stride 1, [`ErrorKind::InvalidExtent`] for a factor below
@@ -67,11 +68,17 @@ impl Layout {
     /// use tile_layout::Layout;
     /// let words: Layout = "(4,4):(4,1)".parse()?;
     /// assert_eq!(words.downcast(2)?.to_string(), "(4,8):(8,1)");
+    /// assert_eq!("(1,4):(1,1)".parse::<Layout>()?.downcast(2)?.to_string(), "(1,8):(2,1)");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn downcast(&self, factor: i64) -> Result<Layout> {
         check_factor(factor)?;
-        if factor > 1 && !self.leaves().iter().any(|mode| mode.stride == 1) {
+        let unit = |longer_than: i64| {
+            self.leaves().iter().position(|mode| mode.stride == 1 && mode.extent > longer_than)
+        };
+        // One alone grows, or each element's parts would be there as often as there are such modes.
+        let grown = unit(1).or_else(|| unit(-1));
+        if factor > 1 && grown.is_none() {
             return Err(LayoutError::new(
                 ErrorKind::NoUnitStride,
                 format!("{self} has no mode of stride 1 that could hold {factor} parts of each element"),
@@ -79,10 +86,10 @@ impl Layout {
         }
         let overflow =
             || LayoutError::new(ErrorKind::Overflow, format!("{self} in parts of 1/{factor} overflows"));
-        self.map_leaves(|_, mode| {
+        self.map_leaves(|leaf, mode| {
             let Mode { extent, stride } = mode;
-            match stride {
-                1 => extent.checked_mul(factor).map(|extent| Mode::new(extent, 1)),
+            match grown {
+                Some(grown) if grown == leaf => extent.checked_mul(factor).map(|extent| Mode::new(extent, 1)),
                 _ => stride.checked_mul(factor).map(|stride| Mode::new(extent, stride)),
             }
             .ok_or_else(overflow)

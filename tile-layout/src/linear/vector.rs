@@ -1,13 +1,15 @@
 //! Decides how many elements one memory instruction of a lane may move. Knows nothing of banks or of which
 //! instruction it is. Invariant: the answer is a power of two, at least 1.
 
+use super::matrix::low_bits;
 use super::{Dim, LinearError, LinearLayout};
 
 /// The widest access of one lane on the GPUs known here.
 const WIDEST_BITS: u32 = 128;
 
 /// How many elements a lane may move at once along `contiguous`, an output dimension of the layout: `2^n` where
-/// the first `n` register bits choose the neighbours 1, 2, 4, … along it and nothing else.
+/// the first `n` register bits choose the neighbours 1, 2, 4, … along it and nothing else, and no other bit moves
+/// within these neighbours, so that every vector begins at a multiple of its own width and is in order.
 ///
 /// `max_bits` is the alignment of the base address in bits, or the widest access wanted; 128 is the limit anyway.
 ///
@@ -47,5 +49,13 @@ pub fn vector_width(
             column.is_power_of_two() && layout.output_coordinate(column, contiguous) == 1 << bit
         })
         .count() as u32;
+    let offsets =
+        layout.matrix().columns().iter().map(|&column| layout.output_coordinate(column, contiguous));
+    // Those of the neighbours themselves are the powers of two below, one each.
+    let aligned = |&count: &u32| {
+        let low = low_bits(count);
+        offsets.clone().filter(|offset| offset & low != 0).count() == count as usize
+    };
+    let neighbours = (0..=neighbours).rev().find(aligned).unwrap_or(0);
     Ok(1 << neighbours.min(fitting.checked_ilog2().unwrap_or(0)))
 }

@@ -4,10 +4,12 @@
 //! are dealt out cyclically: along an axis with `T` threads, thread coordinate `t` owns indices `t, t + T, …`.
 
 use super::View;
+use crate::algebra::gcd;
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::{Layout, Mode};
+use crate::layout::{Layout, Mode, Part};
 use crate::movement::maps::Run;
 use crate::swizzle::Swizzle;
+use crate::tuple::Ints;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -96,10 +98,9 @@ impl Threads {
 
     /// Number of threads along each axis of a tensor, and the coordinate of one of them.
     fn shares(&self, rank: usize, thread: i64) -> Result<Vec<(i64, i64)>> {
-        let modes: Vec<Layout> = self.layout.modes().collect();
         let fits = match self.axis {
-            Some(axis) => axis < rank && axis < modes.len(),
-            None => modes.len() == rank,
+            Some(axis) => axis < rank && axis < self.layout.rank(),
+            None => self.layout.rank() == rank,
         };
         if !fits {
             return Err(LayoutError::new(
@@ -107,40 +108,77 @@ impl Threads {
                 format!("threads {} do not lie over {rank} axes", self.layout),
             ));
         }
-        if !(0..self.layout.cosize()).contains(&thread) {
-            return Err(LayoutError::new(
-                ErrorKind::OutOfBounds,
-                format!("thread {thread} is none of the {} of {}", self.layout.cosize(), self.layout),
-            ));
-        }
-        let share = |axis: usize| match self.axis {
-            Some(own) if own != axis => Ok((1, 0)),
-            _ => self.share(&modes[axis], thread),
+        let coordinate = self.coordinate(thread)?;
+        let mut rest = &coordinate[..];
+        let share = |(axis, mode): (usize, Part<'_>)| {
+            let (own, after) = rest.split_at(mode.modes.len());
+            rest = after;
+            match self.axis {
+                Some(dealt) if dealt != axis => Ok((1, 0)),
+                _ => self.share(mode, own),
+            }
         };
-        (0..rank).map(share).collect()
+        let shares = self.layout.part().children().enumerate().map(share).collect::<Result<Vec<_>>>()?;
+        // Threads along one axis may have fewer modes than the tensor has axes, or more.
+        Ok(shares.into_iter().chain(core::iter::repeat((1, 0))).take(rank).collect())
     }
 
-    /// Number of threads in a mode, and the coordinate of a thread there.
-    fn share(&self, mode: &Layout, thread: i64) -> Result<(i64, i64)> {
-        let own = match self.submode {
-            Some(submode) => mode.mode(submode).ok_or_else(|| {
-                LayoutError::new(ErrorKind::Rank, format!("mode {mode} of the threads has no mode {submode}"))
-            })?,
-            None => mode.clone(),
-        };
-        let digit = |mode: &Mode| if mode.stride == 0 { 0 } else { thread / mode.stride % mode.extent };
-        if own.leaves().iter().any(|mode| mode.stride < 0 || mode.extent < 1) {
+    /// The coordinate of a thread, leaf by leaf; along a mode of stride 0, whose threads are one, 0.
+    fn coordinate(&self, thread: i64) -> Result<Ints> {
+        let leaves = self.layout.leaves();
+        if leaves.iter().any(|mode| mode.stride < 0 || mode.extent < 1) {
             return Err(LayoutError::new(
                 ErrorKind::NegativeStride,
-                format!("threads are counted upwards and not from {own}"),
+                format!("threads are counted upwards and not from {}", self.layout),
             ));
         }
-        let (_, coordinate) = own
-            .leaves()
-            .iter()
-            .fold((1, 0), |(unit, coordinate), mode| (unit * mode.extent, coordinate + digit(mode) * unit));
-        Ok((own.size(), coordinate))
+        let mut coordinate: Ints = leaves.iter().map(|_| 0).collect();
+        let mut moving: Vec<(usize, Mode)> = leaves.iter().copied().enumerate().collect();
+        moving.retain(|(_, mode)| mode.extent > 1 && mode.stride > 0);
+        moving.sort_by_key(|(_, mode)| mode.stride);
+        if thread >= 0 && find(&moving, thread, &mut coordinate) {
+            return Ok(coordinate);
+        }
+        Err(LayoutError::new(
+            ErrorKind::OutOfBounds,
+            format!("thread {thread} is none of those of {}", self.layout),
+        ))
     }
+
+    /// Number of threads in a mode, and the coordinate there that its leaves have.
+    fn share(&self, mode: Part<'_>, coordinate: &[i64]) -> Result<(i64, i64)> {
+        let own = match self.submode {
+            Some(submode) => mode.children().nth(submode).ok_or_else(|| {
+                let mode = mode.to_layout();
+                LayoutError::new(ErrorKind::Rank, format!("mode {mode} of the threads has no mode {submode}"))
+            })?,
+            None => mode,
+        };
+        let before: usize = match self.submode {
+            Some(submode) => mode.children().take(submode).map(|mode| mode.modes.len()).sum(),
+            None => 0,
+        };
+        let digits = own.modes.iter().zip(&coordinate[before..]);
+        let (size, coordinate) = digits.fold((1, 0), |(unit, coordinate), (mode, digit)| {
+            (unit * mode.extent, coordinate + digit * unit)
+        });
+        Ok((size, coordinate))
+    }
+}
+
+/// Whether some coordinate of modes, the smallest stride first, adds up to a number; if so, the one that goes furthest along
+/// the largest stride is entered at their places. Strides of which each spans the smaller ones leave one choice each.
+fn find(modes: &[(usize, Mode)], sum: i64, coordinate: &mut Ints) -> bool {
+    let Some((&(leaf, Mode { extent, stride }), smaller)) = modes.split_last() else { return sum == 0 };
+    if sum % smaller.iter().fold(stride, |divisor, (_, mode)| gcd(divisor, mode.stride)) != 0 {
+        return false;
+    }
+    let reach: i64 = smaller.iter().map(|(_, mode)| (mode.extent - 1) * mode.stride).sum();
+    let least = if sum > reach { (sum - reach - 1) / stride + 1 } else { 0 };
+    (least..=(sum / stride).min(extent - 1)).rev().any(|steps| {
+        coordinate[leaf] = steps;
+        find(smaller, sum - steps * stride, coordinate)
+    })
 }
 
 impl View {
@@ -149,7 +187,8 @@ impl View {
     ///
     /// # Errors
     /// [`ErrorKind::Rank`] where threads and axes do not match, [`ErrorKind::OutOfBounds`] for a thread that is not
-    /// there, [`ErrorKind::Unsupported`] for a swizzle on a masked view.
+    /// there, [`ErrorKind::NegativeStride`] for threads that are counted downwards or are none,
+    /// [`ErrorKind::Unsupported`] for a swizzle on a masked view.
     ///
     /// ```
     /// use tile_layout::{Layout, Threads, View};

@@ -493,6 +493,18 @@ impl View {
         self
     }
 
+    /// The view with vectors in place of its elements, if none of their scalars leaves the limits.
+    pub(crate) fn of_elements(self, element: Layout) -> Result<View> {
+        let ends = [element.min_offset(), element.max_offset()];
+        let within = |end: &i64| {
+            self.parts.offset.checked_add(*end).is_some_and(|at| is_within_limits(&self.parts.layout, at))
+        };
+        if ends.iter().all(within) {
+            return Ok(self.with_element(element));
+        }
+        Err(LayoutError::new(ErrorKind::Overflow, format!("elements {element} of {self} exceed 2^62")))
+    }
+
     pub(crate) fn with_element(mut self, element: Layout) -> View {
         let element = (element != Layout::unit()).then(|| Box::new(element));
         Arc::make_mut(&mut self.parts).element = element;

@@ -159,6 +159,21 @@ proptest! {
     }
 }
 
+/// Text may give a view vectors that reach beyond what offsets are added in.
+#[test]
+fn vectors_beyond_the_limits_are_refused() {
+    let far: i64 = 1 << 62;
+    for element in [format!("2:{far}"), format!("2:-{far}")] {
+        for offset in [far, -far] {
+            let text = format!("4:0 + {offset} of {element}");
+            match text.parse::<View>() {
+                Ok(view) => assert_eq!(view.vector(&[3]), Ok(Some(vec![offset, 0])), "{text}"),
+                Err(error) => assert_eq!(error.kind(), tile_layout::ErrorKind::Overflow, "{text}"),
+            }
+        }
+    }
+}
+
 /// An axis that repeats an element is as long as one likes; a table of what it holds isn't.
 #[test]
 fn a_table_larger_than_memory_is_refused() {

@@ -376,4 +376,33 @@ proptest! {
         found.sort_unstable();
         prop_assert!(found.iter().copied().eq(all), "shares of {}", view);
     }
+
+    /// Threads in any injective layout: each has the elements at its own coordinate and every so many further, and who isn't
+    /// there has none.
+    #[test]
+    fn threads_own_what_lies_at_their_coordinate(layout in upward(), extent in 1..7i64) {
+        if !layout.is_injective() || layout.size() > 64 {
+            return Ok(());
+        }
+        let modes: Vec<Layout> = layout.modes().collect();
+        let view = View::row_major(&vec![extent; modes.len()]).unwrap();
+        let shares = tile_layout::Threads::new(layout.clone());
+        for thread in 0..layout.cosize() {
+            let own = view.distribute(&shares, thread);
+            let Some(place) = layout.offsets().position(|offset| offset == thread) else {
+                prop_assert!(own.is_err(), "thread {} of {}", thread, layout);
+                continue;
+            };
+            let sizes: Vec<i64> = modes.iter().map(Layout::size).collect();
+            let coordinate = IntTuple::flat(&sizes).coordinate(place as i64).unwrap();
+            let is_own = |position: &i64| {
+                let index = IntTuple::flat(&vec![extent; modes.len()]).coordinate(*position).unwrap();
+                let axes = index.leaves().iter().rev().zip(&sizes).zip(coordinate.leaves());
+                axes.into_iter().all(|((index, count), own)| index % count == *own)
+            };
+            let expected: Vec<i64> = (0..view.size()).filter(is_own).collect();
+            let found: Vec<i64> = own.unwrap().offsets().flatten().collect();
+            prop_assert_eq!(found, expected, "thread {} of {}", thread, layout);
+        }
+    }
 }

@@ -225,3 +225,25 @@ fn vector_widths_stop_at_gaps_and_limits() {
     let swapped = LinearLayout::new(&[(Dim::Register, &[[2], [1]])], [(Dim::Axis(0), 4)]).unwrap();
     assert_eq!(vector_width(&swapped, Dim::Axis(0), 16, 128), Ok(1));
 }
+
+/// All layouts of two registers bits and a lane bit over eight elements: each vector is neighbours in their order, from a
+/// multiple of its width on, and no wider ones are.
+#[test]
+fn vectors_are_whole_and_in_order() {
+    let is_vector = |layout: &LinearLayout, width: u64| {
+        let start = |place: &Place| place.register.is_multiple_of(width);
+        places(layout).iter().filter(|place| start(place)).all(|&place| {
+            let element = |register| held(layout, Place { register, ..place })[0].1;
+            let first = element(place.register);
+            first.is_multiple_of(width)
+                && (0..width).all(|next| element(place.register + next) == first + next)
+        })
+    };
+    for bases in 0..8u64.pow(3) {
+        let [a, b, lane] = [0, 3, 6].map(|bit| bases >> bit & 7);
+        let bases: [(Dim, &[[u64; 1]]); 2] = [(Dim::Register, &[[a], [b]]), (Dim::Lane, &[[lane]])];
+        let layout = LinearLayout::new(&bases, [(Dim::Axis(0), 8)]).unwrap();
+        let widest = [4, 2, 1].into_iter().find(|&width| is_vector(&layout, width)).unwrap();
+        assert_eq!(vector_width(&layout, Dim::Axis(0), 16, 128), Ok(widest as u32), "{layout:?}");
+    }
+}

@@ -125,7 +125,7 @@ impl SymbolicLayout {
     /// ```
     pub fn filter(&self, facts: &Facts) -> Result<SymbolicLayout> {
         let simple = self.simplify(facts)?;
-        let moving = simple.leaves().iter().filter(|mode| !mode.stride.is(0));
+        let moving = simple.leaves().iter().filter(|mode| !mode.stride.is(0) || mode.extent.is(0));
         let moving: Vec<SymbolicMode> = moving.cloned().collect();
         let mut builder = SymbolicBuilder::new();
         builder.push_mode(&coalesce_modes(&moving, facts));

@@ -39,8 +39,9 @@ impl SymbolicLayout {
         simple.map_leaves(|leaf, mode| units.upcast(leaf, mode, obligations))
     }
 
-    /// The layout in units of which `factor` make an element: the mode of stride 1 grows, other strides are
-    /// multiplied. A stride that may be 1 but need not is an obligation to be more.
+    /// The layout in units of which `factor` make an element: a mode of stride 1 grows, other strides are
+    /// multiplied. A stride that may be 1 but need not is an obligation to be more. Of several modes of stride 1 the
+    /// first that has more than one element grows, which is another obligation where it isn't known.
     ///
     /// # Errors
     /// [`ErrorKind::NoUnitStride`] where no mode is known to have stride 1, [`ErrorKind::Unproved`] where a stride
@@ -62,18 +63,30 @@ impl SymbolicLayout {
         }
         let facts = obligations.facts();
         let unit = |mode: &SymbolicMode| facts.prove(&Condition::equal(&mode.stride, 1));
-        if !self.leaves().iter().any(|mode| unit(mode) == Proof::Proved) {
+        let units = self.leaves().iter().enumerate().filter(|(_, mode)| unit(mode) == Proof::Proved);
+        let still = |mode: &SymbolicMode| facts.proves(&Condition::equal(&mode.extent, 1));
+        let mut moving = units.clone().filter(|(_, mode)| !still(mode));
+        let first_moving = moving.next();
+        let Some((grown, first)) = first_moving.or_else(|| units.clone().next()) else {
             return Err(LayoutError::new(
                 ErrorKind::NoUnitStride,
                 format!(
                     "no mode of {self} is known to have stride 1, to hold {factor} parts of each element"
                 ),
             ));
+        };
+        // With one element it would leave its place to a later one, or to the first of all.
+        let is_first = units.clone().next().is_some_and(|(leaf, _)| leaf == grown);
+        if first_moving.is_some() && (moving.next().is_some() || !is_first) {
+            let reason = format!("extent of mode {grown}, the first of several of stride 1");
+            obligations.require_at(Condition::at_most(2, &first.extent), &[grown], reason)?;
         }
         self.map_leaves(|leaf, mode| {
             match unit(mode) {
-                Proof::Proved => return Ok(SymbolicMode::new(mode.extent.times(factor)?, 1)),
-                Proof::Refuted => {}
+                Proof::Proved if leaf == grown => {
+                    return Ok(SymbolicMode::new(mode.extent.times(factor)?, 1));
+                }
+                Proof::Proved | Proof::Refuted => {}
                 Proof::Unknown => {
                     let reason = format!("stride of mode {leaf}, which is multiplied by {factor}");
                     obligations.require_at(Condition::at_most(2, &mode.stride), &[leaf], reason)?;
