@@ -2,8 +2,8 @@
 //! and a shift takes the low bits of its distance; that of floats is Rust's.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
-//! fit, of methods that do so or that Rust has of no stable name, and on scalars of a type parameter, which may be one; and
-//! [`cast`] in place of an `as` that Rust doesn't have.
+//! fit, of methods that do so or that Rust has of no stable name, and on scalars of a type parameter, which may be one; of
+//! `powi`, which Rust rounds as it likes; and [`cast`] in place of an `as` that Rust doesn't have.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -64,6 +64,54 @@ pub fn clamp<T: Scalar>(value: T, low: T, high: T) -> T {
     if value > high { high } else { value }
 }
 
+/// What Rust has `powi` of, as a method: a number, or a reference to one.
+pub trait Powers {
+    /// The number's type.
+    type Number;
+
+    #[doc(hidden)]
+    fn to_the(self, exponent: i32) -> Self::Number;
+}
+
+macro_rules! powers {
+    ($($ty:ty)*) => {
+        $(
+            impl Powers for $ty {
+                type Number = $ty;
+
+                fn to_the(self, exponent: i32) -> $ty {
+                    let size = exponent.unsigned_abs();
+                    let Some(highest) = size.checked_ilog2() else { return 1.0 };
+                    let mut power = self;
+                    for bit in (0..highest).rev() {
+                        power *= power;
+                        if size >> bit & 1 == 1 {
+                            power *= self;
+                        }
+                    }
+                    if exponent < 0 { power.recip() } else { power }
+                }
+            }
+
+            impl Powers for &$ty {
+                type Number = $ty;
+
+                fn to_the(self, exponent: i32) -> $ty {
+                    (*self).to_the(exponent)
+                }
+            }
+        )*
+    };
+}
+
+powers!(f32 f64);
+
+/// The power with an exponent that is written out, by the products that [`Tile::powi`](super::Tile::powi) takes, each
+/// rounded; Rust's own takes them in an order that it doesn't say.
+pub fn powi<P: Powers>(value: P, exponent: i32) -> P::Number {
+    value.to_the(exponent)
+}
+
 /// `value as To`, of any number types: rounded to the nearest, truncated to an integer, or wrapped.
 pub fn cast<From: Scalar, To: Scalar>(value: From) -> To {
     To::from_number(Array::scalar(From::FORMAT, value.number()).cast(To::FORMAT).get(0))
@@ -88,6 +136,22 @@ mod tests {
         assert_eq!((rem_euclid(-7, 2), rem_euclid(-7, 0), rem_euclid(i8::MIN, -1)), (1, -7, 0));
         assert_eq!((clamp(7, 0, 5), clamp(1.0, 5.0, 2.0), clamp(3usize, 4, 9)), (5, 2.0, 4));
         assert!(clamp(f32::NAN, 0.0, 1.0).is_nan());
+    }
+
+    #[test]
+    fn powers_are_those_of_tiles() {
+        use super::super::Tile;
+        for exponent in [-7, -2, -1, 0, 1, 2, 3, 5, 7, 11, 14, 15, 23] {
+            for i in 0..40u8 {
+                let x = 0.8 + f32::from(i) * 0.013;
+                let of_tile = Tile::full([1], x).powi(exponent).to_vec()[0];
+                assert_eq!(
+                    (powi(x, exponent), powi(&x, exponent)),
+                    (of_tile, of_tile),
+                    "{x} to the {exponent}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -39,6 +39,22 @@ fn scalars_have_methods_of_rusts_numbers() {
     check_exact!(methods<B = 1>(x: x, [4]) -> f32, [4] => expected);
 }
 
+/// A power of a number and of the elements of a tile.
+#[tile_kernel]
+fn powers<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    y.store_masked(x.powi(7) - x.sum(0).item().powi(7));
+}
+
+/// Rust's own `powi` multiplies in another order, which rounds otherwise.
+#[test]
+fn powers_of_numbers_are_those_of_tiles() {
+    let x: Vec<f32> = (0..40u8).map(|i| 0.8 + f32::from(i) * 0.013).collect();
+    check_exact!(powers<B = 1>(x: x, [40]) -> f32, [40] => vec![0.0f32; 40]);
+}
+
 /// Methods that panic in Rust, or that it has of no stable name, of the least number, of a divisor that is 0, and of bounds that
 /// are the other way round.
 #[tile_kernel]

@@ -204,6 +204,20 @@ fn functions_of_two_numbers_keep_their_bounds() {
     }
 }
 
+/// Pairs of subnormal numbers of few digits, which what is computed of one may have no more of.
+#[test]
+fn functions_of_two_tiny_numbers_keep_their_bounds() {
+    for dtype in [DType::F32, DType::F64] {
+        let least = if dtype == DType::F32 { f64::from(f32::from_bits(1)) } else { f64::from_bits(1) };
+        let pairs =
+            (1..=32).flat_map(|a| (1..=32).map(move |b| (f64::from(a) * least, f64::from(b) * least)));
+        let signed = pairs.flat_map(|(a, b)| [(a, b), (-a, b), (a, -b)]);
+        let (a, b): (Vec<f64>, Vec<f64>) = signed.unzip();
+        let (a, b) = (some(a), some(b));
+        check_bounds(dtype, &functions_of_two(dtype), &a, &b);
+    }
+}
+
 /// Zeros of both signs, subnormals, the largest numbers, infinities, NaN, and numbers at which functions are
 /// exact. Rounded to a format.
 fn edges(dtype: DType) -> Vec<f64> {

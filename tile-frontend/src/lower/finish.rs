@@ -99,9 +99,10 @@ impl Lowering {
         }
     }
 
-    /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too.
+    /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
+    /// which Rust rounds as it likes.
     fn note_arithmetic(&mut self) {
-        const PARTIAL: [&str; 13] = [
+        const PARTIAL: [&str; 12] = [
             "add",
             "sub",
             "mul",
@@ -114,13 +115,17 @@ impl Lowering {
             "div_floor",
             "rem_euclid",
             "abs",
-            "clamp",
         ];
         for &(place, function, value) in &self.scalar_arithmetic {
             let ty = self.kernel.ty(value);
             // A scalar of a type parameter may be an integer.
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
-            if !PARTIAL.contains(&function) || !(is_integer || function == "clamp") {
+            let differs = match function {
+                "powi" => ty.elem().known().is_some(),
+                "clamp" => true,
+                _ => is_integer && PARTIAL.contains(&function),
+            };
+            if !differs {
                 continue;
             }
             match ty {

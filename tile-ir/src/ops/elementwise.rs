@@ -82,7 +82,7 @@ macro_rules! unary_ops {
             Not not "!" of IntOrBool, int: |x, dtype| if dtype == DType::Bool { 1 - x } else { !x }, float: no_float, "Bitwise complement; logical for bool.";
             Abs abs of SignedNumber [one_instruction], int: |x, _| x.abs(), float: f64::abs, "Absolute value; the smallest integer wraps to itself.";
             Exp exp of Float, int: no_int, float: f64::exp, "eˣ, within " 2 " ulp.";
-            Exp2 exp2 of Float, int: no_int, float: f64::exp2, "2ˣ, within " 2 " ulp; on GPUs a result of f32 below the smallest normal number may be 0.";
+            Exp2 exp2 of Float, int: no_int, float: f64::exp2, "2ˣ, within " 2 " ulp; on GPUs a result of f32 or bf16 below the smallest normal number may be 0.";
             Log log of Float, int: no_int, float: f64::ln, "Natural logarithm, within " 2 " ulp; NaN below zero, −∞ at zero.";
             Log2 log2 of Float, int: no_int, float: f64::log2, "Base-2 logarithm, within " 2 " ulp; NaN below zero, −∞ at zero.";
             Log10 log10 of Float, int: no_int, float: f64::log10, "Base-10 logarithm, within " 2 " ulp; NaN below zero, −∞ at zero.";

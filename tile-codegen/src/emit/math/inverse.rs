@@ -151,11 +151,15 @@ pub(in crate::emit) fn atan2<'c>(ir: &Ir<'c>, y: FloatValue<'c>, x: FloatValue<'
         let is = |side| ir.fcmp(predicate, side, p.float(value));
         ir.and(is(width), is(height))
     };
-    // Large numbers are scaled so that their sum is finite. Two infinities are the diagonal, two zeros the
-    // positive x axis.
+    // Large numbers are scaled so that their sum is finite, and small ones so that what they are compared with has all its
+    // digits. Two infinities are the diagonal, two zeros the positive x axis.
     let huge = p.float(f64::powi(2.0, p.bias as i32 - 1));
     let over = |side| ir.fcmp(FloatPredicate::OGT, side, huge);
     let scale = ir.select_float(ir.or(over(width), over(height)), p.float(0.25), one);
+    let tiny = p.float(f64::powi(2.0, 3 - p.bias as i32));
+    let under = |side| ir.fcmp(FloatPredicate::OLT, side, tiny);
+    let up = p.float(f64::powi(2.0, p.mantissa_bits as i32 + 2));
+    let scale = ir.select_float(ir.and(under(width), under(height)), up, scale);
     let infinite = both(FloatPredicate::OEQ, f64::INFINITY);
     let scaled = |side| ir.select_float(infinite, one, ir.fmul(side, scale));
     let origin = both(FloatPredicate::OEQ, 0.0);

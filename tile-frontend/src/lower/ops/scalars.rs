@@ -45,7 +45,12 @@ impl Lowering {
                 let message = format!("a scalar of {} has no `powi`", dtype.rust_name());
                 self.error(call.method.span(), message, "write a product, `x * x * x`")
             }
-            _ => self.powi(value, call),
+            _ => {
+                let power = self.powi(value, call)?;
+                // Rust's multiplies in an order that it doesn't say.
+                self.note_scalar(call.method.span().into(), "powi", &power);
+                Ok(power)
+            }
         }
     }
 
