@@ -172,6 +172,11 @@ fn several_mistakes_are_all_reported() {
 fn other_ways_are_offered() {
     for (attribute, source, refused) in [
         (
+            "",
+            "fn k(x: &Tensor<i32, n>, y: &mut Tensor<u32, n>) { let d = x.partition_view([4]).load_masked([0]); let e = 1u32 << d; }",
+            "`<<` mixes element types u32 and i32\n  line 1: `d` is tile<4 x i32>\n  help: convert the distance: `.cast::<u32>()`",
+        ),
+        (
             "where(K <= 8)",
             "fn k<const K: usize>(xs: [&Tensor<f32, n>; K], y: &mut Tensor<f32, n>) { xs.map(|x| x.partition_view([4])); }",
             "an array of K arguments has no method but `len` in a kernel\n  help: how many there are is known when an \
