@@ -93,6 +93,83 @@ fn convolutions_with_a_margin() {
     ));
 }
 
+/// The convolution that libraries offer: channels first, G groups of them, taps D apart, pixels S apart, a margin P. Taps of
+/// all of a group's channels are one axis, and so are pixels, which are gathered.
+#[tile_kernel]
+fn grouped_convolution<
+    const G: usize,
+    const S: usize,
+    const D: usize,
+    const P: usize,
+    const BO: usize,
+    const BP: usize,
+    const BK: usize,
+>(
+    x: &Tensor<f32, b, c, h, w>,
+    weights: &Tensor<f32, o, inputs, kh, kw>,
+    y: &mut Tensor<
+        f32,
+        b,
+        o,
+        { (h + 2 * P - D * (kh - 1) - 1) / S + 1 },
+        { (w + 2 * P - D * (kw - 1) - 1) / S + 1 },
+    >,
+) {
+    let width = ((w + 2 * P - D * (kw - 1) - 1) / S + 1) as i32;
+    let weights = weights.unflatten(0, [G, o / G]).flatten(2, 4).partition_view([1, BO, BK]);
+    let mut y = y.unflatten(1, [G, o / G]).flatten(3, 4).partition_view_mut([1, 1, BO, BP]);
+    let [image, group, i, j] = y.index();
+    let pixel = Tile::<i32, 2>::iota([1, BP], 1) + (j * BP) as i32;
+    let (row, column) = (pixel / width * S as i32 - P as i32, pixel % width * S as i32 - P as i32);
+    let mut acc = Tile::zeros([BO, BP]);
+    for p in 0..weights.tiles(2) {
+        let tap = Tile::<i32, 2>::iota([BK, 1], 0) + (p * BK) as i32;
+        // Behind the last channel weights are 0.
+        let channel = tap / (kh * kw) as i32 + (group * inputs) as i32;
+        let (down, across) = (tap / kw as i32 % kh as i32 * D as i32, tap % kw as i32 * D as i32);
+        let pixels = x.gather((image, channel, row + down, column + across));
+        acc = mma(weights.load_masked([group, i, p]).squeeze(0), pixels, acc);
+    }
+    y.store_masked(acc.reshape([1, 1, BO, BP]));
+}
+
+#[test]
+fn convolutions_have_groups_steps_and_margins() {
+    let [b, c, h, w, o, kh, kw] = [2usize, 6, 7, 9, 12, 3, 2];
+    let x = numbers::<f32>(b * c * h * w, 11);
+    macro_rules! check {
+        ($groups:literal, $step:literal, $distance:literal, $margin:literal) => {{
+            let inputs = c / $groups;
+            let weights = numbers::<f32>(o * inputs * kh * kw, 12);
+            let extent = |size: usize, taps: usize| (size + 2 * $margin - $distance * (taps - 1) - 1) / $step + 1;
+            let (height, width) = (extent(h, kh), extent(w, kw));
+            let mut y = vec![0.0f64; b * o * height * width];
+            for (at, y) in y.iter_mut().enumerate() {
+                let (i, j, out, image) = (
+                    at / width % height * $step,
+                    at % width * $step,
+                    at / (height * width) % o,
+                    at / (height * width * o),
+                );
+                for tap in 0..inputs * kh * kw {
+                    let (row, column) = (i + tap / kw % kh * $distance, j + tap % kw * $distance);
+                    let Some(pixel) =
+                        pixel([h, w], row as isize - $margin, column as isize - $margin) else { continue };
+                    let channel = image * c + out / (o / $groups) * inputs + tap / (kh * kw);
+                    *y += f64::from(x[channel * h * w + pixel] * weights[out * inputs * kh * kw + tap]);
+                }
+            }
+            check_kernel!(grouped_convolution<G = $groups, S = $step, D = $distance, P = $margin, BO = 8, BP = 16, BK = 8>(
+                input x: (x, [b, c, h, w]), input weights: (weights, [o, inputs, kh, kw]),
+                output y: (vec![0f32; y.len()], [b, o, height, width] => y, 1e-5),
+            ));
+        }};
+    }
+    check!(1, 1, 1, 1);
+    check!(2, 2, 1, 0);
+    check!(3, 1, 2, 2);
+}
+
 /// The largest of 3×3 pixels, two apart, with a margin: tiles overlap, and pairs of rows and columns are joined.
 #[tile_kernel]
 fn max_pool<const H: usize, const W: usize>(

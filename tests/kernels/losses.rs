@@ -239,3 +239,77 @@ fn words_are_drawn_from_the_likeliest() {
         output word: (vec![0; m], [m] => words, 0.0),
     ));
 }
+
+/// The loss of a sequence without an alignment (CTC): all ways to say the labels, with blanks (0) between them, are a line of
+/// `2·L + 1` states, whose probabilities go on step by step.
+#[tile_kernel(where(l <= L))]
+fn alignments<const L: usize>(
+    log_likely: &Tensor<f32, t, n, c>,
+    labels: &Tensor<i32, n, l>,
+    steps: &Tensor<i32, n>,
+    lengths: &Tensor<i32, n>,
+    loss: &mut Tensor<f32, n>,
+) {
+    const S: usize = 2 * L + 1;
+    let mut loss = loss.partition_view_mut([1]);
+    let [i] = loss.index();
+    let state = Tile::<i32, 1>::iota([S], 0);
+    let label = select(state % 2 == 1, labels.gather((i, state / 2)), 0);
+    // Between two labels that differ a blank may be left out.
+    let skips = (state % 2 == 1) & (state >= 2) & (label != label.shift(0, 2, 0));
+    let last = lengths.gather([i]) * 2;
+    let mut seen = select(state < 2, log_likely.gather((0, i, label)), f32::NEG_INFINITY);
+    for step in 1..steps.gather([i]) {
+        let one = seen.shift(0, 1, f32::NEG_INFINITY);
+        let two = select(skips, seen.shift(0, 2, f32::NEG_INFINITY), f32::NEG_INFINITY);
+        // Where nothing was seen all three are −∞.
+        let most = max(max(max(seen, one), two), f32::MIN);
+        let sum = exp(seen - most) + exp(one - most) + exp(two - most);
+        seen = most + log(sum) + log_likely.gather((step, i, label));
+    }
+    let ends = select((state == last) | (state == last - 1), seen, f32::NEG_INFINITY);
+    let most = ends.max(0);
+    loss.store(-(most + log(exp(ends - most).sum(0))));
+}
+
+#[test]
+fn all_alignments_of_labels_count() {
+    let [t, n, c, l] = [9usize, 4, 7, 5];
+    let row = |x: &[f32]| {
+        let total = x.iter().map(|&x| f64::from(x * 3.0).exp()).sum::<f64>().ln();
+        x.iter().map(|&x| (f64::from(x * 3.0) - total) as f32).collect::<Vec<_>>()
+    };
+    let log_likely: Vec<f32> = numbers::<f32>(t * n * c, 8).chunks(c).flat_map(row).collect();
+    let labels = [1, 2, 2, 3, 1, 4, 4, 4, 0, 0, 6, 0, 0, 0, 0, 5, 1, 5, 1, 5];
+    let (steps, lengths) = ([9, 7, 8, 9], [5, 3, 1, 5]);
+    // What every sequence of `t` symbols says, without repetitions and then without blanks, is found by going through the
+    // positions in the labels: `likely[k][s]` is of those that have said `k` labels and end in the symbol `s`.
+    let expected = |i: usize| {
+        let said: Vec<usize> = labels[i * l..][..lengths[i]].iter().map(|&label| label as usize).collect();
+        let mut likely = vec![vec![0.0; c]; said.len() + 1];
+        likely[0][0] = 1.0;
+        for step in 0..steps[i] {
+            let mut next = vec![vec![0.0; c]; said.len() + 1];
+            for (k, symbols) in likely.iter().enumerate() {
+                for (s, &before) in symbols.iter().enumerate() {
+                    for symbol in 0..c {
+                        let says = symbol != 0 && symbol != s;
+                        if says && said.get(k) != Some(&symbol) {
+                            continue;
+                        }
+                        let p = f64::from(log_likely[(step * n + i) * c + symbol]).exp();
+                        next[k + usize::from(says)][symbol] += before * p;
+                    }
+                }
+            }
+            likely = next;
+        }
+        -likely[said.len()].iter().sum::<f64>().ln()
+    };
+    let lines: Vec<f64> = (0..n).map(expected).collect();
+    check_kernel!(alignments<L = 6>(
+        input log_likely: (log_likely, [t, n, c]), input labels: (labels, [n, l]),
+        input steps: (steps.map(|steps| steps as i32), [n]), input lengths: (lengths.map(|length| length as i32), [n]),
+        output loss: (vec![0f32; n], [n] => lines, 1e-5),
+    ));
+}

@@ -44,6 +44,7 @@ mod matrices;
 mod messages;
 mod methods;
 mod movement;
+mod norms;
 mod optional;
 mod optional_outputs;
 mod overflow;

@@ -3,7 +3,8 @@
 //! Comparisons of tiles are calls: `a < b` of tiles is `::tile::kernel::lt(a, b)`, because Rust's comparison
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
 //! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. An atomic operation of numbers
-//! alone is one of tiles without axes, because the type of its result follows from theirs. A `const` made of the kernel's
+//! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
+//! leaves. A `const` made of the kernel's
 //! const parameters is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at,
 //! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those
 //! that `as` doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
@@ -53,6 +54,9 @@ pub(crate) struct Rewrites {
     pub(crate) scalars: HashMap<Place, (&'static str, &'static str)>,
     /// Methods that access one element, by the place of their name, and whether they give it.
     pub(crate) single_elements: HashMap<Place, bool>,
+    /// Ranks of flattened tensors, by the place of the method's name: Rust infers one from what the view is cut with, and
+    /// needs it before another method is looked up.
+    pub(crate) ranks: HashMap<Place, usize>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
     /// Literals, and variables that are some, in formats that Rust has no literals of.
@@ -132,8 +136,12 @@ impl Rewrite<'_> {
             let (receiver, arguments) = (bare(&call.receiver), &call.args);
             return Some(Expr::Verbatim(quote_spanned!(span=> #function(#receiver, #arguments))));
         }
-        let gives = *self.rewrites.single_elements.get(&at)?;
         let mut call = call.clone();
+        if let Some(&rank) = self.rewrites.ranks.get(&at) {
+            call.turbofish = Some(parse_quote!(::<#rank>));
+            return Some(Expr::MethodCall(call));
+        }
+        let gives = *self.rewrites.single_elements.get(&at)?;
         call.turbofish = Some(parse_quote!(::<0>));
         let item = gives.then(|| quote_spanned!(span=> .item()));
         Some(Expr::Verbatim(quote!(#call #item)))

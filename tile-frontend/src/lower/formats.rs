@@ -18,7 +18,10 @@ impl Lowering {
         let (left, right) = (self.elem(a), self.elem(b));
         let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
         let (left, right) = (rust_elem(&left), rust_elem(&right));
+        let is_shift = matches!(what, "`<<`" | "`>>`");
         let help = match (self.shape(a), self.shape(b)) {
+            // The result has the format of what is shifted.
+            (_, Some(_)) if is_shift => format!("convert the distance: `.cast::<{left}>()`"),
             (None, None) => format!("convert one side: `… as {left}` or `… as {right}`"),
             (Some(_), None) => format!("convert the scalar: `… as {left}`"),
             (None, Some(_)) => format!("convert the scalar: `… as {right}`"),

@@ -53,9 +53,18 @@ impl Lowering {
                 }
             },
             other => {
-                let message = format!("{} has no methods in a kernel", kind(&other));
+                let message = match &other {
+                    Val::Arguments(_, count) => {
+                        format!("an array of {count} arguments has no method but `len` in a kernel")
+                    }
+                    other => format!("{} has no methods in a kernel", kind(other)),
+                };
                 let help = match (&other, call.method.to_string().as_str()) {
                     (Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
+                    (Val::Arguments(..), _) => {
+                        "how many there are is known when an instance is made, so a loop goes through them, `for t in values`; \
+                         an array of arguments as long as a number has the methods of arrays"
+                    }
                     (_, "clone") => "values of kernels are `Copy`; leave the call out",
                     _ => "use its parts",
                 };

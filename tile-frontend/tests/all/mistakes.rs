@@ -17,7 +17,11 @@ let x = x.partition_view([B, 4]); let mut y = y.partition_view_mut([B, 4]); let 
 }
 
 fn signature_message(source: &str) -> String {
-    match lower("", source) {
+    signature_message_with("", source)
+}
+
+fn signature_message_with(attribute: &str, source: &str) -> String {
+    match lower(attribute, source) {
         Ok(lowered) => format!("accepted:\n{}", lowered.kernel),
         Err(errors) => errors.to_string(),
     }
@@ -161,4 +165,32 @@ fn several_mistakes_are_all_reported() {
         2,
         "{text}"
     );
+}
+
+/// Refusals of what a user may well try, which say what does it instead.
+#[test]
+fn other_ways_are_offered() {
+    for (attribute, source, refused) in [
+        (
+            "",
+            "fn k(x: &Tensor<i32, n>, y: &mut Tensor<u32, n>) { let d = x.partition_view([4]).load_masked([0]); let e = 1u32 << d; }",
+            "`<<` mixes element types u32 and i32\n  line 1: `d` is tile<4 x i32>\n  help: convert the distance: `.cast::<u32>()`",
+        ),
+        (
+            "where(K <= 8)",
+            "fn k<const K: usize>(xs: [&Tensor<f32, n>; K], y: &mut Tensor<f32, n>) { xs.map(|x| x.partition_view([4])); }",
+            "an array of K arguments has no method but `len` in a kernel\n  help: how many there are is known when an \
+             instance is made, so a loop goes through them, `for t in values`; an array of arguments as long as a number \
+             has the methods of arrays",
+        ),
+        (
+            "",
+            "fn k(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) { let x = x.pad([(0, 2)]).unflatten(0, [n.div_ceil(3), 3]); }",
+            "`unflatten` of axis 0, which `pad` or `shift` has given indices without elements, isn't one view\n  help: \
+             `unflatten` first, and pad or shift what it gives; `unfold` gives parts that the axis needn't divide into",
+        ),
+    ] {
+        let message = signature_message_with(attribute, source);
+        assert!(message.trim_end().ends_with(refused), "{message}");
+    }
 }

@@ -64,7 +64,9 @@ fn remove_outputs(kernel: &mut Kernel, absent: &[(ValueId, Presence)]) {
     passes::remove_unused(kernel);
 }
 
-/// Gives arguments their layouts, and the views of them theirs.
+/// Gives arguments their layouts, and the views of them theirs. Those follow anew from the movements also where all arguments
+/// are dense: with numbers for its parameters a view may be one that has less to say, such as a dense tensor with a margin of 0,
+/// in steps of 1, or with one axis of two that has extent 1.
 pub(super) fn lay_out(
     kernel: &mut Kernel,
     layouts: &[(usize, ArgumentLayout)],
@@ -87,17 +89,19 @@ pub(super) fn lay_out(
         };
         kernel.set_type(param, Type::Tensor(laid_out));
     }
-    for op in if layouts.is_empty() { Vec::new() } else { kernel.walk() } {
+    for op in kernel.walk() {
         let data = kernel.op(op);
         let (Some(&operand), Some(&result)) = (data.operands.first(), data.results.first()) else { continue };
         let Type::Tensor(tensor) = kernel.ty(operand) else { continue };
         let ty = match (&data.op, kernel.ty(result)) {
-            (Op::View(movement), _) => {
-                let (moved, _) = movement.apply(tensor).map_err(|error| {
-                    refused(kernel, Source::of(kernel, operand).argument, error.message.clone())
-                })?;
-                Type::Tensor(moved)
-            }
+            (Op::View(movement), _) => match movement.apply(tensor) {
+                Ok((moved, _)) => Type::Tensor(moved),
+                // That is the parameters' fault, of which the verifier speaks.
+                Err(_) if layouts.is_empty() => continue,
+                Err(error) => {
+                    return Err(refused(kernel, Source::of(kernel, operand).argument, error.message));
+                }
+            },
             (Op::Partition(_), Type::Partition(cut)) => {
                 Type::Partition(PartitionType { tensor: tensor.clone(), ..cut.clone() })
             }

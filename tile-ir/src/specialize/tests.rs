@@ -81,6 +81,47 @@ fn extents_of_an_instance_are_numbers() {
     );
 }
 
+/// With some numbers a movement moves nothing, and the view is what it is of.
+#[test]
+fn views_follow_from_the_numbers_of_an_instance() {
+    let source = "kernel @k<G, P, S>(%x: tensor<n x m x i32>, %y: mut tensor<n x m x i32>) {
+  %0 = view %x unflatten 1 [G, floor_div(m, G)] : tensor<n x G x floor_div(m, G) x i32, strided [m, floor_div(m, G), 1]>
+  %1 = view %0 pad [(0, 0), (0, 0), (P, 0)] : tensor<n x G x floor_div(m, G) + P x i32, strided [m, floor_div(m, G), 1] \
+offset -P within [[], [], [(P, floor_div(m, G) + P)]]>
+  %2 = view %1 step 0 by S : tensor<ceil_div(n, S) x G x floor_div(m, G) + P x i32, strided [m*S, floor_div(m, G), 1] \
+offset -P within [[], [], [(P, floor_div(m, G) + P)]]>
+  %v = partition %2 [1, 1, 4] : partition<ceil_div(n, S) x G x floor_div(m, G) + P x i32, strided [m*S, \
+floor_div(m, G), 1] offset -P within [[], [], [(P, floor_div(m, G) + P)]], [1, 1, 4]>
+  %vy = partition %y [1, 4] : mut partition<n x m x i32, [1, 4]>
+  %i, %j = block_index %vy : index, index
+  %zero = constant 0 : i32
+  %none = constant 0 : index
+  %t = load_masked %v[%i, %none, %j] pad %zero : tile<1 x 1 x 4 x i32>
+  %u = reshape %t : tile<1 x 4 x i32>
+  store_masked %vy, %u
+}
+";
+    let run = |numbers: [usize; 3]| {
+        let [g, p, s] = numbers;
+        let instance = Instance::parse(source, &[("G", g), ("P", p), ("S", s)]).unwrap();
+        let x = Array::new(DType::I32, vec![3, 6], Elements::Int((0..18).collect()));
+        let mut arrays = [x, Array::full(DType::I32, &[3, 6], Literal::Int(0))];
+        crate::interp::run_logged(&instance, &mut arrays).unwrap();
+        arrays[1].elements().clone()
+    };
+    // Group 0 of row S·i, with P zeros before.
+    let expected = |[g, p, s]: [usize; 3]| {
+        let element = |at: usize| {
+            let (row, column) = (at / 6 * s, (at % 6).checked_sub(p));
+            column.filter(|&column| row < 3 && column < 6 / g).map_or(0, |column| (row * 6 + column) as i128)
+        };
+        Elements::Int((0..18).map(element).collect())
+    };
+    for numbers in [[2, 1, 2], [1, 1, 1], [1, 0, 1], [2, 0, 1], [1, 0, 2], [3, 2, 1]] {
+        assert_eq!(run(numbers), expected(numbers), "{numbers:?}");
+    }
+}
+
 /// A format of which an op computes nothing is refused, also where the op could decide a branch.
 #[test]
 fn a_truth_has_no_arithmetic() {

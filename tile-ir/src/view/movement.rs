@@ -252,7 +252,12 @@ impl Draft {
         Err(TypeError::new(format!(
             "`{name}` of axis {axis}, which `pad` or `shift` has given indices without elements, isn't one view"
         ))
-        .help(format!("`{name}` first, and pad or shift what it gives")))
+        .help(match name {
+            "unflatten" => "`unflatten` first, and pad or shift what it gives; `unfold` gives parts that the axis needn't \
+                            divide into"
+                .to_owned(),
+            _ => format!("`{name}` first, and pad or shift what it gives"),
+        }))
     }
 
     fn permute(&mut self, order: &[usize]) -> Result<(), TypeError> {

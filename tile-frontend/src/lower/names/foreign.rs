@@ -221,6 +221,8 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("to_be", Anywhere, "write `x.swap_bytes()`: every target is little-endian"),
     ("to_bits", Anywhere, "write `x.bitcast::<u32>()`"),
     ("to_degrees", Anywhere, "write `x * (180.0 / std::f32::consts::PI)`"),
+    ("to_f16", Anywhere, "write `x.cast::<f16>()`"),
+    ("to_f32", Anywhere, "write `x.cast::<f32>()`"),
     ("to_owned", Anywhere, "values of kernels are `Copy`; leave the call out"),
     ("to_radians", Anywhere, "write `x * (std::f32::consts::PI / 180.0)`"),
     (

@@ -4,6 +4,7 @@
 use crate::lower::functions::calls::Arguments;
 use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
+use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
 use syn::ExprMethodCall;
@@ -85,6 +86,13 @@ impl Lowering {
         };
         let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
         let movement = self.movement_of(&name, rank, usage, &arguments, call.span())?;
+        if let TensorMovement::Flatten { start, end } = movement
+            && call.turbofish.is_none()
+            && self.in_own_text()
+        {
+            let left = (rank + start).saturating_sub(end);
+            self.rewrites.ranks.insert(place(call.method.span().start()), left);
+        }
         Ok(Some((movement, arguments)))
     }
 
