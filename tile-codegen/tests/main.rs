@@ -9,6 +9,8 @@ mod emulated;
 mod faulting;
 #[path = "targets/fenced.rs"]
 mod fenced;
+#[path = "targets/recent.rs"]
+mod recent;
 #[path = "targets/support.rs"]
 mod support;
 

@@ -2,8 +2,8 @@
 //! may lie in memory, edges that are masked, fewer turns than stages and more, in both orders of asynchronous work.
 
 use crate::pipelines::ATTENTION;
-use crate::support::{Memory, close, instance, sample};
-use tile_codegen::simt::{self, Mode, Timing};
+use crate::support::{Memory, close, compile_simt, instance, sample};
+use tile_codegen::simt::{Mode, Timing};
 use tile_codegen::{Options, compile};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::gpu::schedule;
@@ -24,7 +24,7 @@ fn run(
     let scheduled = schedule(passes::optimize(instance.clone()), target, None);
     let copies: usize = scheduled.copies().loops().map(|(_, copied)| copied.copies.len()).sum();
     assert_eq!(copies, copied, "copied tiles of {}", instance.name);
-    let kernel = simt::compile(instance, target, None).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = compile_simt(instance, target, None);
     let memory = Memory::of(instance, arguments);
     let mode = Mode { timing, counted: false };
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.

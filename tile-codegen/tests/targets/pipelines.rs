@@ -2,7 +2,7 @@
 //! may lie in memory, edges that are masked, fewer turns than stages and more, in both orders of asynchronous work.
 
 use crate::eight_bits::of_two_kinds;
-use crate::support::{Memory, close, instance, sample};
+use crate::support::{Memory, close, compile_simt, instance, sample};
 use tile_codegen::simt::{self, Mode, Timing};
 use tile_codegen::{Options, compile};
 use tile_ir::gpu::schedule;
@@ -17,7 +17,7 @@ fn run(instance: &Instance, arguments: &[Array], (target, threads): On<'_>, timi
     let target = TargetDesc::named(target).unwrap();
     let scheduled = schedule(passes::optimize(instance.clone()), target, None);
     assert!(!scheduled.pipelines().is_empty(), "{} has no pipeline", instance.name);
-    let kernel = simt::compile(instance, target, None).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = compile_simt(instance, target, None);
     assert_eq!(kernel.threads(), threads, "threads of a block of {}", instance.name);
     let memory = Memory::of(instance, arguments);
     // So that a block has several places of the grid.

@@ -7,8 +7,10 @@ use crate::emulated::{Emulated, Region, emulates_tiles};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::faulting;
 use crate::fenced::{Fence, Fenced};
+use crate::recent::Recent;
 use inkwell::targets::TargetMachine;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::OnceLock;
 use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, compile, jit, levels_of, simt};
@@ -17,7 +19,7 @@ use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::Domain;
 use tile_ir::target::{Architecture, TILE_FEATURES, grants_tiles};
 use tile_ir::view::GivenTensor;
-use tile_ir::{Array, DType, Instance, TargetDesc, Type, Variant, Variants, interp};
+use tile_ir::{Array, DType, Instance, TargetDesc, Type, Variant, Variants, interp, text};
 
 /// The instance of a kernel text with const parameters bound.
 pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
@@ -331,7 +333,9 @@ unsafe fn enter(
 /// The arguments after running every block natively, the same whichever way they lie in their pages, and by one thread as by
 /// one of several.
 pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
-    let native = Native::of(instance, options);
+    thread_local!(static COMPILED: Recent<Native> = const { Recent::new() });
+    let of = format!("{options:?}\n{}", text::print(instance));
+    let native = COMPILED.with(|compiled| compiled.get(of, || Native::of(instance, options)));
     let run = |fence, company| {
         let memory = Memory::fenced(instance, arguments, fence);
         native.run_beside(&memory, &[], company);
@@ -353,13 +357,20 @@ pub(crate) fn run_simt(instance: &Instance, arguments: &[Array], threads: Option
 }
 
 /// The kernel in blocks of `threads` threads if given, or as many more as its tiles need registers of.
-pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads: Option<u32>) -> SimtKernel {
-    loop {
+pub(crate) fn compile_simt(
+    instance: &Instance,
+    target: &TargetDesc,
+    mut threads: Option<u32>,
+) -> Rc<SimtKernel> {
+    thread_local!(static COMPILED: Recent<SimtKernel> = const { Recent::new() });
+    let of = format!("{} {threads:?}\n{}", target.name, text::print(instance));
+    let make = || loop {
         match (simt::compile(instance, target, threads), threads) {
             (Err(Error::Registers { .. }), Some(few)) if few < target.max_threads => threads = Some(2 * few),
             (result, _) => return result.unwrap_or_else(|error| panic!("{error}")),
         }
-    }
+    };
+    COMPILED.with(|compiled| compiled.get(of, make))
 }
 
 /// The variant that a launch on a target takes.
