@@ -13,7 +13,7 @@ use tile_ir::ops::{BinaryOp, Predicate};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Right}` are not two values of one element type and rank",
     label = "convert one side with `.cast()` or `.reshape()`",
-    note = "of sizes and indices, which are `usize`, it is a method: `a.min(b)`",
+    note = "of `usize` it is a method in a `#[tile_fn]`: `a.min(b)`",
     note = "in a `#[tile_fn]` a literal of `bf16`, `f16` or 8 bits is `bf16::of(2.0)`"
 )]
 pub trait Pair<Right>: Sized {

@@ -39,6 +39,31 @@ fn scalars_have_methods_of_rusts_numbers() {
     check_exact!(methods<B = 1>(x: x, [4]) -> f32, [4] => expected);
 }
 
+/// The tile behind, of the last one itself, and another, whose number is the larger of two sizes.
+#[tile_kernel]
+fn neighbours<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let behind = min(i + 1, x.tiles(0) - 1);
+    y.store_masked(1000 * x.load_masked([behind]) + x.load_masked([max(n / 8, min(i, 1))]));
+}
+
+#[test]
+fn sizes_have_a_least_and_a_largest_one() {
+    for n in [4usize, 11, 16] {
+        let x: Vec<i32> = (1..=n as i32).collect();
+        let of_tile = |tile: usize, place: usize| x.get(4 * tile + place).copied().unwrap_or(0);
+        let last = n.div_ceil(4) - 1;
+        let expected: Vec<i32> = (0..n)
+            .map(|i| {
+                1000 * of_tile((i / 4 + 1).min(last), i % 4) + of_tile((n / 8).max((i / 4).min(1)), i % 4)
+            })
+            .collect();
+        check_exact!(neighbours<B = 4>(x: x, [n]) -> i32, [n] => expected);
+    }
+}
+
 /// A power of a number and of the elements of a tile.
 #[tile_kernel]
 fn powers<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {

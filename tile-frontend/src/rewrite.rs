@@ -4,9 +4,10 @@
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
 //! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
-//! leaves. A `const` made of the kernel's const parameters is a `let`, because Rust's items don't see them. An optional output
-//! is lent where it is looked at, because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have
-//! `of(2.0)`, and those that `as` doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
+//! leaves. `min` and `max` of sizes are Rust's own, because those of tiles and numbers aren't of `usize`. A `const` made of the
+//! kernel's const parameters is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at,
+//! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that `as`
+//! doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
 
 use crate::assigned::is_compound_assignment;
 use crate::macros;
@@ -17,8 +18,8 @@ use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Block, Expr, ExprBinary, ExprCast, ExprMethodCall, ExprUnary, Item, Lit, Macro, Stmt, UnOp,
-    parse_quote,
+    BinOp, Block, Expr, ExprBinary, ExprCall, ExprCast, ExprMethodCall, ExprUnary, Item, Lit, Macro, Stmt,
+    UnOp, parse_quote,
 };
 use tile_ir::Elem;
 use tile_ir::ops::Predicate;
@@ -56,6 +57,8 @@ pub(crate) struct Rewrites {
     /// Ranks of flattened tensors, by the place of the method's name: Rust infers one from what the view is cut with, and
     /// needs it before another method is looked up.
     pub(crate) ranks: HashMap<Place, usize>,
+    /// `min` and `max` of sizes, by the place of the function's name.
+    pub(crate) of_sizes: HashSet<Place>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
     /// Literals, and variables that are some, in formats that Rust has no literals of.
@@ -116,6 +119,14 @@ impl Rewrite<'_> {
             Elem::Param(name) => syn::Ident::new(name, span).to_token_stream(),
         };
         Some(Expr::Verbatim(quote_spanned!(span=> <#ty as ::tile::kernel::Number>::of(#literal))))
+    }
+
+    fn call(&self, call: &ExprCall) -> Option<Expr> {
+        let (span, arguments) = (call.func.span(), &call.args);
+        let Expr::Path(path) = &*call.func else { return None };
+        let name = &path.path.segments.last()?.ident;
+        let is_of_sizes = self.rewrites.of_sizes.contains(&place(span.start()));
+        is_of_sizes.then(|| Expr::Verbatim(quote_spanned!(span=> ::core::cmp::#name(#arguments))))
     }
 
     fn lent(&self, expression: &Expr) -> Option<Expr> {
@@ -202,6 +213,7 @@ impl VisitMut for Rewrite<'_> {
             Expr::Unary(unary) => self.unary(unary),
             Expr::MethodCall(call) => self.method(call).or_else(|| totals::as_function(call)),
             Expr::Cast(cast) => self.cast(cast),
+            Expr::Call(call) => self.call(call),
             _ => None,
         };
         let rewritten = rewritten.or_else(|| self.lent(expression)).or_else(|| self.literal(expression));

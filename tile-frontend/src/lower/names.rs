@@ -265,7 +265,7 @@ pub(super) fn help_of_standard(owner: &str, name: &str) -> String {
             format!("write `{owner}::of(2.0)` of a literal, `x as {owner}` of a scalar")
         }
         "min" | "max" if matches!(owner, "cmp" | "usize") => {
-            format!("write `{name}(a, b)`, and of sizes and indices, which are `usize`, `a.{name}(b)`")
+            format!("write `{name}(a, b)`, and of `usize` in a `#[tile_fn]` `a.{name}(b)`")
         }
         name if is_function(name) => format!("write `{}`", usage(name)),
         name => help_of_function(name)

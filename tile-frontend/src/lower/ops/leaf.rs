@@ -3,11 +3,12 @@
 
 use crate::lower::functions::calls::Arguments;
 use crate::lower::{Lowered, Lowering, rust_elem};
+use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{ExprCall, ExprMethodCall};
 use tile_ir::ops::{BinaryOp, Classification, Leaf, Predicate, ReduceOp, UnaryOp};
-use tile_ir::{DType, Op};
+use tile_ir::{DType, Op, Type};
 
 /// The leaf op that a method's name means. As methods `min` and `max` reduce an axis.
 fn of_method(name: &str) -> Option<Leaf> {
@@ -45,7 +46,22 @@ impl Lowering {
             );
             return self.error(arguments.spans[1], message, &help);
         }
-        self.leaf(leaf, &arguments, call.span())
+        let result = self.leaf(leaf, &arguments, call.span())?;
+        if let Leaf::Binary(BinaryOp::Min | BinaryOp::Max) = leaf
+            && self.in_own_text()
+            && self.is_size(&result)
+        {
+            self.rewrites.of_sizes.insert(place(call.func.span().start()));
+        }
+        Ok(result)
+    }
+
+    /// Whether Rust has a value as a `usize`.
+    fn is_size(&self, value: &Val) -> bool {
+        match value {
+            Val::Data(value) => *self.kernel.ty(*value) == Type::INDEX,
+            value => matches!(value, Val::Dim(_)),
+        }
     }
 
     /// `x.exp()`, `a.powf(b)`, and what is several leaf ops; `None` where the name is none of these.
