@@ -262,21 +262,22 @@ fn that_go_past_the_caches() {
     let case = Case { first: "splat %zero", ..PLAIN };
     let ones = |shape: [usize; 2]| Array::full(DType::F32, &shape, Literal::Float(1.0));
     let (m, k) = (2100, 3);
+    let instance = case.instance([100, 64, 4]);
+    let cpus = cpus_of(&instance).into_iter().filter(|_| !is_emulated());
+    let compiled = |cpu| (cpu, jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap());
+    let kernels: Vec<_> = cpus.map(compiled).collect();
     for (columns, displaced) in [(4096, 0), (4096, 1), (4104, 0), (4097, 0)] {
-        let instance = instance(&case.source(), &[("BM", 100), ("BN", 64), ("BK", 4)]);
         let b = sample(DType::F32, &[k, columns], 2);
-        for cpu in cpus_of(&instance).into_iter().filter(|_| !is_emulated()) {
-            let options = Options { cpu, ..Options::default() };
-            let kernel = jit::compile_cpu(&instance, &options).unwrap();
+        let sums = (0..columns).map(|j| (0..k).map(|p| b.get_f64(p * columns + j) as f32).sum::<f32>());
+        let sums: Vec<f32> = sums.collect();
+        for (cpu, kernel) in &kernels {
             let (mut memory, line) =
                 (Memory::of(&instance, &[ones([m, k]), b.clone(), ones([m, columns])]), 16);
             let mut output = vec![f32::NAN; m * columns + 2 * line];
             let first = output.as_ptr().align_offset(64) + displaced;
             memory.slots[2] = output[first..].as_mut_ptr() as u64;
             // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
-            unsafe { run_here(&kernel, &memory.slots, 0..memory.blocks, 0) };
-            let sums = (0..columns).map(|j| (0..k).map(|p| b.get_f64(p * columns + j) as f32).sum::<f32>());
-            let sums: Vec<f32> = sums.collect();
+            unsafe { run_here(kernel, &memory.slots, 0..memory.blocks, 0) };
             let (inside, behind) = output[first..].split_at(m * columns);
             let what = format!("{columns} columns, {displaced}, {cpu:?}");
             assert!(inside.chunks(columns).all(|row| row == sums), "{what}");

@@ -42,21 +42,22 @@ fn ranges_of_a_launch_go_on_where_others_have_ended() {
         return;
     }
     let instance = instance(PRODUCT, &[]);
+    let compiled = |cpu| (cpu, jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap());
+    let kernels: Vec<_> = cpus_of(&instance).into_iter().map(compiled).collect();
     for sizes in [[128, 96, 64], [97, 70, 300], [128, 32, 512], [40, 160, 1000], [96, 64, 1024]] {
         let (arguments, expected) = arguments(sizes, &instance);
-        for (cpu, length) in cpus_of(&instance).into_iter().flat_map(|cpu| [1, 2, 3, 5, 7].map(|n| (cpu, n)))
+        for ((cpu, kernel), length) in kernels.iter().flat_map(|kernel| [1, 2, 3, 5, 7].map(|n| (kernel, n)))
         {
             let memory = Memory::of(&instance, &arguments);
             let what = format!("{cpu:?}, {sizes:?} in ranges of {length}");
-            let kernel = jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap();
-            let mut scratch = scratch_of(&kernel, u64::MAX);
+            let mut scratch = scratch_of(kernel, u64::MAX);
             // Two threads take turns; this one has every second range.
             let starts = (0..memory.blocks).step_by(length);
             let of_thread = |thread| starts.clone().skip(thread).step_by(2);
             for (number, first) in of_thread(0).enumerate().chain(of_thread(1).enumerate()) {
                 let blocks = first..(first + length as u64).min(memory.blocks);
                 // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
-                unsafe { run_range(&kernel, &memory.slots, blocks, (&mut scratch, number > 0)) };
+                unsafe { run_range(kernel, &memory.slots, blocks, (&mut scratch, number > 0)) };
             }
             close(&memory.arrays(&arguments)[2], &expected[2], 0.0, &what);
         }

@@ -357,19 +357,24 @@ pub(crate) fn run_simt(instance: &Instance, arguments: &[Array], threads: Option
 }
 
 /// The kernel in blocks of `threads` threads if given, or as many more as its tiles need registers of.
-pub(crate) fn compile_simt(
+pub(crate) fn with_room(
     instance: &Instance,
     target: &TargetDesc,
     mut threads: Option<u32>,
-) -> Rc<SimtKernel> {
-    thread_local!(static COMPILED: Recent<SimtKernel> = const { Recent::new() });
-    let of = format!("{} {threads:?}\n{}", target.name, text::print(instance));
-    let make = || loop {
+) -> Result<SimtKernel, Error> {
+    loop {
         match (simt::compile(instance, target, threads), threads) {
             (Err(Error::Registers { .. }), Some(few)) if few < target.max_threads => threads = Some(2 * few),
-            (result, _) => return result.unwrap_or_else(|error| panic!("{error}")),
+            (result, _) => return result,
         }
-    };
+    }
+}
+
+/// [`with_room`], of a kernel that the target can hold; compiled once as long as a test goes on.
+pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, threads: Option<u32>) -> Rc<SimtKernel> {
+    thread_local!(static COMPILED: Recent<SimtKernel> = const { Recent::new() });
+    let of = format!("{} {threads:?}\n{}", target.name, text::print(instance));
+    let make = || with_room(instance, target, threads).unwrap_or_else(|error| panic!("{error}"));
     COMPILED.with(|compiled| compiled.get(of, make))
 }
 

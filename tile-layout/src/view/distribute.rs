@@ -147,16 +147,16 @@ impl Threads {
 
     /// Number of threads in a mode, and the coordinate there that its leaves have.
     fn share(&self, mode: Part<'_>, coordinate: &[i64]) -> Result<(i64, i64)> {
-        let own = match self.submode {
-            Some(submode) => mode.children().nth(submode).ok_or_else(|| {
-                let mode = mode.to_layout();
-                LayoutError::new(ErrorKind::Rank, format!("mode {mode} of the threads has no mode {submode}"))
-            })?,
-            None => mode,
-        };
-        let before: usize = match self.submode {
-            Some(submode) => mode.children().take(submode).map(|mode| mode.modes.len()).sum(),
-            None => 0,
+        let (own, before) = match self.submode {
+            Some(submode) => {
+                let own = mode.children().nth(submode).ok_or_else(|| {
+                    let mode = mode.to_layout();
+                    let message = format!("mode {mode} of the threads has no mode {submode}");
+                    LayoutError::new(ErrorKind::Rank, message)
+                })?;
+                (own, mode.children().take(submode).map(|mode| mode.modes.len()).sum())
+            }
+            None => (mode, 0),
         };
         let digits = own.modes.iter().zip(&coordinate[before..]);
         let (size, coordinate) = digits.fold((1, 0), |(unit, coordinate), (mode, digit)| {

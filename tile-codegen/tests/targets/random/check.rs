@@ -5,10 +5,10 @@ use super::placement::Placement;
 use super::reached::{note, note_refused};
 use crate::fenced::Fence;
 use crate::strided::Laid;
-use crate::support::{Memory, Native, identical, instance, is_emulated, taken};
+use crate::support::{Memory, Native, identical, instance, is_emulated, taken, with_room};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_codegen::simt::SimtKernel;
-use tile_codegen::{Cpu, Error, Options, simt};
+use tile_codegen::{Cpu, Error, Options};
 use tile_ir::abi::Sharing;
 use tile_ir::specialize::specialize_for;
 use tile_ir::view::{ArgumentLayout, GivenTensor};
@@ -81,21 +81,14 @@ impl Placed {
 
 /// The kernel for threads of a block, or for more where its tiles need their registers. `None` where the GPU can't hold
 /// it, as the error says with the kernel's name.
-pub(super) fn compiled(
-    taken: &Instance,
-    target: &TargetDesc,
-    mut threads: Option<u32>,
-) -> Option<SimtKernel> {
-    loop {
-        match (simt::compile(taken, target, threads), threads) {
-            (Ok(kernel), _) => return Some(kernel),
-            (Err(Error::Registers { .. }), Some(few)) if few < target.max_threads => threads = Some(2 * few),
-            (Err(error @ (Error::Registers { .. } | Error::SharedMemory { .. })), _) => {
-                assert!(error.to_string().contains(&taken.name), "{error}");
-                return None;
-            }
-            (Err(error), _) => panic!("{error}"),
+pub(super) fn compiled(taken: &Instance, target: &TargetDesc, threads: Option<u32>) -> Option<SimtKernel> {
+    match with_room(taken, target, threads) {
+        Ok(kernel) => Some(kernel),
+        Err(error @ (Error::Registers { .. } | Error::SharedMemory { .. })) => {
+            assert!(error.to_string().contains(&taken.name), "{error}");
+            None
         }
+        Err(error) => panic!("{error}"),
     }
 }
 
