@@ -134,8 +134,8 @@ fn arrays_of(operands: impl Folded, op: &str) -> Vec<Rc<Array>> {
 /// ```
 ///
 /// # Panics
-/// If the tiles have different shapes or no such axis; in a kernel that is a compile error. The closure's arithmetic
-/// is Rust's own here, so that an overflow of integers panics where compiled targets wrap.
+/// If the tiles have different shapes or no such axis; in a kernel that is a compile error. Outside of a kernel the closure's
+/// arithmetic is Rust's own, so that an overflow of integers panics; in a kernel it wraps on every device.
 pub fn reduce<Operands: Folded>(
     operands: Operands,
     axes: impl Axes,

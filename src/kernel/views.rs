@@ -319,8 +319,8 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
         self
     }
 
-    /// A hint: whether prefetches of this view's tiles are copies of whole rows, where the target has such (sm_90a,
-    /// for rows whose address and size are multiples of 16 bytes), or by cache line, as without the hint.
+    /// A hint: whether prefetches of this view's tiles are copies of whole rows, where the target has such
+    /// (`sm_90a`, `sm_100a` and `sm_120f`, for rows whose address and size are multiples of 16 bytes), or by cache line, as without the hint.
     #[must_use]
     pub fn bulk_copy(self, whole_rows: bool) -> Self {
         let _ = whole_rows;

@@ -42,7 +42,7 @@ pub enum TensorMovement {
     Unsqueeze(usize) = "unsqueeze",
     /// Without an axis, which has extent 1.
     Squeeze(usize) = "squeeze",
-    /// An axis as several, row-major.
+    /// An axis as two, row-major.
     Unflatten {
         /// The axis.
         axis: usize,
