@@ -126,9 +126,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Option<NextB<'c>> {
         let (ir, places) = (self.ir, self.entry.memories.places.get(&product.results[0])?);
         let turns = present.from(ir, plan, next.turn);
-        let needed = Needed { columns: ir.i64(plan.n), ..needed };
         self.as_next(present.looped.counter, next, |emitter| {
             let rows = emitter.rows_of_b(product, plan, turns)?;
+            let needed = Needed { columns: rows.exist[0], ..needed };
             let name = rows.name(ir, plan, needed);
             let found = emitter.find_b(places, plan, turns, name);
             Some(NextB { rows, name, found })

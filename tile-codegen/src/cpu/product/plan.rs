@@ -53,13 +53,16 @@ impl RegisterBlock {
     }
 
     /// The block for products of so many rows and columns, of which registers hold so many vectors of a row of `b` beside the
-    /// sums: of fewer rows than it has it is wider, so that there are as many sums, none of which waits for another, and rows
-    /// of `b` are read in longer pieces. Where a wider one of fewer rows has all columns, rows of `a` are read once, and
-    /// fewer of them at a time, which may meet in the first cache.
+    /// sums. As wide as that it reads the fewest elements of `a` for its multiply-adds; it is narrower where that leaves no
+    /// columns over. Of fewer rows than it has it is wider, so that there are as many sums, none of which waits for another,
+    /// and rows of `b` are read in longer pieces.
     fn of_shape(self, [m, n]: [i64; 2], of_right: i64) -> RegisterBlock {
         let (sums, columns) = (self.rows * self.vectors, div_ceil(n, self.lanes));
-        if m > self.rows && (self.vectors + 1..=of_right).contains(&columns) {
-            return RegisterBlock { rows: sums / columns, vectors: columns, ..self };
+        if m > self.rows {
+            let widest = of_right.min(columns.max(self.vectors));
+            let whole = (self.vectors..=widest).rev().find(|vectors| columns % vectors == 0);
+            let vectors = whole.unwrap_or(widest);
+            return RegisterBlock { rows: sums / vectors, vectors, ..self };
         }
         let room = (sums / m).min(columns);
         let vectors = 1 << room.max(1).ilog2();
@@ -478,19 +481,23 @@ mod tests {
     fn blocks_of_few_rows_are_wide() {
         let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
         let vectors = |m, n| block.of_shape([m, n], 4).vectors;
-        assert_eq!([1, 2, 4, 8, 12, 128].map(|m| vectors(m, 256)), [16, 8, 4, 2, 2, 2]);
+        assert_eq!([1, 2, 4, 8, 12, 128].map(|m| vectors(m, 256)), [16, 8, 4, 2, 2, 4]);
         assert_eq!(vectors(1, 64), 4, "as wide as the product");
         assert_eq!(vectors(1, 8), 2);
     }
 
     #[test]
-    fn blocks_have_all_of_few_columns() {
+    fn blocks_are_as_wide_as_leaves_no_columns_over() {
         let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
         let shape = |m, n, of_right| {
             let block = block.of_shape([m, n], of_right);
             [block.rows, block.vectors]
         };
-        assert_eq!([32, 33, 64, 65].map(|n| shape(128, n, 4)), [[12, 2], [8, 3], [6, 4], [12, 2]]);
+        let of_columns =
+            [(16, [12, 2]), (32, [12, 2]), (33, [8, 3]), (64, [6, 4]), (65, [6, 4]), (96, [8, 3])];
+        for (n, block) in of_columns.into_iter().chain([(160, [12, 2]), (176, [6, 4]), (256, [6, 4])]) {
+            assert_eq!(shape(128, n, 4), block, "{n} columns");
+        }
         assert_eq!(shape(128, 64, 2), [12, 2], "no registers for more of a row");
         assert_eq!(shape(12, 64, 4), [12, 2], "all rows, so that each column is read once");
     }

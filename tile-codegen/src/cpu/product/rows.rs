@@ -63,7 +63,7 @@ pub(super) struct Rows<'c> {
     stride: IntValue<'c>,
     pub(super) depth: IntValue<'c>,
     /// Columns that exist, and rows of the last turn.
-    exist: [IntValue<'c>; 2],
+    pub(super) exist: [IntValue<'c>; 2],
     /// Whether each turn's come behind those of the turn before, and all but the last turn's exist.
     is_one: IntValue<'c>,
     /// Whether they are one and all of them exist.

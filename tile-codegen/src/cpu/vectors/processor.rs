@@ -149,8 +149,8 @@ impl Processor {
     }
 }
 
-/// With 32 vector registers of 512 bits 24 are sums, two a row of `b`, and one what of `a` is in every lane; with 16 of 256
-/// they are 12, two and one, where a multiply-add needs none for the product. A step of these takes six clocks, in which the
+/// With 32 vector registers of 512 bits 24 are sums, up to four a row of `b`, and one what of `a` is in every lane; with 16 of
+/// 256 they are 12, two and one, where a multiply-add needs none for the product. A step of these takes six clocks, in which the
 /// processor also begins what the loop is made of, and where it counts in the places of multiply-adds it loses some of them;
 /// two steps in a turn leave it room. Stores past the caches are ordered by no other store ("Intel 64 and IA-32 Architectures
 /// Software Developer's Manual", volume 1, 10.4.6.2). Every level exchanges 16 bytes (`CMPXCHG16B`).
