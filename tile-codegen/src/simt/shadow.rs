@@ -8,6 +8,7 @@
 
 use super::fault::Earlier;
 use super::order::{Clock, Moment, Of, Scope};
+use std::collections::HashMap;
 use tile_ir::Loc;
 
 /// One access of some bytes. A read-modify-write both reads and writes.
@@ -34,21 +35,27 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_of_thread(&self, moment: Moment) -> bool {
-        (self.moment.block, self.moment.thread) == (moment.block, moment.thread)
-    }
-
     /// Whether whatever conflicts with an earlier access conflicts with this one too.
     fn stands_for(&self, earlier: &Entry, (clock, of): (&Clock, Of)) -> bool {
-        clock.knows_of(earlier.moment, of) && (self.writes || !earlier.writes) && self.scope <= earlier.scope
+        clock.knows_of(earlier.moment, of) && self.covers(earlier)
+    }
+
+    /// The same of an earlier access that comes before this one, as all of its own thread do.
+    fn covers(&self, earlier: &Entry) -> bool {
+        (self.writes || !earlier.writes) && self.scope <= earlier.scope
     }
 }
 
-/// Accesses that nothing orders among each other.
+/// Accesses that nothing orders among each other, and earlier ones of the same threads.
+///
+/// A byte may have a reader in every thread of a block, so what a thread adds isn't compared with what is there each time, but
+/// only where memory for more of it is needed.
 #[derive(Clone, Debug, Default)]
 struct Entries {
     first: Option<Entry>,
     more: Vec<Entry>,
+    /// Whether one of them may write.
+    writes: bool,
 }
 
 impl Entries {
@@ -59,14 +66,16 @@ impl Entries {
     fn clear(&mut self) {
         self.first = None;
         self.more.clear();
+        self.writes = false;
     }
 
     /// Adds an access; those that it stands for needn't be remembered.
     fn add(&mut self, entry: Entry, knows: (&Clock, Of)) {
+        self.writes |= entry.writes;
         let Some(first) = self.first.as_mut().filter(|_| !self.more.is_empty()) else {
             match self.first.replace(entry) {
                 Some(first) if !entry.stands_for(&first, knows) => self.more.push(first),
-                _ => {}
+                _ => self.writes = entry.writes,
             }
             return;
         };
@@ -75,11 +84,25 @@ impl Entries {
             *first = entry;
             return;
         }
-        let mut own = self.more.iter_mut().filter(|other| other.is_of_thread(entry.moment));
-        match own.find(|other| entry.stands_for(other, knows)) {
-            Some(other) => *other = entry,
-            None => self.more.push(entry),
+        if self.more.len() == self.more.capacity() {
+            self.forget_covered();
         }
+        self.more.push(entry);
+    }
+
+    /// Leaves out what later accesses of the same threads cover.
+    fn forget_covered(&mut self) {
+        let (mut latest, mut kept) = (HashMap::new(), 0);
+        for at in 0..self.more.len() {
+            let entry = self.more[at];
+            let own = latest.entry((entry.moment.block, entry.moment.thread)).or_insert(kept);
+            if *own == kept || !entry.covers(&self.more[*own]) {
+                *own = kept;
+                kept += 1;
+            }
+            self.more[*own] = entry;
+        }
+        self.more.truncate(kept);
     }
 }
 
@@ -174,6 +197,9 @@ impl Cell {
             }
             _ => true,
         };
+        if !access.writes && !self.others.writes {
+            return None;
+        }
         let conflicts = |entry: &&Entry| (entry.writes || access.writes) && apart(entry) && unordered(entry);
         self.others.iter().find(conflicts).map(|entry| (*entry, entry.writes))
     }
