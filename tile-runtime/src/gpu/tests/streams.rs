@@ -124,6 +124,32 @@ fn other_libraries_streams_take_launches() {
     assert_eq!(error.to_string(), "cpu has no streams of other libraries");
 }
 
+/// The default stream is the device's own, whoever names it: what it is given counts as work of that.
+#[test]
+fn a_stream_comes_after_what_the_default_one_is_given_by_its_handle() {
+    let (device, _driver) = ready();
+    let x = ramp(&device, 8);
+    let [y, z] = [0; 2].map(|_| Tensor::<f32>::zeros(&device, [8]).unwrap());
+    // SAFETY: the memory is that of tensors that live longer.
+    let at = |of: &Tensor<f32>| unsafe { Tensor::<f32>::from_raw(&device, of.address(), [8]) }.unwrap();
+    let (a, mut b, mut c) = (at(&x), at(&y), at(&z));
+    // SAFETY: null is the default stream.
+    let null = unsafe { Stream::from_raw(&device, std::ptr::null_mut()) }.unwrap();
+    let other = Stream::new(&device).unwrap();
+    // It has waited for the default stream once.
+    call(&KERNEL, &a, &mut c).on(&other).unwrap().wait().unwrap();
+    call(&KERNEL, &a, &mut b).on(&null).unwrap().detach();
+    call(&KERNEL, &b, &mut c).on(&other).unwrap().wait().unwrap();
+    assert_eq!(c.to_vec().unwrap(), doubled(8, 2));
+    // What the default stream waits for is work of its own, too.
+    let third = Stream::new(&device).unwrap();
+    call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
+    call(&KERNEL, &c, &mut b).on(&other).unwrap().detach();
+    null.wait_for(&other.record().unwrap()).unwrap();
+    call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
+    assert_eq!(c.to_vec().unwrap(), doubled(8, 4));
+}
+
 #[derive(Default)]
 struct Counter(AtomicUsize);
 
