@@ -6,7 +6,6 @@
 use super::TensorRef;
 use super::host_elements::{HostElements, HostElementsMut};
 use super::memory::{Allocation, Location};
-use super::rows::rows;
 use super::transfer::bytes_of;
 use crate::device::{Device, Kind};
 use crate::element::Element;
@@ -117,11 +116,7 @@ impl<T: Element> TensorRef<T> {
         }
         let is_dense = self.is_dense() && source.is_dense();
         let is_on_one = [&self.location, &source.location].map(is_of_gpu) == [Some(true); 2];
-        let sets = if is_dense || !is_on_one {
-            None
-        } else {
-            rows([&self.descriptor, &source.descriptor], size_of::<T>())
-        };
+        let sets = if is_dense || !is_on_one { None } else { self.rows_of(&source.descriptor) };
         if !is_dense && sets.is_none() {
             return Ok(None);
         }
