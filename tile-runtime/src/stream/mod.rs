@@ -106,23 +106,21 @@ impl Stream {
         }
     }
 
-    /// Has what is enqueued from now on wait for an event. For one of another vendor's device the host waits.
+    /// Has what is enqueued from now on wait for an event. For one of another vendor's device the host waits. What the work
+    /// before the event failed with is told by its own stream.
     ///
     /// # Errors
-    /// [`Error::Driver`] if a device fails.
+    /// [`Error::Driver`] if a device fails; on a stream of the host [`Stream::synchronize`] gives it.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, event.on_gpu()) {
             (Queue::Gpu(gpu), Some(event)) if event.context().family() == gpu.context().family() => {
                 gpu.wait_for(event)
             }
-            (Queue::Gpu(_), _) => event.wait(),
+            // Who enqueued what fails is told of that, on its stream.
+            (Queue::Gpu(_), _) => event.pass(),
             (Queue::Host(host), _) => {
                 let event = event.clone();
-                host.enqueue(move || {
-                    // Who enqueued it is told of its failure.
-                    let _ = event.wait();
-                    Ok(())
-                });
+                host.enqueue(move || event.pass());
                 Ok(())
             }
         }
