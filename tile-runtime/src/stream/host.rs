@@ -206,6 +206,28 @@ mod tests {
     }
 
     #[test]
+    fn a_waker_that_panics_leaves_the_thread() {
+        struct Panics;
+        impl std::task::Wake for Panics {
+            fn wake(self: Arc<Self>) {
+                panic!("a waker's")
+            }
+        }
+        let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
+        let stream = HostStream::of(queue);
+        let (go, begun) = std::sync::mpsc::channel::<()>();
+        let work = stream.enqueue(move || {
+            let _ = begun.recv();
+            Ok(())
+        });
+        assert!(work.poll(&std::task::Waker::from(Arc::new(Panics))).is_none());
+        let next = stream.enqueue(|| Ok(()));
+        go.send(()).unwrap();
+        next.wait().1.unwrap();
+        work.wait().1.unwrap();
+    }
+
+    #[test]
     fn what_an_earlier_stream_of_the_thread_fails_with_is_not_the_next_ones() {
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
         let (go, begun) = std::sync::mpsc::channel();

@@ -13,6 +13,7 @@ mod marks;
 mod pending;
 mod uses;
 
+pub(crate) use completion::wake;
 pub use event::Event;
 pub use graph::{Graph, Recorder};
 pub(crate) use marks::Access;
