@@ -115,13 +115,11 @@ impl<'a> Launch<'a> {
         let before = self.before();
         let waited_for = before.clone();
         let (site, run) = (self.site(), self.host_run(checked)?.for_later(&checked.bound));
-        let event = stream.enqueue(move || {
+        let event = stream.enqueue_with(memory, move |_| {
             before.iter().try_for_each(Event::pass)?;
             // SAFETY: `memory` keeps every tensor; who borrows these elements to write, reads or frees them waits for this
             // event, and this has waited for those before it.
-            let result = unsafe { run.run() };
-            drop(memory);
-            site.locate(result)
+            site.locate(unsafe { run.run() })
         });
         self.memory().for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
         Ok(Pending::until(event, stream))

@@ -146,12 +146,22 @@ impl Stream {
     }
 
     /// Has a stream of the host do something.
+    #[cfg(test)]
+    pub(crate) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Event {
+        self.enqueue_with((), |()| work())
+    }
+
+    /// Has a stream of the host do something with what is dropped when its end has been told.
     ///
     /// # Panics
     /// If it is one of a GPU.
-    pub(crate) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Event {
+    pub(crate) fn enqueue_with<K: Send + Sync + 'static>(
+        &self,
+        kept: K,
+        work: impl FnOnce(&K) -> Result<()> + Send + 'static,
+    ) -> Event {
         match &self.0.queue {
-            Queue::Host(host) => Event::host(host.enqueue(work)),
+            Queue::Host(host) => Event::host(host.enqueue_with(kept, work)),
             Queue::Gpu(_) => unreachable!("a GPU doesn't do the host's work"),
         }
     }

@@ -151,9 +151,10 @@ impl<T: Element> TensorRef<T> {
         self.location.allocation().and(source.location.allocation())?;
         let before = before(&self.location, &source.location);
         let waited_for = before.clone();
-        let (to, to_descriptor) = (self.location.clone(), self.descriptor.clone());
-        let (from, from_descriptor) = (source.location.clone(), source.descriptor.clone());
-        let event = stream.enqueue(move || {
+        let descriptors = (self.descriptor.clone(), source.descriptor.clone());
+        let locations = (self.location.clone(), source.location.clone());
+        let event = stream.enqueue_with(locations, move |(to, from)| {
+            let (to_descriptor, from_descriptor) = descriptors;
             before.iter().try_for_each(Event::pass)?;
             // SAFETY: the locations keep the memory; who borrows these elements to write, reads or frees them waits for this
             // event, and this has waited for those before it.
