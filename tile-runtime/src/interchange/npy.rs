@@ -168,7 +168,12 @@ fn read<T: Element>(
     let failed = |error: io::Error| refused(error.to_string());
     let Header { format, is_fortran, shape, count } = Header::read(&mut file).map_err(failed)?;
     let (wanted, name) = (numpy_name(T::DTYPE), T::DTYPE.rust_name());
-    if wanted != Some(format.as_str()) {
+    // A byte has no order, whatever is written of one.
+    let given = match (size_of::<T>(), format.strip_prefix(['<', '>'])) {
+        (1, Some(kind)) => format!("|{kind}"),
+        _ => format.clone(),
+    };
+    if wanted != Some(given.as_str()) {
         let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is '{it}'"));
         return Err(refused(format!("its elements are '{format}', and {wanted}")));
     }
@@ -276,6 +281,26 @@ mod tests {
         assert_eq!(read_file(&file(10_000)).unwrap().to_vec().unwrap(), [1.0]);
         let refused = read_file(&file(1 << 20)).unwrap_err().to_string();
         assert_eq!(refused, "`x.npy`: its header has 1048576 bytes, and one of an array has at most 65536");
+    }
+
+    #[test]
+    fn a_byte_has_no_order() {
+        let file = |descr: &str| {
+            let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}\n");
+            let length = (text.len() as u16).to_le_bytes();
+            let header = b"\x93NUMPY\x01\x00".iter().copied().chain(length).chain(text.into_bytes());
+            header.chain([1, 0]).collect::<Vec<u8>>()
+        };
+        fn numbers<T: Element>(file: Vec<u8>) -> Result<Vec<T>> {
+            read::<T>(&Device::cpu(), &file[..], &|problem| refused(Path::new("x.npy"), problem))?.to_vec()
+        }
+        for order in ["<", ">", "|"] {
+            assert_eq!(numbers::<u8>(file(&format!("{order}u1"))).unwrap(), [1, 0]);
+            assert_eq!(numbers::<i8>(file(&format!("{order}i1"))).unwrap(), [1, 0]);
+            assert_eq!(numbers::<bool>(file(&format!("{order}b1"))).unwrap(), [true, false]);
+        }
+        assert!(numbers::<u8>(file("<i1")).is_err());
+        assert!(numbers::<u16>(file(">u2")).is_err());
     }
 
     #[test]
