@@ -218,16 +218,20 @@ impl Context {
         let capture = |driver: &dyn Driver| {
             // SAFETY: the stream is this function's own. What is captured doesn't run; a launch of the graph comes right
             // behind a comparison with launches whose memory is there.
-            let graph = unsafe {
+            let (captured, graph) = unsafe {
                 driver.begin_capture(stream.handle())?;
                 let captured = launches.iter().try_for_each(|launch| launch.enqueue(driver, stream.handle()));
                 // The capture ends even if a launch was refused, so that the stream can be used again.
-                let graph = driver.end_capture(stream.handle());
-                captured.and(graph)?
+                (captured, driver.end_capture(stream.handle()))
+            };
+            // Of a capture that a launch has spoilt, the launch's failure says more.
+            let (captured, graph) = match (captured, graph) {
+                (Err(refused), Err(_)) => return Err(refused),
+                (captured, graph) => (captured, graph?),
             };
             // SAFETY: the graph was captured above, and isn't needed any more.
             unsafe {
-                let executable = driver.instantiate(graph);
+                let executable = captured.and_then(|()| driver.instantiate(graph));
                 let _ = driver.destroy_graph(graph);
                 executable
             }

@@ -284,3 +284,29 @@ fn inside_of_a_graph_there_are_launches_alone() {
     let made = graph.run(|_| Tensor::<f32>::zeros(&device, [1]).map(drop)).unwrap_err().to_string();
     assert!(made.contains("a tensor that is made"), "{made}");
 }
+
+/// Whichever call of its recording a driver refuses: a stream, the begin, two launches, and what is made of them.
+#[test]
+fn a_graph_that_is_refused_leaves_nothing() {
+    /// The end of the capture. What refuses it goes on capturing here, and with a driver it is over.
+    const END: usize = 4;
+    let mut refused = 0;
+    for calls in (0..12).filter(|&calls| calls != END) {
+        let (device, driver) = ready();
+        let x = ramp(&device, 8);
+        let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+        call(&KERNEL, &x, &mut y).launch().unwrap();
+        let mut graph = Graph::new(&device);
+        driver.refuse_after(calls, Code::INVALID_VALUE);
+        let run = graph.run(|graph| {
+            graph.launch(call(&KERNEL, &x, &mut y))?;
+            graph.launch(call(&KERNEL, &y, &mut z))
+        });
+        driver.refuse_nothing();
+        drop((graph, x, y, z, device));
+        // A driver that doesn't destroy what was captured has it still, and the graph runs.
+        assert!(run.is_ok() || driver.live().graphs == 0, "{calls}: {:?}", driver.live());
+        refused += usize::from(run.is_err());
+    }
+    assert_eq!(refused, 6);
+}
