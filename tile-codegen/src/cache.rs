@@ -14,7 +14,7 @@ use crate::checksum::checksum;
 use crate::{Error, Options, compile, compiler_version};
 use file::MAGIC;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
@@ -107,17 +107,29 @@ impl Cache {
     }
 
     fn write(&self, path: &Path, key: &str, artifact: &Artifact) -> io::Result<()> {
-        /// Threads of one process may write the same file at once.
-        static WRITTEN: AtomicUsize = AtomicUsize::new(0);
         make(&self.folder)?;
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("{}-{number}.{TEMPORARY}", std::process::id()));
-        let written = fs::write(&temporary, file::encode(key, artifact));
+        let (mut new, temporary) = beside(path)?;
+        let written = new.write_all(&file::encode(key, artifact));
+        drop(new);
         written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
             // Half a file is of no use; where it can't be removed either, it is when it is old.
             let _ = fs::remove_file(&temporary);
         })?;
         self.most_bytes.map_or(Ok(()), |most| evict::evict(&self.folder, most))
+    }
+}
+
+/// A new file beside another one, of a name that nobody else has: threads of one process may write the same file at once, and
+/// so may processes of one number in containers that share the folder.
+fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("{}-{number}.{TEMPORARY}", std::process::id()));
+        match File::create_new(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => return file.map(|file| (file, temporary)),
+        }
     }
 }
 
@@ -195,6 +207,22 @@ mod tests {
             assert_eq!(again.artifact, good);
             assert!(cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().hit);
         }
+    }
+
+    /// Containers that share a folder have processes of one number, and each counts from 0: a name that is taken is somebody
+    /// else's file, which is being written.
+    #[test]
+    fn what_somebody_else_writes_is_left_alone() {
+        let ((cache, _folder), options) = (cache(), Options::default());
+        let path = cache.path(&key(&instance(), TargetDesc::cpu(), &options));
+        let theirs: Vec<PathBuf> = (0..1000)
+            .map(|number| path.with_extension(format!("{}-{number}.{TEMPORARY}", std::process::id())))
+            .collect();
+        theirs.iter().for_each(|path| fs::write(path, "theirs").unwrap());
+        let cached = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
+        assert!(cached.warning.is_none(), "{:?}", cached.warning);
+        assert!(cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().hit);
+        assert!(theirs.iter().all(|path| fs::read(path).is_ok_and(|bytes| bytes == b"theirs")));
     }
 
     /// Removed is what wasn't used since: the first of three is read again before there is no room for all.

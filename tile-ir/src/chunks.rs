@@ -34,8 +34,8 @@ impl Chunks {
     /// The blocks of a chunk; `None` behind the last one.
     pub fn get(&self, chunk: usize) -> Option<Range<usize>> {
         let (first, size) = self.rounds().nth(chunk / self.threads)?;
-        let first = first + chunk % self.threads * size;
-        (first < self.blocks).then(|| first..self.blocks.min(first + size))
+        let first = (chunk % self.threads).saturating_mul(size).saturating_add(first);
+        (first < self.blocks).then(|| first..self.blocks.min(first.saturating_add(size)))
     }
 
     /// All chunks, in order.
@@ -55,12 +55,12 @@ impl Chunks {
 
     /// Of each round the first block, and the blocks of a chunk.
     fn rounds(self) -> impl Iterator<Item = (usize, usize)> {
-        let least = (self.blocks / (LEAST_PART * self.threads)).max(1);
+        let least = (self.blocks / self.threads.saturating_mul(LEAST_PART)).max(1);
         let mut next = 0;
         std::iter::from_fn(move || {
             let (first, left) = (next, self.blocks.checked_sub(next).filter(|&left| left > 0)?);
-            let size = left.div_ceil(2 * self.threads).max(least);
-            next += size * self.threads;
+            let size = left.div_ceil(self.threads.saturating_mul(2)).max(least);
+            next = size.saturating_mul(self.threads).saturating_add(next);
             Some((first, size))
         })
     }
@@ -92,6 +92,18 @@ mod tests {
             assert!(chunks.iter().last().unwrap().len() <= longest_wait);
             assert!(chunks.most() <= blocks.div_ceil(threads) + longest_wait);
         }
+    }
+
+    /// More threads than there are, because somebody asks for all.
+    #[test]
+    fn any_number_of_threads_has_chunks() {
+        for threads in [usize::MAX, usize::MAX / 2 + 1, usize::MAX / 128] {
+            let chunks = Chunks::new(3, threads);
+            assert_eq!(chunks.iter().collect::<Vec<_>>(), [0..1, 1..2, 2..3]);
+            assert_eq!((chunks.count(), chunks.most()), (3, 1));
+        }
+        assert_eq!(Chunks::new(usize::MAX, usize::MAX).get(7), Some(7..8));
+        assert_eq!(Chunks::new(usize::MAX, 2).get(0), Some(0..usize::MAX.div_ceil(4)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ const LAUNCHES: usize = 64;
 
 /// A pool and how many threads share its jobs, the one that submits included.
 struct Served {
-    pool: Pool,
+    pool: Arc<Pool>,
     threads: usize,
 }
 
@@ -51,32 +51,34 @@ fn threads_of_the_machine() -> usize {
 }
 
 fn serve(threads: usize) -> Arc<Served> {
-    let served = Arc::new(Served { pool: Pool::new(LAUNCHES), threads });
+    let pool = Arc::new(Pool::new(LAUNCHES));
     let mut places = affinity::places(threads - 1).into_iter();
-    start(threads - 1, |worker| {
-        let (served, place) = (Arc::clone(&served), places.next());
+    let started = start(threads - 1, |worker| {
+        let (pool, place) = (Arc::clone(&pool), places.next());
         let serve = move || {
             place.into_iter().for_each(affinity::bind);
-            served.pool.serve();
+            pool.serve();
         };
         std::thread::Builder::new().name(format!("tile-{worker}")).spawn(serve).map(drop)
     });
-    served
+    Arc::new(Served { pool, threads: 1 + started })
 }
 
-/// Starts workers, numbered from 1 on, up to the first that can't be started: the system refuses those behind it as well,
-/// however many are asked for. The calling thread runs every grid to its end, with fewer workers or without any.
-fn start(workers: usize, one: impl FnMut(usize) -> std::io::Result<()>) {
-    let _ = (1..=workers).try_for_each(one);
+/// Starts workers, numbered from 1 on, up to the first that can't be started, and gives how many those are: the system
+/// refuses those behind it as well, however many are asked for. The calling thread runs every grid to its end, with fewer
+/// workers or without any.
+fn start(workers: usize, mut one: impl FnMut(usize) -> std::io::Result<()>) -> usize {
+    (1..=workers).take_while(|&worker| one(worker).is_ok()).count()
 }
 
 /// How many threads run a grid on the CPU device, the calling one included: as many as the environment variable
-/// `TILE_THREADS` says, or as the machine has, unless [`set_threads`] says otherwise.
+/// `TILE_THREADS` says, or as the machine has, unless [`set_threads`] says otherwise; fewer where the system starts no more.
 pub fn threads() -> usize {
     served().threads
 }
 
-/// Sets how many threads run a grid on the CPU device, the calling one included, from the next launch on; 0 counts as 1.
+/// Sets how many threads run a grid on the CPU device, the calling one included, from the next launch on; 0 counts as 1, and of
+/// more than the system starts there are as many as it does.
 ///
 /// ```
 /// use tile_runtime::cpu;
@@ -286,11 +288,11 @@ mod tests {
     #[test]
     fn nobody_asks_for_more_threads_than_the_system_gives() {
         let mut asked = Vec::new();
-        start(usize::MAX, |worker| {
+        let started = start(usize::MAX, |worker| {
             asked.push(worker);
             if worker < 3 { Ok(()) } else { Err(std::io::ErrorKind::WouldBlock.into()) }
         });
-        assert_eq!(asked, [1, 2, 3]);
+        assert_eq!((asked, started), (vec![1, 2, 3], 2));
     }
 
     fn check(blocks: usize) {
@@ -333,7 +335,7 @@ mod tests {
             assert_eq!(seen.iter().map(|(first, end, _)| end - first).sum::<u64>(), 200);
             seen
         };
-        let two = Served { pool: Pool::new(1), threads: 2 };
+        let two = Served { pool: Arc::new(Pool::new(1)), threads: 2 };
         let seen = of(&two, 1_000_000_000);
         assert!(seen[0] != (0, 1, true) && seen.len() > 2, "shared from the beginning: {seen:?}");
         assert!(seen.iter().all(|&(.., is_alone)| !is_alone), "{seen:?}");
@@ -341,7 +343,7 @@ mod tests {
         let seen = of(&two, 10);
         assert!(seen[0] == (0, 1, true) && seen.len() > 2, "{seen:?}");
         assert!(seen[1..].iter().all(|&(.., is_alone)| !is_alone), "{seen:?}");
-        let one = Served { pool: Pool::new(1), threads: 1 };
+        let one = Served { pool: Arc::new(Pool::new(1)), threads: 1 };
         assert_eq!(of(&one, 10), [(0, 200, true)]);
     }
 

@@ -221,11 +221,11 @@ impl Context {
         self.ask(|| "waiting for the device".to_owned(), wait)
     }
 
-    /// A stream's handle, or that of the context's own, with what counts the work that it is given.
+    /// A stream's handle, or that of the context's own, with what counts the work that this one is given, by whatever name.
     pub(super) fn handle(&self, stream: Option<&GpuStream>) -> (StreamHandle, Option<Enqueuing<'_>>) {
         match stream {
-            Some(stream) => (stream.handle(), None),
-            None => (self.stream, Some(self.work.begin())),
+            Some(stream) if stream.handle() != self.stream => (stream.handle(), None),
+            _ => (self.stream, Some(self.work.begin())),
         }
     }
 }

@@ -69,10 +69,11 @@ pub(crate) enum FailureKind {
 }
 
 /// The error codes after which every later call fails, and out of memory. HIP has CUDA's numbers for the errors that
-/// both have. CUDA Driver API, `CUresult`: those that leave the process "in an inconsistent state", or after which the
-/// context "cannot be used anymore": uncorrectable ECC and NVLink errors, illegal addresses, time-outs, assertions,
-/// hardware exceptions (714 to 718), launch failures.
-const LOST: [u32; 12] = [214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719];
+/// both have; its 911 is of textures, which nobody has here. CUDA Driver API, `CUresult`: those that leave the process "in an inconsistent state", or after which the
+/// context "cannot be used anymore": uncorrectable ECC, NVLink and contained errors, illegal addresses, time-outs, assertions,
+/// hardware exceptions (714 to 718), launch failures, leaks of tensor memory, clients that MPS ended, and errors of external
+/// devices.
+const LOST: [u32; 16] = [214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911];
 const OUT_OF_MEMORY: u32 = 2;
 
 impl FailureKind {
@@ -410,6 +411,8 @@ mod tests {
         // Invalid value, not ready, not supported; illegal address; launch failed.
         assert_eq!([1, 600, 801].map(FailureKind::of_code), [FailureKind::Refused; 3]);
         assert_eq!([700, 719].map(FailureKind::of_code), [FailureKind::Lost; 2]);
+        // Contained errors; memory of tensors that a kernel left allocated; an external device's; MPS that ended the client.
+        assert_eq!([226, 721, 911, 810].map(FailureKind::of_code), [FailureKind::Lost; 4]);
         assert_eq!(FailureKind::of_code(2), FailureKind::OutOfMemory);
     }
 

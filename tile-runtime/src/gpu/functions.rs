@@ -135,15 +135,22 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Enqueues what is copied before.
+    ///
+    /// # Safety
+    /// As [`Ready::enqueue`].
+    unsafe fn copy(&self, driver: &dyn Driver, stream: StreamHandle) -> Result<(), Failure> {
+        self.copies.iter().try_for_each(|copy| {
+            // SAFETY: the caller vouches for the stream and the memory.
+            unsafe { driver.copy_rows(copy.target, copy.source, copy.size, stream) }
+        })
+    }
+
     /// Enqueues it.
     ///
     /// # Safety
     /// The stream and the memory in the slots and copies are there until it has run.
     unsafe fn enqueue(&self, driver: &dyn Driver, stream: StreamHandle) -> Result<(), Failure> {
-        for copy in &self.copies {
-            // SAFETY: the caller vouches for the stream and the memory.
-            unsafe { driver.copy_rows(copy.target, copy.source, copy.size, stream) }?;
-        }
         let slots = self.slots.iter().map(address_of);
         let maps = self.maps.iter().map(address_of);
         let mut parameters: SmallVec<[*mut c_void; 16]> =
@@ -192,24 +199,36 @@ impl Context {
         })
     }
 
-    /// Enqueues a kernel, on a stream or on the context's own.
-    pub(crate) fn enqueue(&self, launch: &Ready, stream: Option<&GpuStream>) -> Result<()> {
+    /// Enqueues a kernel, on a stream or on the context's own; whether the driver takes what is copied before. A launch
+    /// without copies it takes, or this fails.
+    pub(crate) fn enqueue(&self, launch: &Ready, stream: Option<&GpuStream>) -> Result<bool> {
         let (stream, _work) = self.handle(stream);
         // SAFETY: the stream's giver vouches for it. The tensors are borrowed while this is enqueued, and who uses or
         // frees their memory later does so behind the stream's work.
+        let copy = |driver: &dyn Driver| unsafe { launch.copy(driver, stream) };
+        if !launch.copies.is_empty() {
+            match self.ask(|| format!("copying for `{}`", launch.symbol), copy) {
+                Err(Error::Driver { .. }) => return Ok(false),
+                copied => copied?,
+            }
+        }
+        // SAFETY: likewise.
         let enqueue = |driver: &dyn Driver| unsafe { launch.enqueue(driver, stream) };
-        self.ask(|| format!("launching `{}`", launch.symbol), enqueue)
+        self.ask(|| format!("launching `{}`", launch.symbol), enqueue).map(|()| true)
     }
 
-    /// Runs a kernel on the context's own stream, and gives the time that it took.
-    pub(crate) fn time(self: &Arc<Self>, launch: &Ready) -> Result<Duration> {
+    /// Runs a kernel on the context's own stream, and gives the time that it took; nothing where the driver doesn't take what
+    /// is copied before.
+    pub(crate) fn time(self: &Arc<Self>, launch: &Ready) -> Result<Option<Duration>> {
         // Both are there before the kernel begins, so that making one isn't part of the time.
         let (start, end) = (self.new_event(EventKind::Timed)?, self.new_event(EventKind::Timed)?);
         start.record(self.stream)?;
-        self.enqueue(launch, None)?;
+        if !self.enqueue(launch, None)? {
+            return Ok(None);
+        }
         end.record(self.stream)?;
         end.wait()?;
-        end.since(&start)
+        end.since(&start).map(Some)
     }
 
     /// Captures launches as a graph.
@@ -218,16 +237,20 @@ impl Context {
         let capture = |driver: &dyn Driver| {
             // SAFETY: the stream is this function's own. What is captured doesn't run; a launch of the graph comes right
             // behind a comparison with launches whose memory is there.
-            let graph = unsafe {
+            let (captured, graph) = unsafe {
                 driver.begin_capture(stream.handle())?;
                 let captured = launches.iter().try_for_each(|launch| launch.enqueue(driver, stream.handle()));
                 // The capture ends even if a launch was refused, so that the stream can be used again.
-                let graph = driver.end_capture(stream.handle());
-                captured.and(graph)?
+                (captured, driver.end_capture(stream.handle()))
+            };
+            // Of a capture that a launch has spoilt, the launch's failure says more.
+            let (captured, graph) = match (captured, graph) {
+                (Err(refused), Err(_)) => return Err(refused),
+                (captured, graph) => (captured, graph?),
             };
             // SAFETY: the graph was captured above, and isn't needed any more.
             unsafe {
-                let executable = driver.instantiate(graph);
+                let executable = captured.and_then(|()| driver.instantiate(graph));
                 let _ = driver.destroy_graph(graph);
                 executable
             }

@@ -149,7 +149,10 @@ impl GpuStream {
 
     /// Has what is enqueued from now on wait for an event.
     pub(crate) fn wait_for(&self, event: &GpuEvent) -> Result<()> {
-        self.context.order(self.handle, event)
+        match self.handle == self.context.stream {
+            true => self.context.wait_for(event),
+            false => self.context.order(self.handle, event),
+        }
     }
 
     /// An event behind what is enqueued.

@@ -5,6 +5,7 @@
 //! event of an error in the CUDA context"). So while tasks wait, a thread looks at their devices now and then.
 
 use super::context::Context;
+use crate::stream;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -79,7 +80,7 @@ impl Drop for Ticket {
 pub(super) unsafe extern "C" fn wake(data: *mut c_void) {
     let task = lock().tasks.remove(&data.addr());
     if let Some(task) = task {
-        task.waker.wake();
+        stream::wake(task.waker);
     }
 }
 
@@ -90,7 +91,7 @@ pub(super) fn wake_all(device: usize) {
     let (woken, others): (BTreeMap<_, _>, _) = all.partition(|(_, task)| task.device == device);
     waiting.tasks = others;
     drop(waiting);
-    woken.into_values().for_each(|task| task.waker.wake());
+    woken.into_values().for_each(|task| stream::wake(task.waker));
 }
 
 /// Looks whether the devices are lost that tasks wait for: who asks a lost one wakes its tasks.

@@ -2,13 +2,16 @@
 //!
 //! The format is that of `numpy.lib.format`. NumPy has no `bf16` and no floats of 8 bits; such tensors are refused.
 
+mod header;
+
 use super::Stored;
 use super::stored::{check_names, elements, refused};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use npyz::{NpyHeader, Order, WriteOptions, WriterBuilder};
+use header::Header;
+use npyz::{WriteOptions, WriterBuilder};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -163,46 +166,30 @@ fn read<T: Element>(
     refused: &dyn Fn(String) -> Error,
 ) -> Result<Tensor<T>> {
     let failed = |error: io::Error| refused(error.to_string());
-    let header = header(&mut file).map_err(failed)?;
-    let (given, name) = (header.dtype().descr(), T::DTYPE.rust_name());
-    let wanted = numpy_name(T::DTYPE).map(|wanted| format!("'{wanted}'"));
-    if wanted.as_ref() != Some(&given) {
-        let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is {it}"));
-        return Err(refused(format!("its elements are {given}, and {wanted}")));
+    let Header { format, is_fortran, shape, count } = Header::read(&mut file).map_err(failed)?;
+    let (wanted, name) = (numpy_name(T::DTYPE), T::DTYPE.rust_name());
+    // A byte has no order, whatever is written of one.
+    let given = match (size_of::<T>(), format.strip_prefix(['<', '>'])) {
+        (1, Some(kind)) => format!("|{kind}"),
+        _ => format.clone(),
+    };
+    if wanted != Some(given.as_str()) {
+        let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is '{it}'"));
+        return Err(refused(format!("its elements are '{format}', and {wanted}")));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
     let elements = elements::<T>(&bytes)
-        .filter(|elements| elements.len() as u64 == header.len())
-        .ok_or_else(|| refused(format!("it holds {} bytes of {} elements", bytes.len(), header.len())))?;
-    let mut shape: Vec<usize> = header.shape().iter().map(|&extent| extent as usize).collect();
-    match header.order() {
-        Order::C => Tensor::from_vec(device, elements, shape),
-        Order::Fortran => {
+        .filter(|elements| elements.len() as u64 == count)
+        .ok_or_else(|| refused(format!("it holds {} bytes of {count} elements", bytes.len())))?;
+    let mut shape: Vec<usize> = shape.into_iter().map(|extent| extent as usize).collect();
+    match is_fortran {
+        false => Tensor::from_vec(device, elements, shape),
+        true => {
             shape.reverse();
             Tensor::from_vec(device, elements, shape)?.into_reversed_axes()
         }
     }
-}
-
-/// Reads the header of an array. Its extents are looked at first: `npyz` multiplies them, in either order, and doesn't ask
-/// whether the product has room, be the last factor 0.
-fn header(file: &mut impl Read) -> io::Result<NpyHeader> {
-    let mut bytes = Vec::new();
-    let mut more = |count: u64, bytes: &mut Vec<u8>| file.by_ref().take(count).read_to_end(bytes);
-    // The magic string, and a version, of which the first has two bytes for the length of the text and others four.
-    more(8, &mut bytes)?;
-    let counted = if bytes.get(6) == Some(&1) { 2 } else { 4 };
-    more(counted, &mut bytes)?;
-    let length = bytes.iter().skip(8).rev().fold(0, |length, &byte| length << 8 | u64::from(byte));
-    more(length, &mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let shape = text.split("shape").nth(1).and_then(|rest| rest.split(['(', ')']).nth(1)).unwrap_or("");
-    let mut extents = shape.split(',').filter_map(|extent| extent.trim().parse::<u64>().ok());
-    if extents.try_fold(1u64, |count, extent| count.checked_mul(extent.max(1))).is_none() {
-        return Err(io::Error::other(format!("its shape ({shape}) has more elements than can be counted")));
-    }
-    NpyHeader::from_reader(&mut bytes.as_slice())
 }
 
 /// NumPy's name of a tensor's format.
@@ -260,6 +247,60 @@ mod tests {
         );
         assert!(message("(0, 4294967296, 8589934592)").ends_with("has more elements than can be counted"));
         assert!(message("(4294967296, 8589934592, 0)").ends_with("has more elements than can be counted"));
+    }
+
+    #[test]
+    fn headers_that_numpy_does_not_write_are_refused_at_once() {
+        for shape in
+            ["[4294967296, 8589934592]", "(4_294_967_296, 8_589_934_592)", "(0x100000000, 0x200000000)"]
+        {
+            assert!(read_file(&file(shape, &[])).is_err(), "{shape}");
+        }
+        // Two shapes, of which the first has room.
+        assert!(read_file(&file("(1,), 'shape': (4294967296, 8589934592)", &[1.0])).is_err());
+        assert!(read_file(&file("(1,), 'sh\\x61pe': (4294967296, 8589934592)", &[1.0])).is_err());
+        let deep = format!("{}1{}", "[".repeat(64), "]".repeat(64));
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(read_file(&file(&deep, &[])).is_err()));
+        assert_eq!(ended.recv_timeout(std::time::Duration::from_secs(10)), Ok(true));
+    }
+
+    #[test]
+    fn a_header_is_as_long_as_one_of_an_array() {
+        let text = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
+        let file = |length: u32| {
+            let padding = std::iter::repeat_n(b' ', length as usize - text.len());
+            let header = text.bytes().chain(padding).chain(1f32.to_le_bytes());
+            b"\x93NUMPY\x02\x00"
+                .iter()
+                .copied()
+                .chain(length.to_le_bytes())
+                .chain(header)
+                .collect::<Vec<u8>>()
+        };
+        assert_eq!(read_file(&file(10_000)).unwrap().to_vec().unwrap(), [1.0]);
+        let refused = read_file(&file(1 << 20)).unwrap_err().to_string();
+        assert_eq!(refused, "`x.npy`: its header has 1048576 bytes, and one of an array has at most 65536");
+    }
+
+    #[test]
+    fn a_byte_has_no_order() {
+        let file = |descr: &str| {
+            let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}\n");
+            let length = (text.len() as u16).to_le_bytes();
+            let header = b"\x93NUMPY\x01\x00".iter().copied().chain(length).chain(text.into_bytes());
+            header.chain([1, 0]).collect::<Vec<u8>>()
+        };
+        fn numbers<T: Element>(file: Vec<u8>) -> Result<Vec<T>> {
+            read::<T>(&Device::cpu(), &file[..], &|problem| refused(Path::new("x.npy"), problem))?.to_vec()
+        }
+        for order in ["<", ">", "|"] {
+            assert_eq!(numbers::<u8>(file(&format!("{order}u1"))).unwrap(), [1, 0]);
+            assert_eq!(numbers::<i8>(file(&format!("{order}i1"))).unwrap(), [1, 0]);
+            assert_eq!(numbers::<bool>(file(&format!("{order}b1"))).unwrap(), [true, false]);
+        }
+        assert!(numbers::<u8>(file("<i1")).is_err());
+        assert!(numbers::<u16>(file(">u2")).is_err());
     }
 
     #[test]

@@ -115,13 +115,11 @@ impl<'a> Launch<'a> {
         let before = self.before();
         let waited_for = before.clone();
         let (site, run) = (self.site(), self.host_run(checked)?.for_later(&checked.bound));
-        let event = stream.enqueue(move || {
+        let event = stream.enqueue_with(memory, move |_| {
             before.iter().try_for_each(Event::pass)?;
             // SAFETY: `memory` keeps every tensor; who borrows these elements to write, reads or frees them waits for this
             // event, and this has waited for those before it.
-            let result = unsafe { run.run() };
-            drop(memory);
-            site.locate(result)
+            site.locate(unsafe { run.run() })
         });
         self.memory().for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
         Ok(Pending::until(event, stream))
@@ -235,7 +233,8 @@ impl<'a> Launch<'a> {
         context.ready(code, bound.blocks(), &Parameters { slots: &slots, maps: &maps, log })
     }
 
-    /// The launch on aligned copies, where that pays and there is memory for them ([`tile_ir::padding`]).
+    /// The launch on aligned copies, where that pays ([`tile_ir::padding`]), there is memory for them and the driver takes what
+    /// makes them.
     fn padded(
         &self,
         checked: &Checked<'_>,
@@ -250,12 +249,15 @@ impl<'a> Launch<'a> {
         let mut rows = SmallVec::<[RowCopy; 2]>::new();
         for &PaddedTensor { argument, rows: height, row_bytes, padded_bytes } in &tensors {
             let copy = match scratch(device, context, height * padded_bytes) {
-                Err(Error::OutOfMemory { .. }) => return Ok(None),
+                Err(Error::OutOfMemory { .. } | Error::Driver { .. }) => return Ok(None),
                 copy => copy?,
             };
             let target = Rows { first: copy.address(), pitch: padded_bytes };
             let behind = Rows { first: target.first + row_bytes as u64, ..target };
-            context.fill_rows(behind, &[0], RowSize { width: padded_bytes - row_bytes, height })?;
+            match context.fill_rows(behind, &[0], RowSize { width: padded_bytes - row_bytes, height }) {
+                Err(Error::Driver { .. }) => return Ok(None),
+                filled => filled?,
+            }
             let source = Rows { first: slots[argument], pitch: row_bytes };
             rows.push(RowCopy { target, source, size: RowSize { width: row_bytes, height } });
             slots[argument] = target.first;
@@ -278,11 +280,11 @@ impl<'a> Launch<'a> {
         self.with_log(checked, context, sink, copies, |launch| {
             // The log is written on the device's own stream.
             stream.map_or(Ok(()), GpuStream::follow)?;
-            context.enqueue(launch, stream)?;
-            match checked.prepared.abi().logs {
-                true => stream.map_or_else(|| context.synchronize(), GpuStream::synchronize),
-                false => Ok(()),
+            let is_enqueued = context.enqueue(launch, stream)?;
+            if checked.prepared.abi().logs {
+                stream.map_or_else(|| context.synchronize(), GpuStream::synchronize)?;
             }
+            Ok(is_enqueued.then_some(()))
         })
     }
 
@@ -297,24 +299,32 @@ impl<'a> Launch<'a> {
     }
 
     /// Runs a launch: on aligned copies of its tensors where that pays, or with a log, if its kernel has messages, and
-    /// reports them when it is done.
+    /// reports them when it is done. `run` gives nothing where the driver doesn't take the copies.
     fn with_log<R>(
         &self,
         checked: &Checked<'_>,
         context: &Arc<gpu::Context>,
         sink: &mut Option<Sink<'_>>,
         copies: &mut Copies,
-        run: impl FnOnce(&Ready) -> Result<R>,
+        run: impl Fn(&Ready) -> Result<Option<R>>,
     ) -> Result<R> {
         let Checked { prepared, bound, .. } = checked;
+        let run_as_it_is = |log: Option<u64>| {
+            let result = run(&self.ready(checked, context, log)?)?;
+            Ok(result.expect("a launch without copies is enqueued"))
+        };
         if !prepared.abi().logs {
-            let padded = self.padded(checked, context, copies)?;
-            return run(&padded.map_or_else(|| self.ready(checked, context, None), Ok)?);
+            if let Some(padded) = self.padded(checked, context, copies)?
+                && let Some(result) = run(&padded)?
+            {
+                return Ok(result);
+            }
+            return run_as_it_is(None);
         }
         let mut words = messages::empty(self.log_bytes)?;
         let log = context.zeroed(size_of_val(words.as_slice()))?;
         context.upload(transfer::bytes(&words), log.address())?;
-        let result = run(&self.ready(checked, context, Some(log.address()))?)?;
+        let result = run_as_it_is(Some(log.address()))?;
         context.download(log.address(), transfer::bytes_mut(&mut words))?;
         messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;
         Ok(result)

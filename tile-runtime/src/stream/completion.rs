@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::task::Waker;
 use std::time::Instant;
@@ -38,7 +39,7 @@ impl Completion {
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         self.changed.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(wake);
     }
 
     /// When it was done, and how it ended; `None` while it isn't.
@@ -68,4 +69,10 @@ impl Completion {
         }
         None
     }
+}
+
+/// Wakes a task. A waker is an executor's: one that panics ends neither a thread that others wait for, nor the process where a
+/// driver calls it, and keeps none asleep that is woken after it.
+pub(crate) fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }

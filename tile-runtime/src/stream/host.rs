@@ -15,10 +15,15 @@ use std::time::Duration;
 /// A piece of work of a stream's; what it fails with is told by its completion, and by the stream.
 struct Piece {
     run: Box<dyn FnOnce() -> Result<()> + Send>,
+    /// What the work uses, which is dropped when its end has been told.
+    kept: Option<Kept>,
     completion: Arc<Completion>,
     /// The stream's, which may be gone by then: the next stream of the thread has one of its own.
     failure: Arc<Failure>,
 }
+
+/// What keeps something.
+type Kept = Arc<dyn Send + Sync>;
 
 /// The first failure that nobody has been told of by a stream.
 type Failure = Mutex<Option<Error>>;
@@ -61,7 +66,7 @@ impl Queue {
     }
 
     fn serve(self: Arc<Queue>, patience: Duration) {
-        while let Some(Piece { run, completion, failure }) = self.next(patience) {
+        while let Some(Piece { run, kept, completion, failure }) = self.next(patience) {
             // Whoever waits is told, and what comes next is done: without the thread they would wait for ever.
             let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
                 let message = panic_message(&*panic);
@@ -71,6 +76,9 @@ impl Queue {
                 lock(&failure).get_or_insert_with(|| error.clone());
             }
             completion.end(result);
+            // An owner of memory does what it wants to when it is dropped: it may wait for a lock, such as that of Python's
+            // interpreter, which somebody has who waits for the work; or panic.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
         }
         lock(&IDLE).retain(|idle| !Arc::ptr_eq(idle, &self));
     }
@@ -135,8 +143,23 @@ impl HostStream {
 
     /// Has something done after all that is enqueued.
     pub(super) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Arc<Completion> {
+        self.push(Box::new(work), None)
+    }
+
+    /// Has something done with what is dropped when its end has been told.
+    pub(super) fn enqueue_with<K: Send + Sync + 'static>(
+        &self,
+        kept: K,
+        work: impl FnOnce(&K) -> Result<()> + Send + 'static,
+    ) -> Arc<Completion> {
+        let kept = Arc::new(kept);
+        let used = Arc::clone(&kept);
+        self.push(Box::new(move || work(&used)), Some(kept))
+    }
+
+    fn push(&self, run: Box<dyn FnOnce() -> Result<()> + Send>, kept: Option<Kept>) -> Arc<Completion> {
         let (completion, failure) = (Arc::new(Completion::default()), Arc::clone(&self.failure));
-        let piece = Piece { run: Box::new(work), completion: Arc::clone(&completion), failure };
+        let piece = Piece { run, kept, completion: Arc::clone(&completion), failure };
         lock(&self.queue.state).work.push_back(piece);
         self.queue.changed.notify_one();
         completion
@@ -203,6 +226,28 @@ mod tests {
         assert_eq!(failed.wait().1.unwrap_err().to_string(), told);
         assert_eq!(stream.synchronize().unwrap_err().to_string(), told);
         stream.synchronize().unwrap();
+    }
+
+    #[test]
+    fn a_waker_that_panics_leaves_the_thread() {
+        struct Panics;
+        impl std::task::Wake for Panics {
+            fn wake(self: Arc<Self>) {
+                panic!("a waker's")
+            }
+        }
+        let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
+        let stream = HostStream::of(queue);
+        let (go, begun) = std::sync::mpsc::channel::<()>();
+        let work = stream.enqueue(move || {
+            let _ = begun.recv();
+            Ok(())
+        });
+        assert!(work.poll(&std::task::Waker::from(Arc::new(Panics))).is_none());
+        let next = stream.enqueue(|| Ok(()));
+        go.send(()).unwrap();
+        next.wait().1.unwrap();
+        work.wait().1.unwrap();
     }
 
     #[test]

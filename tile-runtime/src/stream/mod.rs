@@ -13,6 +13,7 @@ mod marks;
 mod pending;
 mod uses;
 
+pub(crate) use completion::wake;
 pub use event::Event;
 pub use graph::{Graph, Recorder};
 pub(crate) use marks::Access;
@@ -106,23 +107,21 @@ impl Stream {
         }
     }
 
-    /// Has what is enqueued from now on wait for an event. For one of another vendor's device the host waits.
+    /// Has what is enqueued from now on wait for an event. For one of another vendor's device the host waits. What the work
+    /// before the event failed with is told by its own stream.
     ///
     /// # Errors
-    /// [`Error::Driver`] if a device fails.
+    /// [`Error::Driver`] if a device fails; on a stream of the host [`Stream::synchronize`] gives it.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         match (&self.0.queue, event.on_gpu()) {
             (Queue::Gpu(gpu), Some(event)) if event.context().family() == gpu.context().family() => {
                 gpu.wait_for(event)
             }
-            (Queue::Gpu(_), _) => event.wait(),
+            // Who enqueued what fails is told of that, on its stream.
+            (Queue::Gpu(_), _) => event.pass(),
             (Queue::Host(host), _) => {
                 let event = event.clone();
-                host.enqueue(move || {
-                    // Who enqueued it is told of its failure.
-                    let _ = event.wait();
-                    Ok(())
-                });
+                host.enqueue(move || event.pass());
                 Ok(())
             }
         }
@@ -147,12 +146,22 @@ impl Stream {
     }
 
     /// Has a stream of the host do something.
+    #[cfg(test)]
+    pub(crate) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Event {
+        self.enqueue_with((), |()| work())
+    }
+
+    /// Has a stream of the host do something with what is dropped when its end has been told.
     ///
     /// # Panics
     /// If it is one of a GPU.
-    pub(crate) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Event {
+    pub(crate) fn enqueue_with<K: Send + Sync + 'static>(
+        &self,
+        kept: K,
+        work: impl FnOnce(&K) -> Result<()> + Send + 'static,
+    ) -> Event {
         match &self.0.queue {
-            Queue::Host(host) => Event::host(host.enqueue(work)),
+            Queue::Host(host) => Event::host(host.enqueue_with(kept, work)),
             Queue::Gpu(_) => unreachable!("a GPU doesn't do the host's work"),
         }
     }

@@ -11,6 +11,7 @@ use crate::tensor::{TensorView, TensorViewMut};
 use std::cell::Cell;
 use std::future::IntoFuture;
 use std::pin::pin;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -129,6 +130,47 @@ fn tensors_may_be_dropped_while_they_are_used() {
             drop((x, y));
         }
         stream.synchronize().unwrap();
+    }
+}
+
+/// What an owner does when it is dropped may have to wait for somebody who waits for the launch, as the deleters of Python's
+/// tensors wait for its interpreter.
+#[test]
+fn memory_is_dropped_when_who_waits_has_been_told() {
+    struct Locks(Arc<Mutex<()>>, #[allow(dead_code, reason = "it keeps the elements")] Vec<f32>);
+    impl Drop for Locks {
+        fn drop(&mut self) {
+            drop(self.0.lock().unwrap());
+        }
+    }
+    let device = Device::reference();
+    let (stream, lock) = (Stream::new(&device).unwrap(), Arc::new(Mutex::new(())));
+    let owned = || {
+        let elements = vec![1.0; 10];
+        let address = elements.as_ptr() as u64;
+        let owner = Locks(Arc::clone(&lock), elements);
+        // SAFETY: the owner keeps the elements, and nobody else uses them.
+        unsafe { Tensor::<f32>::from_raw_owned(&device, address, [10], [1], owner) }.unwrap()
+    };
+    let mut y = full(&device, 0.0);
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(50));
+    for copies in [false, true] {
+        let x = owned();
+        let held = lock.lock().unwrap();
+        stream.enqueue(move || {
+            pause();
+            Ok(())
+        });
+        match copies {
+            true => y.copy_from_on(&x, &stream).unwrap().detach(),
+            false => add_one(&x, &mut y).on(&stream).unwrap().detach(),
+        }
+        // The stream has the last reference.
+        drop(x);
+        assert_eq!(y.to_vec().unwrap(), [if copies { 1.0 } else { 2.0 }; 10]);
+        drop(held);
+        stream.synchronize().unwrap();
+        assert_eq!(Arc::strong_count(&lock), 1, "the owner is gone before what comes next");
     }
 }
 

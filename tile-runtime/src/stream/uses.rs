@@ -56,7 +56,7 @@ impl Uses {
         let on_gpus = self.before(Access::Write).into_iter().filter(|event| event.on_gpu().is_some());
         on_gpus.into_iter().try_for_each(|event| match context {
             Some(context) => order(&event, context),
-            None => event.wait(),
+            None => event.pass(),
         })
     }
 }
@@ -65,7 +65,7 @@ impl Uses {
 fn order(event: &Event, context: &Context) -> Result<()> {
     match event.on_gpu() {
         Some(event) if event.context().family() == context.family() => context.wait_for(event),
-        _ => event.wait(),
+        _ => event.pass(),
     }
 }
 

@@ -149,12 +149,20 @@ impl<T: Number> Tensor<T> {
         };
         if T::DTYPE.is_float() {
             let (start, end, step) = (start.to_float(), end.to_float(), step.to_float());
-            let count = ((end - start) / step).ceil();
+            let count = match end - start {
+                distance if distance.is_finite() => (distance / step).ceil(),
+                // Between two numbers of which one is below 0 it may be more than any number, in how few steps ever.
+                _ => (end / step - start / step).ceil(),
+            };
             // An infinite step divides every distance to 0.
             if !count.is_finite() || !step.is_finite() || step == 0.0 {
                 return Err(refused());
             }
-            let element = |i: u64| T::from_float(start + i as f64 * step);
+            let element = |i: u64| match i as f64 * step {
+                distance if distance.is_finite() => T::from_float(start + distance),
+                // Half of it is a number.
+                _ => T::from_float(2.0 * (step / 2.0).mul_add(i as f64, start / 2.0)),
+            };
             return generated(device, &[count.max(0.0) as usize], element);
         }
         let (start, end, step) = (start.to_int(), end.to_int(), step.to_int());

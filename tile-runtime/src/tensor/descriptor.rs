@@ -121,6 +121,11 @@ impl Descriptor {
         self.dense || (!self.view.is_masked() && self.view.layout().is_injective())
     }
 
+    /// Whether others may lie between the elements.
+    pub(crate) fn has_gaps(&self) -> bool {
+        !self.is_writable() || self.span().len() != self.len()
+    }
+
     /// The value of elements that aren't in memory.
     pub(crate) fn fill(&self) -> Fill {
         self.view.fill()

@@ -30,7 +30,8 @@ impl<T: Element> TensorRef<T> {
         let by_host = |tensor: &mut TensorRef<T>| {
             write(&mut tensor.location, &tensor.descriptor, &vec![value; tensor.descriptor.len()])
         };
-        let Some(sets) = rows([&self.descriptor], size_of::<T>()) else { return by_host(self) };
+        let sets = rows(self.location.is_shared(), [&self.descriptor], size_of::<T>());
+        let Some(sets) = sets else { return by_host(self) };
         let element = bytes(std::slice::from_ref(&value));
         match sets.iter().try_for_each(|rows| self.location.fill(rows, element)) {
             // Rows that a driver refuses aren't written yet; others are, once more.

@@ -155,7 +155,8 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Where the elements of a descriptor are whose element 0 is at an address.
+/// Where the elements of a descriptor are whose element 0 is at an address. What lies between them is somebody else's, who may
+/// write it meanwhile.
 ///
 /// # Safety
 /// The elements are there and valid as long as the location is used.
@@ -164,7 +165,8 @@ unsafe fn located<T>(device: &Device, address: u64, descriptor: &Descriptor) -> 
     // Elements lie before the first one where a stride is negative.
     let address = address.wrapping_sub((descriptor.first() * size_of::<T>()) as u64);
     // SAFETY: the caller vouches for every element from the first that is read to the last.
-    unsafe { Location::new(device, address, bytes, size_of::<T>()) }
+    let location = unsafe { Location::new(device, address, bytes, size_of::<T>()) }?;
+    Ok(if descriptor.has_gaps() { location.shared() } else { location })
 }
 
 impl<T> Tensor<T> {

@@ -6,7 +6,6 @@
 use super::TensorRef;
 use super::host_elements::{HostElements, HostElementsMut};
 use super::memory::{Allocation, Location};
-use super::rows::rows;
 use super::transfer::bytes_of;
 use crate::device::{Device, Kind};
 use crate::element::Element;
@@ -117,11 +116,7 @@ impl<T: Element> TensorRef<T> {
         }
         let is_dense = self.is_dense() && source.is_dense();
         let is_on_one = [&self.location, &source.location].map(is_of_gpu) == [Some(true); 2];
-        let sets = if is_dense || !is_on_one {
-            None
-        } else {
-            rows([&self.descriptor, &source.descriptor], size_of::<T>())
-        };
+        let sets = if is_dense || !is_on_one { None } else { self.rows_of(&source.descriptor) };
         if !is_dense && sets.is_none() {
             return Ok(None);
         }
@@ -156,9 +151,10 @@ impl<T: Element> TensorRef<T> {
         self.location.allocation().and(source.location.allocation())?;
         let before = before(&self.location, &source.location);
         let waited_for = before.clone();
-        let (to, to_descriptor) = (self.location.clone(), self.descriptor.clone());
-        let (from, from_descriptor) = (source.location.clone(), source.descriptor.clone());
-        let event = stream.enqueue(move || {
+        let descriptors = (self.descriptor.clone(), source.descriptor.clone());
+        let locations = (self.location.clone(), source.location.clone());
+        let event = stream.enqueue_with(locations, move |(to, from)| {
+            let (to_descriptor, from_descriptor) = descriptors;
             before.iter().try_for_each(Event::pass)?;
             // SAFETY: the locations keep the memory; who borrows these elements to write, reads or frees them waits for this
             // event, and this has waited for those before it.

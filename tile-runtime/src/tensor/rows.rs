@@ -40,8 +40,10 @@ struct Axis<const MEMORIES: usize> {
 type Axes<const MEMORIES: usize> = SmallVec<[Axis<MEMORIES>; 6]>;
 
 /// The elements of memories of one shape as rows; `None` where some memory has no single distance along an axis, and where
-/// the calls would take longer than copying to the host and back.
+/// the calls would take longer than copying to the host and back. Where somebody else's elements lie in the memory that is
+/// written, one call is made however long it takes: by way of the host every run would be one.
 pub(super) fn rows<const MEMORIES: usize>(
+    is_shared: bool,
     memories: [&Descriptor; MEMORIES],
     element: usize,
 ) -> Option<Vec<RowSet<MEMORIES>>> {
@@ -59,7 +61,10 @@ pub(super) fn rows<const MEMORIES: usize>(
         (axis.extent, axis.strides.map(|stride| stride as usize * element))
     });
     let around: usize = memories.iter().map(|memory| memory.span().len() * element).sum();
-    if cost(&axes, height)? > around.max(CALLS * (BYTES_PER_CALL + BYTES_PER_ROW)) {
+    let is_one_call = axes.is_empty();
+    if !(is_shared && is_one_call)
+        && cost(&axes, height)? > around.max(CALLS * (BYTES_PER_CALL + BYTES_PER_ROW))
+    {
         return None;
     }
     let set = |first: [i64; MEMORIES]| RowSet {
@@ -154,9 +159,17 @@ fn merge<const MEMORIES: usize>(axes: &mut Axes<MEMORIES>) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 mod tests {
-    use super::*;
+    use super::rows as rows_into;
+    use super::{Descriptor, RowSet};
     use crate::tensor::Indices;
     use tile_layout::{Index, Movement};
+
+    fn rows<const MEMORIES: usize>(
+        memories: [&Descriptor; MEMORIES],
+        element: usize,
+    ) -> Option<Vec<RowSet<MEMORIES>>> {
+        rows_into(false, memories, element)
+    }
 
     fn part(shape: &[usize], indices: impl Indices) -> Descriptor {
         let whole = Descriptor::dense(shape).unwrap();
@@ -227,6 +240,18 @@ mod tests {
         let far = Descriptor::strided(&[2, 2], &[1 << 30, 1]).unwrap();
         assert_eq!(rows([&far], 4).map(|rows| rows.len()), Some(2));
         assert_eq!(rows([&far], 1).map(|rows| rows.len()), Some(1));
+    }
+
+    /// By way of the host each of the short rows would be a call.
+    #[test]
+    #[cfg_attr(miri, ignore = "it accesses no memory")]
+    fn one_call_is_made_where_somebody_elses_elements_lie_between() {
+        let every_second = Descriptor::strided(&[20_000], &[2]).unwrap();
+        assert_eq!(rows([&every_second], 4), None);
+        assert_eq!(rows_into(true, [&every_second], 4), Some(set([0], [8], 4, 20_000)));
+        let turned = Descriptor::strided(&[4096, 4096], &[1, 5000]).unwrap();
+        let dense = Descriptor::dense(&[4096, 4096]).unwrap();
+        assert_eq!(rows_into(true, [&turned, &dense], 4), None);
     }
 
     /// Every byte of two memories against the elements one by one.

@@ -314,6 +314,12 @@ fn sequences_have_the_elements_that_they_name() {
          finite"
     );
     assert!(Tensor::arange(&device, 0.0, 1.0, f32::INFINITY).is_err());
+    assert!(Tensor::arange(&device, 0.0, f64::INFINITY, f64::MAX).is_err());
+    // A distance that is no number, between two that are.
+    let all = Tensor::arange(&device, f64::MIN, f64::MAX, f64::MAX / 2.0).unwrap().to_vec().unwrap();
+    assert_eq!(all, [f64::MIN, f64::MIN / 2.0, 0.0, f64::MAX / 2.0]);
+    let back = Tensor::arange(&device, f64::MAX, f64::MIN, f64::MIN / 2.0).unwrap().to_vec().unwrap();
+    assert_eq!(back, [f64::MAX, f64::MAX / 2.0, 0.0, f64::MIN / 2.0]);
     assert!(
         Tensor::arange(&device, 0, 3, 0).is_err() && Tensor::arange(&device, 0.0, f64::NAN, 1.0).is_err()
     );

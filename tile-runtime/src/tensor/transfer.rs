@@ -9,7 +9,7 @@
 use super::descriptor::Descriptor;
 use super::host_elements::{HostElements, HostElementsMut, with_room};
 use super::memory::Location;
-use super::rows::rows;
+use super::rows::{RowSet, rows};
 use super::{HostTensor, Tensor, TensorRef, count_bytes};
 use crate::device::{Device, Kind};
 use crate::element::Element;
@@ -34,8 +34,12 @@ impl<T: Element> TensorRef<T> {
     fn is_in_rows(&self) -> bool {
         !self.is_dense()
             && matches!(self.device().0, Kind::Gpu(_))
-            && Descriptor::dense(self.shape())
-                .is_ok_and(|dense| rows([&self.descriptor, &dense], size_of::<T>()).is_some())
+            && Descriptor::dense(self.shape()).is_ok_and(|dense| self.rows_of(&dense).is_some())
+    }
+
+    /// The rows in which elements of the same shape are copied here.
+    pub(super) fn rows_of(&self, source: &Descriptor) -> Option<Vec<RowSet<2>>> {
+        rows(self.location.is_shared(), [&self.descriptor, source], size_of::<T>())
     }
 
     /// The elements one after the other, where a GPU has them far apart. What goes wrong with that goes wrong with the way
@@ -163,7 +167,7 @@ impl<T: Element> TensorRef<T> {
     fn copy_on_device(&mut self, source: &TensorRef<T>) -> Option<Result<()>> {
         let (Kind::Gpu(to), Kind::Gpu(from)) = (&self.device().0, &source.device().0) else { return None };
         if Arc::ptr_eq(to, from) {
-            let sets = rows([&self.descriptor, &source.descriptor], size_of::<T>())?;
+            let sets = self.rows_of(&source.descriptor)?;
             return Some(self.location.copy_rows(&source.location, &sets, None));
         }
         // From one GPU to another they go one after the other.

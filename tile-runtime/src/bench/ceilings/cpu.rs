@@ -1,13 +1,20 @@
 //! The CPU's ceilings: `memcpy`, and multiply-adds in registers.
 
 use super::{Ceiling, TRIES};
+use crate::machine;
 use std::hint::black_box;
-use std::sync::Barrier;
+use std::sync::{Barrier, RwLock, mpsc};
 use std::time::Instant;
 use tile_ir::DType;
 
-/// What a thread copies, in bytes: more than its part of any cache.
-const COPIED: usize = 64 << 20;
+/// What all threads together copy, in bytes, at least and at most.
+const COPIED: [usize; 2] = [128 << 20, 1 << 30];
+
+/// What a thread copies, in bytes, if there are ever so many: less takes too little time to be measured.
+const LEAST: usize = 1 << 20;
+
+/// So many threads share a last cache, or more.
+const SHARE_A_CACHE: usize = 8;
 
 /// Turns of the loop over chains of multiply-adds: some milliseconds.
 const TURNS: u64 = 1 << 20;
@@ -15,7 +22,7 @@ const TURNS: u64 = 1 << 20;
 /// The rates of all tries.
 pub(super) fn measure(ceiling: Ceiling, threads: usize) -> Option<Vec<f64>> {
     match ceiling {
-        Ceiling::Copy => Some(copy(threads)),
+        Ceiling::Copy => copy(threads),
         Ceiling::MultiplyAdd(dtype) | Ceiling::Product(dtype) => {
             let is_double = match dtype {
                 DType::F32 => false,
@@ -23,43 +30,83 @@ pub(super) fn measure(ceiling: Ceiling, threads: usize) -> Option<Vec<f64>> {
                 _ => return None,
             };
             multiply_adds(is_double)?;
-            Some(at_once(threads, || (), |()| multiply_adds(is_double).unwrap_or(0)))
+            at_once(threads, || Some(()), |()| multiply_adds(is_double).unwrap_or(0))
         }
     }
 }
 
-/// Bytes per second that copies on all threads read and write.
-fn copy(threads: usize) -> Vec<f64> {
+/// Bytes per second that copies on all threads read and write; `None` without memory for them.
+fn copy(threads: usize) -> Option<Vec<f64>> {
+    let bytes = part(threads, machine::last_level_cache_bytes());
     // Written, so that there is memory behind them.
-    let own = || (vec![1u8; COPIED], vec![2u8; COPIED]);
+    let own = || Some((filled(bytes, 1)?, filled(bytes, 2)?));
     at_once(threads, own, |(source, target)| {
         target.copy_from_slice(black_box(source));
         black_box(target);
-        2 * COPIED as u64
+        2 * bytes as u64
     })
 }
 
+/// What each of so many threads copies, in bytes, where a last cache has so many: together as much as all caches hold, so
+/// that these hold half of what is read and written.
+fn part(threads: usize, cache: u64) -> usize {
+    let caches = threads.div_ceil(SHARE_A_CACHE) as u64;
+    let all = usize::try_from(caches.saturating_mul(cache)).unwrap_or(usize::MAX);
+    (all.clamp(COPIED[0], COPIED[1]) / threads).max(LEAST)
+}
+
+/// So many bytes of a value; `None` where there isn't as much memory.
+fn filled(bytes: usize, value: u8) -> Option<Vec<u8>> {
+    let mut filled = Vec::new();
+    filled.try_reserve_exact(bytes).ok()?;
+    filled.resize(bytes, value);
+    Some(filled)
+}
+
 /// So many a second, try by try, of work that all threads do at once, each with something of its own, and that says how
-/// much it was.
-fn at_once<T>(threads: usize, own: impl Fn() -> T + Sync, work: impl Fn(&mut T) -> u64 + Sync) -> Vec<f64> {
-    let barrier = Barrier::new(threads);
-    let measure = || {
-        let mut own = own();
+/// much it was. Threads that the system doesn't start, and those without something of their own, are done without; this one
+/// isn't.
+fn at_once<T>(
+    threads: usize,
+    own: impl Fn() -> Option<T> + Sync,
+    work: impl Fn(&mut T) -> u64 + Sync,
+) -> Option<Vec<f64>> {
+    // There is no barrier before it is known how many come to it.
+    let barrier = RwLock::new(None::<Barrier>);
+    let measure = |mut own: T| {
+        let barrier = barrier.read().ok()?;
         let tries = (0..TRIES).map(|_| {
-            barrier.wait();
+            barrier.as_ref().map(Barrier::wait);
             let start = Instant::now();
             let done = work(&mut own);
             done as f64 / start.elapsed().as_secs_f64()
         });
-        tries.collect::<Vec<f64>>()
+        Some(tries.collect::<Vec<f64>>())
     };
-    let rates = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(measure)).collect();
-        let mut all = vec![measure()];
-        all.extend(others.into_iter().filter_map(|other| other.join().ok()));
-        all
-    });
-    (0..TRIES).map(|number| rates.iter().map(|rates| rates[number]).sum()).collect()
+    let this = own()?;
+    let rates: Vec<Vec<f64>> = std::thread::scope(|scope| {
+        let mut place = barrier.write().ok()?;
+        let (tell, told) = mpsc::channel();
+        let (own, measure) = (&own, &measure);
+        let other = |_| {
+            let tell = tell.clone();
+            let run = move || {
+                let own = own();
+                let _ = tell.send(own.is_some());
+                drop(tell);
+                measure(own?)
+            };
+            std::thread::Builder::new().spawn_scoped(scope, run).ok()
+        };
+        let others: Vec<_> = (1..threads).map_while(other).collect();
+        drop(tell);
+        let ready = told.into_iter().filter(|&is_ready| is_ready).count();
+        *place = Some(Barrier::new(1 + ready));
+        drop(place);
+        let all = [measure(this)].into_iter().chain(others.into_iter().map(|other| other.join().ok()?));
+        Some(all.flatten().collect())
+    })?;
+    Some((0..TRIES).map(|number| rates.iter().map(|rates| rates[number]).sum()).collect())
 }
 
 /// An instruction on each of these registers, given by what stands before and behind their numbers: on as many as
@@ -141,6 +188,7 @@ fn operations(bytes: u64, is_double: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn formats_of_registers_have_ceilings() {
@@ -153,5 +201,30 @@ mod tests {
         assert_eq!((rates(DType::I8), rates(DType::BF16)), (None, None));
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         assert_eq!(operations(32, false), 2 * operations(32, true));
+    }
+    #[test]
+    fn what_is_copied_is_more_than_caches_hold_and_not_all_memory() {
+        const MIB: usize = 1 << 20;
+        let parts = |cache: usize| {
+            let part = |threads| part(threads, (cache * MIB) as u64) / MIB;
+            [1, 2, 64, 256, 1024, 100_000].map(part)
+        };
+        assert_eq!(parts(32), [128, 64, 4, 4, 1, 1]);
+        assert_eq!(parts(260), [260, 130, 16, 4, 1, 1]);
+        assert_eq!(part(usize::MAX, u64::MAX), LEAST);
+        assert!(filled(usize::MAX, 1).is_none());
+    }
+
+    #[test]
+    fn threads_that_can_not_be_had_are_done_without() {
+        let (given, worked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let own = || (given.fetch_add(1, Ordering::Relaxed) < 2).then_some(());
+        let work = |(): &mut ()| {
+            worked.fetch_add(1, Ordering::Relaxed);
+            1
+        };
+        assert_eq!(at_once(4, own, work).map(|rates| rates.len()), Some(TRIES));
+        assert_eq!(worked.load(Ordering::Relaxed), 2 * TRIES);
+        assert_eq!(at_once(1, || None::<()>, |()| 1), None);
     }
 }

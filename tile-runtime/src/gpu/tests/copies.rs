@@ -3,7 +3,7 @@
 use super::launches::{KERNEL, call, double};
 use super::*;
 use crate::error::Error;
-use crate::stream::Stream;
+use crate::stream::{Access, Stream};
 use crate::tensor::{Tensor, TensorView, TensorViewMut};
 
 const N: usize = 8;
@@ -353,4 +353,41 @@ fn without_memory_to_pin_there_is_an_error_and_the_next_copy_works() {
     let words = driver.failure(Code::OUT_OF_MEMORY).message;
     assert!(error.to_string().ends_with(&format!(": {words}")), "{error}");
     assert_eq!(x.to_vec().unwrap(), [2; N]);
+}
+
+/// A failure is told by the stream of the launch that failed. What that has left is read, as the host reads it.
+#[test]
+fn what_failed_on_a_stream_of_the_host_is_copied_without_an_error() {
+    let (device, _driver) = device(1 << 20, true);
+    let (host, stream) = (Stream::new(&Device::cpu()).unwrap(), Stream::new(&device).unwrap());
+    let x = staged(&device, 0);
+    let mut y = Tensor::<i32>::zeros(&device, [N]).unwrap();
+    let fails = || {
+        let event = host.enqueue(|| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            Err(Error::Stream { problem: "it failed".to_owned() })
+        });
+        x.untyped().allocation().unwrap().uses().note(&event, Access::Write, &[]);
+    };
+    fails();
+    y.copy_from(&x).unwrap();
+    assert_eq!(host.synchronize().unwrap_err().to_string(), "it failed");
+    fails();
+    y.copy_from_on(&x, &stream).unwrap().wait().unwrap();
+    assert_eq!(host.synchronize().unwrap_err().to_string(), "it failed");
+    assert_eq!(y.to_vec().unwrap(), numbers(0));
+}
+
+#[test]
+fn a_stream_of_the_host_tells_that_it_could_not_wait_for_a_device() {
+    let (device, driver) = device(1 << 20, true);
+    let (host, stream) = (Stream::new(&Device::cpu()).unwrap(), Stream::new(&device).unwrap());
+    let event = stream.record().unwrap();
+    driver.refuse_after(0, Code::INVALID_VALUE);
+    host.wait_for(&event).unwrap();
+    let told = host.synchronize();
+    driver.refuse_nothing();
+    assert!(matches!(told, Err(Error::Driver { .. })), "{told:?}");
+    host.wait_for(&event).unwrap();
+    host.synchronize().unwrap();
 }

@@ -24,6 +24,15 @@ impl Wake for Task {
     }
 }
 
+/// A task whose waker doesn't do what it should.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker's")
+    }
+}
+
 fn task() -> Arc<Task> {
     Arc::new(Task { thread: std::thread::current(), woken: AtomicUsize::new(0) })
 }
@@ -81,6 +90,38 @@ fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
     other_stream.synchronize().unwrap();
     assert_eq!(woken(&tasks), [1, 1, 1]);
     assert!(matches!(poll(third, &tasks[2]), Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn a_waker_that_panics_leaves_nobody_asleep() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", 3, double);
+    let streams = [0; 2].map(|_| Stream::new(&device).unwrap());
+    let (x, y) = (ramp(&device, 8), Tensor::<f32>::pinned(&device, [8]).unwrap());
+    let [mut a, mut b] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let mut first = pin!(call(&KERNEL, &x, &mut a).on(&streams[0]).unwrap());
+    let mut second = pin!(b.copy_from_on(&y, &streams[1]).unwrap());
+    let panics = Waker::from(Arc::new(Panics));
+    assert!(first.as_mut().poll(&mut std::task::Context::from_waker(&panics)).is_pending());
+    let task = task();
+    assert!(poll(second.as_mut(), &task).is_pending());
+    lose(&driver, streams[0].on_gpu().unwrap().handle());
+    assert!(device.memory().is_err());
+    await_wakes(std::slice::from_ref(&task), &[1]);
+}
+
+/// A panic doesn't leave the function that a driver calls: there it would end the process.
+#[test]
+fn a_device_calls_a_waker_that_panics() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", 3, double);
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let mut launch = Box::pin(call(&KERNEL, &x, &mut y).into_future());
+    let panics = Waker::from(Arc::new(Panics));
+    assert!(launch.as_mut().poll(&mut std::task::Context::from_waker(&panics)).is_pending());
+    context(&device).synchronize().unwrap();
+    assert!(matches!(poll(launch.as_mut(), &task()), Poll::Ready(Ok(()))));
 }
 
 #[test]

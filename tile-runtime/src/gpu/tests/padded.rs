@@ -141,3 +141,36 @@ fn without_memory_for_copies_the_launch_runs_all_the_same() {
     let (found, expected) = run(&device, 37, |launch| launch.launch().unwrap());
     assert_eq!(found, expected);
 }
+
+/// The launch itself is the one call whose refusal is its failure.
+#[test]
+#[cfg_attr(miri, ignore = "products of some size")]
+fn refused_copies_leave_the_launch_to_its_tensors() {
+    // A GPU of NVIDIA's, whatever the process is for.
+    let driver = match StandIn::new(1 << 20, true) {
+        driver if driver.surface().family() == Family::Nvptx => driver,
+        _ => StandIn::of_another_vendor(1 << 20, true),
+    };
+    let device = device_of(&driver);
+    driver.add("ragged", 6, ragged);
+    driver.add("aligned", 6, ragged);
+    // Code is loaded before.
+    run(&device, 37, |launch| launch.launch().unwrap());
+    run(&device, 37, |launch| {
+        Graph::new(&device).run(|graph| graph.launch(launch)).unwrap();
+    });
+    let mut failed = Vec::new();
+    for calls in 0..8 {
+        let mut launched = Ok(());
+        let (found, expected) = run(&device, 37, |launch| {
+            driver.refuse_after(calls, Code::INVALID_VALUE);
+            launched = launch.launch();
+            driver.refuse_nothing();
+        });
+        match launched {
+            Ok(()) => assert_eq!(found, expected, "{calls}"),
+            Err(error) => failed.push(format!("{calls}: {error}")),
+        }
+    }
+    assert_eq!(failed.len(), 1, "{failed:#?}");
+}

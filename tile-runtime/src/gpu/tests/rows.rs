@@ -79,6 +79,37 @@ fn of_a_part_no_element_is_written_but_its_own() {
     assert_eq!(x.to_vec().unwrap(), expected.collect::<Vec<_>>());
 }
 
+/// The same of memory of another library's: what lies between its elements isn't ours, however short the rows are.
+#[test]
+#[cfg_attr(miri, ignore = "so few rows are copied by the device")]
+fn of_foreign_memory_no_element_is_written_but_its_own() {
+    const N: usize = 20_000;
+    let (device, _driver) = device(1 << 20, true);
+    let x = Tensor::full(&device, [2 * N], -1_i32).unwrap();
+    device.trim().unwrap();
+    // SAFETY: the memory is that of a tensor that lives longer; the odd elements are somebody else's.
+    let mut even = unsafe { Tensor::<i32>::from_raw_strided(&device, x.address(), [N], [2]) }.unwrap();
+    let most_pinned = |what: &str| {
+        let pinned = device.memory().unwrap().pinned;
+        let own = (4 * N).next_power_of_two() as u64;
+        assert!(pinned <= own, "{what}: {pinned} bytes, somebody else's elements among them");
+    };
+    even.fill(7).unwrap();
+    most_pinned("filled");
+    even.copy_from_slice(&(0..N as i32).collect::<Vec<_>>()).unwrap();
+    most_pinned("copied");
+    let expected = |i: usize| if i.is_multiple_of(2) { (i / 2) as i32 } else { -1 };
+    assert_eq!(x.to_vec().unwrap(), (0..2 * N).map(expected).collect::<Vec<_>>());
+    // Where nothing lies between, as where axes are turned, elements are written together.
+    // SAFETY: the memory is that of a tensor that lives longer, and nobody else uses it.
+    let mut turned =
+        unsafe { Tensor::<i32>::from_raw_strided(&device, x.address(), [100, 400], [1, 100]) }.unwrap();
+    device.trim().unwrap();
+    turned.copy_from_slice(&vec![3; 2 * N]).unwrap();
+    assert!(device.memory().unwrap().pinned >= 8 * N as u64);
+    assert_eq!(x.to_vec().unwrap(), vec![3; 2 * N]);
+}
+
 #[test]
 fn columns_of_every_format_are_filled_by_the_device() {
     fn check<T: Element>(value: T) {

@@ -124,6 +124,32 @@ fn other_libraries_streams_take_launches() {
     assert_eq!(error.to_string(), "cpu has no streams of other libraries");
 }
 
+/// The default stream is the device's own, whoever names it: what it is given counts as work of that.
+#[test]
+fn a_stream_comes_after_what_the_default_one_is_given_by_its_handle() {
+    let (device, _driver) = ready();
+    let x = ramp(&device, 8);
+    let [y, z] = [0; 2].map(|_| Tensor::<f32>::zeros(&device, [8]).unwrap());
+    // SAFETY: the memory is that of tensors that live longer.
+    let at = |of: &Tensor<f32>| unsafe { Tensor::<f32>::from_raw(&device, of.address(), [8]) }.unwrap();
+    let (a, mut b, mut c) = (at(&x), at(&y), at(&z));
+    // SAFETY: null is the default stream.
+    let null = unsafe { Stream::from_raw(&device, std::ptr::null_mut()) }.unwrap();
+    let other = Stream::new(&device).unwrap();
+    // It has waited for the default stream once.
+    call(&KERNEL, &a, &mut c).on(&other).unwrap().wait().unwrap();
+    call(&KERNEL, &a, &mut b).on(&null).unwrap().detach();
+    call(&KERNEL, &b, &mut c).on(&other).unwrap().wait().unwrap();
+    assert_eq!(c.to_vec().unwrap(), doubled(8, 2));
+    // What the default stream waits for is work of its own, too.
+    let third = Stream::new(&device).unwrap();
+    call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
+    call(&KERNEL, &c, &mut b).on(&other).unwrap().detach();
+    null.wait_for(&other.record().unwrap()).unwrap();
+    call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
+    assert_eq!(c.to_vec().unwrap(), doubled(8, 4));
+}
+
 #[derive(Default)]
 struct Counter(AtomicUsize);
 
@@ -257,4 +283,30 @@ fn inside_of_a_graph_there_are_launches_alone() {
     assert!(direct.contains("a launch that isn't the graph's"), "{direct}");
     let made = graph.run(|_| Tensor::<f32>::zeros(&device, [1]).map(drop)).unwrap_err().to_string();
     assert!(made.contains("a tensor that is made"), "{made}");
+}
+
+/// Whichever call of its recording a driver refuses: a stream, the begin, two launches, and what is made of them.
+#[test]
+fn a_graph_that_is_refused_leaves_nothing() {
+    /// The end of the capture. What refuses it goes on capturing here, and with a driver it is over.
+    const END: usize = 4;
+    let mut refused = 0;
+    for calls in (0..12).filter(|&calls| calls != END) {
+        let (device, driver) = ready();
+        let x = ramp(&device, 8);
+        let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+        call(&KERNEL, &x, &mut y).launch().unwrap();
+        let mut graph = Graph::new(&device);
+        driver.refuse_after(calls, Code::INVALID_VALUE);
+        let run = graph.run(|graph| {
+            graph.launch(call(&KERNEL, &x, &mut y))?;
+            graph.launch(call(&KERNEL, &y, &mut z))
+        });
+        driver.refuse_nothing();
+        drop((graph, x, y, z, device));
+        // A driver that doesn't destroy what was captured has it still, and the graph runs.
+        assert!(run.is_ok() || driver.live().graphs == 0, "{calls}: {:?}", driver.live());
+        refused += usize::from(run.is_err());
+    }
+    assert_eq!(refused, 6);
 }
