@@ -68,11 +68,11 @@ pub(crate) enum FailureKind {
     Refused,
 }
 
-/// The error codes after which every later call fails, and out of memory. HIP has CUDA's numbers for the errors that
-/// both have; its 911 is of textures, which nobody has here. CUDA Driver API, `CUresult`: those that leave the process "in an inconsistent state", or after which the
-/// context "cannot be used anymore": uncorrectable ECC, NVLink and contained errors, illegal addresses, time-outs, assertions,
-/// hardware exceptions (714 to 718), launch failures, leaks of tensor memory, clients that MPS ended, and errors of external
-/// devices.
+/// The error codes after which every later call fails, and out of memory. HIP has CUDA's numbers for the errors that both have; its
+/// 911 is of textures, which nobody has here. CUDA Driver API, `CUresult`: those that leave the process "in an inconsistent state",
+/// or after which the context "cannot be used anymore": uncorrectable ECC, NVLink and contained errors, illegal addresses,
+/// time-outs, assertions, hardware exceptions (714 to 718), launch failures, leaks of tensor memory, clients that MPS ended, and
+/// errors of external devices.
 const LOST: [u32; 16] = [214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911];
 const OUT_OF_MEMORY: u32 = 2;
 
