@@ -175,3 +175,15 @@ fn sums_that_are_looked_at_are_loaded_in_every_turn() {
         check_on(ON, &source, &[], &arguments_of_product(formats, "mk", b, [144, 80, 272]), 0.0);
     }
 }
+
+/// Sums of 128 words a thread, beside those that they are added to: on Hopper they would be multiplied half by half.
+#[test]
+fn wide_sums_that_are_looked_at_are_loaded_in_every_turn() {
+    for tile in [[128, 256, 64], [256, 128, 64]] {
+        let source = matmul(HALF, "mk", "kn", tile).edit("%none = constant 0.0", "%none = constant 0.5");
+        assert_eq!(stages(&source), [1], "{source}");
+        let extents = [tile[0] + 16, tile[1] + 8, 136];
+        check_on(ON, &source, &[], &arguments_of_product(HALF, "mk", "kn", extents), 0.0);
+    }
+    check_on(ON, &online_attention(128, 32, 256), &[], &arguments_of_attention([136, 72, 256]), 1e-2);
+}
