@@ -187,3 +187,24 @@ fn wide_sums_that_are_looked_at_are_loaded_in_every_turn() {
     }
     check_on(ON, &online_attention(128, 32, 256), &[], &arguments_of_attention([136, 72, 256]), 1e-2);
 }
+
+/// A loop that nothing is copied in: both factors of its product are loaded before it, or the left one is computed in it.
+#[test]
+fn factors_of_all_turns() {
+    let source = matmul(HALF, "mk", "kn", [128, 64, 64]);
+    let la = "    %la = load_masked %va[%i, %p] pad %pad : tile<128 x 64 x bf16>\n";
+    let lb = "    %lb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>\n";
+    let before = |load: &str| load[2..].replace("%p]", "%0]").replace("[%p", "[%0");
+    let begin = "  %sum = for";
+    let copied = source.edit(la, "").edit(lb, "").edit(begin, &(before(la) + &before(lb) + begin));
+    let computed = source
+        .edit(lb, "")
+        .edit(begin, &(before(lb) + begin))
+        .edit("mma %la", "mma %made")
+        .edit("    %next = mma", "    %made = neg %la : tile<128 x 64 x bf16>\n    %next = mma");
+    for source in [copied, computed] {
+        for depth in [0, 136] {
+            check_on(ON, &source, &[], &arguments_of_product(HALF, "mk", "kn", [136, 72, depth]), 0.0);
+        }
+    }
+}

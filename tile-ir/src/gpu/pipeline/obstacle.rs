@@ -93,6 +93,8 @@ pub(in super::super) enum Obstacle {
     ManyAxes(String),
     /// The threads that copy it don't know which tile, because they can't do this.
     Unknown { tensor: String, by: Named },
+    /// The thread that has tensor cores multiply doesn't know the turns of the loop, because it can't do this.
+    Turns(Named),
     /// A block has another number of threads than warpgroups, of which so many have rows.
     Threads { threads: u64, groups: u64 },
     /// Two stages of the loop's tiles don't fit.
@@ -267,6 +269,12 @@ impl Obstacle {
                     "the threads that copy {tensor} don't know which of its tiles, where {by} decides that"
                 ),
                 "of tiles they know those of one element of a tensor that isn't written",
+            ),
+            Obstacle::Turns(by) => with(
+                format!(
+                    "the thread that has it multiplied doesn't know how many turns its loop has, where {by} decides that"
+                ),
+                "of tiles it knows those of one element of a tensor that isn't written",
             ),
             Obstacle::Threads { threads, groups } => with(
                 format!(

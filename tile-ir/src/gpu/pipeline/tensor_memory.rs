@@ -16,10 +16,10 @@ use super::super::copies::is_zero_tile;
 use super::super::products::extents;
 use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, FactorId, carries_sums};
-use super::obstacle::{Obstacle, Obstacles};
+use super::obstacle::{Named, Obstacle, Obstacles};
 use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
-use super::{Pipelines, TILE_ALIGNMENT, repeated};
+use super::{Pipelines, Slice, TILE_ALIGNMENT, repeated};
 use crate::analysis::uses::Uses;
 use crate::gpu::exchange::swizzled::MatrixMove;
 use crate::gpu::rewrites::carried::Carried;
@@ -164,6 +164,11 @@ impl TensorMemory {
         self.sums.iter().position(|sums| sums.are_kept && sums.body == body)
     }
 
+    /// The products whose sums are here.
+    pub(super) fn multiplied(&self) -> Vec<OpId> {
+        self.sums.iter().flat_map(|sums| &sums.products).map(|&(product, _)| product).collect()
+    }
+
     /// The number of a product's sums, if they are here.
     pub fn of_product(&self, product: OpId) -> Option<usize> {
         self.sums.iter().position(|sums| sums.products.iter().any(|&(own, _)| own == product))
@@ -268,6 +273,9 @@ pub(super) fn retain(
         if let Err(obstacle) = has_left(kernel, right.product, &factors) {
             let obstacle = obstacles.of(FactorId::left(right.product)).cloned().unwrap_or(obstacle);
             obstacles.add(right, obstacle);
+        }
+        if let Err(op) = Slice::of(kernel, Vec::new(), vec![right.product]) {
+            obstacles.add(right, Obstacle::Turns(Named::of(kernel, op)));
         }
     }
     if !changed_by_threads(kernel, uses).is_empty() {
