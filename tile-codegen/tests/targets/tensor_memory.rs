@@ -208,3 +208,32 @@ fn factors_of_all_turns() {
         }
     }
 }
+
+/// Scores are multiplied a turn ahead, and a product before them, whose sums are kept, reads their keys in its own turn.
+#[test]
+fn a_tile_that_is_read_ahead_is_left_by_who_reads_it_later() {
+    let ty = "tile<128 x 64 x f32>";
+    let source = ATTENTION
+        .edit(
+            &format!("%sum = for %p = %0 to %end carry (%acc = %none) : {ty} {{"),
+            &format!("%sum, %more = for %p = %0 to %end carry (%acc = %none, %also = %none) : {ty}, {ty} {{"),
+        )
+        .edit(
+            "    %start = splat",
+            &format!("    %then = mma %query, %turned, %also : {ty}\n    %start = splat"),
+        )
+        .edit("    yield %next\n", "    yield %next, %then\n")
+        .edit(
+            "  %out = reshape %sum",
+            &format!("  %every = add %sum, %more : {ty}\n  %out = reshape %every"),
+        );
+    assert_eq!(stages(&source), [2, 2]);
+    let [heads, queries, keys] = [2, 136, 200];
+    let arguments = [
+        sample(DType::BF16, &[heads, queries, 64], 1),
+        sample(DType::BF16, &[heads, keys, 64], 2),
+        sample(DType::BF16, &[heads, keys, 64], 3),
+        sample(DType::F32, &[heads, queries, 64], 4),
+    ];
+    check_on(ON, &source, &[], &arguments, 1e-2);
+}

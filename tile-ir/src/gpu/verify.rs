@@ -193,6 +193,10 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
             return broken("its barriers overlap its stages");
         }
         end = pipeline.end();
+        let ahead: HashSet<OpId> = scheduled.pipelines().tensor_memory().ahead(region).collect();
+        if !pipeline.fills.iter().all(|fill| fill.readers.is_sorted_by_key(|op| !ahead.contains(op))) {
+            return broken("a product that is multiplied ahead isn't the first to read its tiles");
+        }
         late(scheduled, region, pipeline)?;
     }
     Ok(())

@@ -346,6 +346,7 @@ impl Pipelines {
     pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
         if !self.tensor_memory.is_empty() {
             self.tensor_memory.find_late(&laid_out.instance);
+            self.order_ahead();
             return;
         }
         let late: Vec<Option<Late>> =
@@ -360,6 +361,16 @@ impl Pipelines {
                 }
                 pipeline.late = late;
             });
+        }
+    }
+
+    /// Puts products that are multiplied a turn ahead before the others that read their tiles: the first waits for these, and
+    /// the last leaves them.
+    fn order_ahead(&mut self) {
+        for (&region, pipeline) in &mut self.by_region {
+            let ahead: HashSet<OpId> = self.tensor_memory.ahead(region).collect();
+            let readers = pipeline.fills.iter_mut().map(|fill| &mut fill.readers);
+            readers.for_each(|readers| readers.sort_by_key(|op| !ahead.contains(op)));
         }
     }
 
