@@ -151,6 +151,31 @@ kernel @norms(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
     check(source, 4, &[sample(DType::F32, &[65536], 1), sample(DType::F32, &[65536], 2)], 1e-6);
 }
 
+/// The second reduction of a turn joins blocks, and the first one only warps, whose barrier no other block comes to.
+#[test]
+fn reductions_within_blocks_and_across_them_in_one_loop() {
+    let source = "\
+kernel @levelled(%x: tensor<256 x 256 x f32>, %y: mut tensor<256 x 256 x f32>) {
+  %vx = partition %x [256, 256] : partition<256 x 256 x f32, [256, 256]>
+  %vy = partition %y [256, 256] : mut partition<256 x 256 x f32, [256, 256]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<256 x 256 x f32>
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  %result = for %p = %0 to %3 carry (%all = %t) : tile<256 x 256 x f32> {
+    %rows = reduce max %all axis 1 : tile<256 x 1 x f32>
+    %most = reduce max %rows axis 0 : tile<1 x 1 x f32>
+    %b = broadcast %most : tile<256 x 256 x f32>
+    %next = sub %all, %b : tile<256 x 256 x f32>
+    yield %next
+  }
+  store_masked %vy, %result
+}
+";
+    check(source, 4, &[sample(DType::F32, &[256, 256], 1), sample(DType::F32, &[256, 256], 2)], 1e-6);
+}
+
 /// What threads of different blocks would have to exchange otherwise stays in one block.
 #[test]
 fn other_exchanges_keep_a_tile_in_one_block() {
