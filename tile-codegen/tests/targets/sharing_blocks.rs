@@ -176,6 +176,26 @@ kernel @levelled(%x: tensor<256 x 256 x f32>, %y: mut tensor<256 x 256 x f32>) {
     check(source, 4, &[sample(DType::F32, &[256, 256], 1), sample(DType::F32, &[256, 256], 2)], 1e-6);
 }
 
+/// Threads of all blocks wait before they load what one of them stores later, and have arrived at the same barrier before.
+#[test]
+fn what_is_there_is_loaded_before_blocks_join_anything() {
+    let source = "\
+kernel @added(%x: tensor<m x 65536 x f32>, %s: mut tensor<m x 1 x f32>) {
+  %vx = partition %x [1, 65536] : partition<m x 65536 x f32, [1, 65536]>
+  %vs = partition %s [1, 1] : mut partition<m x 1 x f32, [1, 1]>
+  %i, %j = block_index %vs : index, index
+  %pad = constant 0.0 : f32
+  %0 = constant 0 : index
+  %old = load_masked %vs pad %pad : tile<1 x 1 x f32>
+  %t = load_masked %vx[%i, %0] pad %pad : tile<1 x 65536 x f32>
+  %sum = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  %new = add %old, %sum : tile<1 x 1 x f32>
+  store_masked %vs, %new
+}
+";
+    check(source, 4, &[sample(DType::F32, &[2, 65536], 1), sample(DType::F32, &[2, 1], 2)], 1e-4);
+}
+
 /// What threads of different blocks would have to exchange otherwise stays in one block.
 #[test]
 fn other_exchanges_keep_a_tile_in_one_block() {
