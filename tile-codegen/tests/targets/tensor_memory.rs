@@ -237,3 +237,23 @@ fn a_tile_that_is_read_ahead_is_left_by_who_reads_it_later() {
     ];
     check_on(ON, &source, &[], &arguments, 1e-2);
 }
+
+/// A left factor that threads compute: of one warpgroup's threads it is too deep, and two share it.
+#[test]
+fn a_deep_left_factor_that_is_computed_is_brought_by_two_warpgroups() {
+    let matmul = matmul(HALF, "mk", "nk", [128, 16, 512]);
+    let source = matmul
+        .edit("%a: tensor<m x k x bf16>", "%a: tensor<m x k x i8>")
+        .edit("partition<m x k x bf16, [128, 512]>", "partition<m x k x i8, [128, 512]>")
+        .edit("  %none = constant", "  %nought = constant 0 : i8\n  %none = constant")
+        .edit(
+            "    %la = load_masked %va[%i, %p] pad %pad : tile<128 x 512 x bf16>\n",
+            "    %li = load_masked %va[%i, %p] pad %nought : tile<128 x 512 x i8>
+    %la = cast %li : tile<128 x 512 x bf16>\n",
+        );
+    assert!(scheduled(&source.replacen(" {\n", " threads 128 {\n", 1)).pipelines().is_empty());
+    let [m, n, k] = [136, 24, 528];
+    let arguments =
+        [sample(DType::I8, &[m, k], 1), sample(DType::BF16, &[n, k], 2), sample(DType::F32, &[m, n], 3)];
+    check_on(ON, &source, &[], &arguments, 0.0);
+}

@@ -101,6 +101,8 @@ pub(in super::super) enum Obstacle {
     Room { stage: u64, available: u64 },
     /// No copy brings its left factor to shared memory, and threads can't.
     LeftHeld(DType),
+    /// Of its left factor, which threads bring, a warpgroup has so many columns.
+    Depth { is: u64, most: u64 },
     /// Another product of the kernel isn't done so.
     Beside(Loc),
     /// So many columns of tensor memory have no room for the sums of the kernel's products.
@@ -295,6 +297,12 @@ impl Obstacle {
                     "its left factor lies in registers, from where threads bring it elements of 16 bits, and not {elem}"
                 ),
                 "multiply what was loaded",
+            ),
+            Obstacle::Depth { is, most } => with(
+                format!(
+                    "its left factor lies in registers, from where a warpgroup brings {most} columns at most, and it has {is}"
+                ),
+                "choose tiles of less depth",
             ),
             Obstacle::Beside(loc) => {
                 (format!("another product of the kernel{} isn't done by them", in_line(loc)), None)

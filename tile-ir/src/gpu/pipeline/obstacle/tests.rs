@@ -274,6 +274,18 @@ fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// One warpgroup's left factor, which it computes.
+fn deep() -> String {
+    let turned = "    %tt = load_masked %vb[%j, %p] pad %pad : tile<16 x 512 x bf16>
+    %tb = permute %tt [1, 0] : tile<512 x 16 x bf16>\n";
+    let made = "    %made = neg %ta : tile<128 x 512 x bf16>\n    %next = mma %made";
+    tiles([128, 16, 512])
+        .edit("k x n x bf16", "n x k x bf16")
+        .edit("[512, 16]", "[16, 512]")
+        .edit("    %tb = load_masked %vb[%p, %j] pad %pad : tile<512 x 16 x bf16>\n", turned)
+        .edit("    %next = mma %ta", made)
+}
+
 /// By the reason's name: a kernel, and what it is scheduled for.
 fn cases() -> Vec<(&'static str, String, On)> {
     let pad = TensorMovement::Pad(vec![(Dim::from(0), Dim::from(0)), (Dim::from(8), Dim::from(0))]);
@@ -314,7 +326,9 @@ fn cases() -> Vec<(&'static str, String, On)> {
     ];
     let open = open.into_iter().map(|(name, source)| (name, source, ("sm_90a", None)));
     let later = cases_of_tensor_memory().into_iter().map(|(name, source)| (name, source, ("sm_100a", None)));
-    open.chain([("Threads", matmul(), ("sm_90a", Some(256)))]).chain(later).collect()
+    let of_threads =
+        [("Threads", matmul(), ("sm_90a", Some(256))), ("Depth", deep(), ("sm_100a", Some(128)))];
+    open.chain(of_threads).chain(later).collect()
 }
 
 /// The name of a row of the table.
