@@ -312,11 +312,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             places.at(self.ir, data.loc);
         }
         let around = std::mem::replace(&mut self.orders, self.scheduled.orders(op));
-        if !self.role.has_numbers_alone() && self.scheduled.waits_before(op) {
-            self.sync();
-        }
         if self.first_meeting == Some(op) {
             cluster::wait(self.ir);
+        }
+        if !self.role.has_numbers_alone() && self.scheduled.waits_before(op) {
+            self.sync();
         }
         let holds_products = self.multiplies() && !data.regions.is_empty();
         if holds_products {

@@ -151,6 +151,51 @@ kernel @norms(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
     check(source, 4, &[sample(DType::F32, &[65536], 1), sample(DType::F32, &[65536], 2)], 1e-6);
 }
 
+/// The second reduction of a turn joins blocks, and the first one only warps, whose barrier no other block comes to.
+#[test]
+fn reductions_within_blocks_and_across_them_in_one_loop() {
+    let source = "\
+kernel @levelled(%x: tensor<256 x 256 x f32>, %y: mut tensor<256 x 256 x f32>) {
+  %vx = partition %x [256, 256] : partition<256 x 256 x f32, [256, 256]>
+  %vy = partition %y [256, 256] : mut partition<256 x 256 x f32, [256, 256]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<256 x 256 x f32>
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  %result = for %p = %0 to %3 carry (%all = %t) : tile<256 x 256 x f32> {
+    %rows = reduce max %all axis 1 : tile<256 x 1 x f32>
+    %most = reduce max %rows axis 0 : tile<1 x 1 x f32>
+    %b = broadcast %most : tile<256 x 256 x f32>
+    %next = sub %all, %b : tile<256 x 256 x f32>
+    yield %next
+  }
+  store_masked %vy, %result
+}
+";
+    check(source, 4, &[sample(DType::F32, &[256, 256], 1), sample(DType::F32, &[256, 256], 2)], 1e-6);
+}
+
+/// Threads of all blocks wait before they load what one of them stores later, and have arrived at the same barrier before.
+#[test]
+fn what_is_there_is_loaded_before_blocks_join_anything() {
+    let source = "\
+kernel @added(%x: tensor<m x 65536 x f32>, %s: mut tensor<m x 1 x f32>) {
+  %vx = partition %x [1, 65536] : partition<m x 65536 x f32, [1, 65536]>
+  %vs = partition %s [1, 1] : mut partition<m x 1 x f32, [1, 1]>
+  %i, %j = block_index %vs : index, index
+  %pad = constant 0.0 : f32
+  %0 = constant 0 : index
+  %old = load_masked %vs pad %pad : tile<1 x 1 x f32>
+  %t = load_masked %vx[%i, %0] pad %pad : tile<1 x 65536 x f32>
+  %sum = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  %new = add %old, %sum : tile<1 x 1 x f32>
+  store_masked %vs, %new
+}
+";
+    check(source, 4, &[sample(DType::F32, &[2, 65536], 1), sample(DType::F32, &[2, 1], 2)], 1e-4);
+}
+
 /// What threads of different blocks would have to exchange otherwise stays in one block.
 #[test]
 fn other_exchanges_keep_a_tile_in_one_block() {

@@ -175,3 +175,85 @@ fn sums_that_are_looked_at_are_loaded_in_every_turn() {
         check_on(ON, &source, &[], &arguments_of_product(formats, "mk", b, [144, 80, 272]), 0.0);
     }
 }
+
+/// Sums of 128 words a thread, beside those that they are added to: on Hopper they would be multiplied half by half.
+#[test]
+fn wide_sums_that_are_looked_at_are_loaded_in_every_turn() {
+    for tile in [[128, 256, 64], [256, 128, 64]] {
+        let source = matmul(HALF, "mk", "kn", tile).edit("%none = constant 0.0", "%none = constant 0.5");
+        assert_eq!(stages(&source), [1], "{source}");
+        let extents = [tile[0] + 16, tile[1] + 8, 136];
+        check_on(ON, &source, &[], &arguments_of_product(HALF, "mk", "kn", extents), 0.0);
+    }
+    check_on(ON, &online_attention(128, 32, 256), &[], &arguments_of_attention([136, 72, 256]), 1e-2);
+}
+
+/// A loop that nothing is copied in: both factors of its product are loaded before it, or the left one is computed in it.
+#[test]
+fn factors_of_all_turns() {
+    let source = matmul(HALF, "mk", "kn", [128, 64, 64]);
+    let la = "    %la = load_masked %va[%i, %p] pad %pad : tile<128 x 64 x bf16>\n";
+    let lb = "    %lb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>\n";
+    let before = |load: &str| load[2..].replace("%p]", "%0]").replace("[%p", "[%0");
+    let begin = "  %sum = for";
+    let copied = source.edit(la, "").edit(lb, "").edit(begin, &(before(la) + &before(lb) + begin));
+    let computed = source
+        .edit(lb, "")
+        .edit(begin, &(before(lb) + begin))
+        .edit("mma %la", "mma %made")
+        .edit("    %next = mma", "    %made = neg %la : tile<128 x 64 x bf16>\n    %next = mma");
+    for source in [copied, computed] {
+        for depth in [0, 136] {
+            check_on(ON, &source, &[], &arguments_of_product(HALF, "mk", "kn", [136, 72, depth]), 0.0);
+        }
+    }
+}
+
+/// Scores are multiplied a turn ahead, and a product before them, whose sums are kept, reads their keys in its own turn.
+#[test]
+fn a_tile_that_is_read_ahead_is_left_by_who_reads_it_later() {
+    let ty = "tile<128 x 64 x f32>";
+    let source = ATTENTION
+        .edit(
+            &format!("%sum = for %p = %0 to %end carry (%acc = %none) : {ty} {{"),
+            &format!("%sum, %more = for %p = %0 to %end carry (%acc = %none, %also = %none) : {ty}, {ty} {{"),
+        )
+        .edit(
+            "    %start = splat",
+            &format!("    %then = mma %query, %turned, %also : {ty}\n    %start = splat"),
+        )
+        .edit("    yield %next\n", "    yield %next, %then\n")
+        .edit(
+            "  %out = reshape %sum",
+            &format!("  %every = add %sum, %more : {ty}\n  %out = reshape %every"),
+        );
+    assert_eq!(stages(&source), [2, 2]);
+    let [heads, queries, keys] = [2, 136, 200];
+    let arguments = [
+        sample(DType::BF16, &[heads, queries, 64], 1),
+        sample(DType::BF16, &[heads, keys, 64], 2),
+        sample(DType::BF16, &[heads, keys, 64], 3),
+        sample(DType::F32, &[heads, queries, 64], 4),
+    ];
+    check_on(ON, &source, &[], &arguments, 1e-2);
+}
+
+/// A left factor that threads compute: of one warpgroup's threads it is too deep, and two share it.
+#[test]
+fn a_deep_left_factor_that_is_computed_is_brought_by_two_warpgroups() {
+    let matmul = matmul(HALF, "mk", "nk", [128, 16, 512]);
+    let source = matmul
+        .edit("%a: tensor<m x k x bf16>", "%a: tensor<m x k x i8>")
+        .edit("partition<m x k x bf16, [128, 512]>", "partition<m x k x i8, [128, 512]>")
+        .edit("  %none = constant", "  %nought = constant 0 : i8\n  %none = constant")
+        .edit(
+            "    %la = load_masked %va[%i, %p] pad %pad : tile<128 x 512 x bf16>\n",
+            "    %li = load_masked %va[%i, %p] pad %nought : tile<128 x 512 x i8>
+    %la = cast %li : tile<128 x 512 x bf16>\n",
+        );
+    assert!(scheduled(&source.replacen(" {\n", " threads 128 {\n", 1)).pipelines().is_empty());
+    let [m, n, k] = [136, 24, 528];
+    let arguments =
+        [sample(DType::I8, &[m, k], 1), sample(DType::BF16, &[n, k], 2), sample(DType::F32, &[m, n], 3)];
+    check_on(ON, &source, &[], &arguments, 0.0);
+}

@@ -1,5 +1,6 @@
 //! Which matrix instruction does a product, and how the block's warps share it.
 
+use super::pipeline::TENSOR_ROWS;
 use super::{Multiplied, Pipelines, Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -122,7 +123,7 @@ impl Product {
         let mut axis = 0;
         if instruction.fragments == Fragments::TensorMemory {
             let ([rows, columns, _], groups) = (extents(kernel, data), 1 << warpgroup_bits);
-            axis = usize::from(rows < groups * u64::from(instruction.shape.m));
+            axis = usize::from(share_columns(rows, groups));
             instruction.shape.n = (if axis == 1 { columns / groups } else { columns }) as u32;
         }
         Some(Product { instruction, warps: vec![Some(axis); warpgroup_bits as usize] })
@@ -159,6 +160,11 @@ impl Product {
         };
         self.warps.iter().map(of_operand).collect()
     }
+}
+
+/// Whether so many warpgroups share the columns of a product in tensor memory, which has too few rows for them.
+pub(super) fn share_columns(rows: u64, groups: u64) -> bool {
+    rows < groups * TENSOR_ROWS
 }
 
 impl Product {

@@ -193,6 +193,10 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
             return broken("its barriers overlap its stages");
         }
         end = pipeline.end();
+        let ahead: HashSet<OpId> = scheduled.pipelines().tensor_memory().ahead(region).collect();
+        if !pipeline.fills.iter().all(|fill| fill.readers.is_sorted_by_key(|op| !ahead.contains(op))) {
+            return broken("a product that is multiplied ahead isn't the first to read its tiles");
+        }
         late(scheduled, region, pipeline)?;
     }
     Ok(())
@@ -258,7 +262,8 @@ fn tensor_memory(scheduled: &Scheduled) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The producer comes to every copy, and has what it needs for that; consumers leave it nothing else that they need.
+/// The producer comes to every copy, and the multiplier to every product; they have what they need for that, and consumers leave
+/// them nothing else that they need.
 fn roles(scheduled: &Scheduled) -> Result<(), Broken> {
     let (pipelines, slice) = (scheduled.pipelines(), scheduled.pipelines().slice());
     for op in scheduled.walk() {
@@ -266,6 +271,12 @@ fn roles(scheduled: &Scheduled) -> Result<(), Broken> {
         let data = scheduled.op(op);
         if !pipelines.replace(data) && data.operands.iter().any(|&operand| pipelines.spares(operand)) {
             return broken("consumers need what they leave to the producer");
+        }
+        let around = || scheduled.owner_of(scheduled.region_of(op)?);
+        if pipelines.tensor_memory().of_product(op).is_some()
+            && around().is_some_and(|around| !slice.executes(around))
+        {
+            return broken("nobody multiplies in its loop");
         }
         let is_copy = pipelines.copy(op).is_some();
         if !slice.executes(op) {

@@ -4,7 +4,8 @@
 //! A block writes its partial results to the shared memory of every block of its cluster (PTX ISA, "mapa"). Where these are
 //! sent (`tile_ir::gpu::Scheduled::arrival`; PTX ISA, "st.async"), a block waits until an mbarrier of its own has counted the
 //! bytes of all; elsewhere until all have come to the cluster's barrier. None may write to another's memory before that one
-//! has begun and its mbarriers are made: they meet once before the first does.
+//! has begun and its mbarriers are made: they meet once before the first does, or before they come to the barrier again for
+//! another reason.
 
 use super::mbarrier;
 use crate::emit::{Ir, Value};
@@ -69,18 +70,23 @@ pub(in crate::gpu) fn entry<'c>(ir: &Ir<'c>, entry: Entry<'c>, threads: Threads)
     Entry { thread: ir.or(first, entry.thread), block, blocks: Some(blocks), ..entry }
 }
 
-/// The op before which the blocks of a cluster must all have begun: the first of a kernel's body in which one writes to
-/// another's memory.
+/// The op before which a block waits until all blocks of its cluster have begun, if one writes to another's memory: the first of
+/// a kernel's body in which one does, or in which they wait for each other, since who has come to the cluster's barrier waits
+/// there before coming again (PTX ISA, "barrier.cluster").
 pub(in crate::gpu) fn first_meeting(scheduled: &Scheduled) -> Option<OpId> {
     let joins_blocks = |op: OpId| {
         let data = scheduled.op(op);
         matches!(data.op, Op::Reduce { .. }) && !scheduled.reduction(data).blocks.is_empty()
     };
-    let within = |op: OpId| {
+    let meets = |op: OpId| joins_blocks(op) || scheduled.waits_before(op);
+    let meets_within = |op: OpId| {
         let regions = scheduled.op(op).regions.iter();
-        regions.flat_map(|&region| scheduled.walk_in(region)).any(joins_blocks)
+        regions.flat_map(|&region| scheduled.walk_in(region)).any(meets)
     };
-    scheduled.region(scheduled.body()).ops.iter().copied().find(|&op| joins_blocks(op) || within(op))
+    if !scheduled.walk().into_iter().any(joins_blocks) {
+        return None;
+    }
+    scheduled.region(scheduled.body()).ops.iter().copied().find(|&op| meets(op) || meets_within(op))
 }
 
 /// The declaration that sends a word of so many bits (PTX ISA, "st.async").

@@ -15,7 +15,8 @@ impl<'c> Emitter<'_, 'c> {
     /// Whether an op is a product of a warpgroup whose sums and those that the op after it adds them to are more than a
     /// thread has registers for.
     pub(in crate::gpu) fn is_added_in_parts_by(&self, op: OpId, data: &OpData, next: OpId) -> bool {
-        if data.op != Op::Mma || self.role != Role::Consumer {
+        // In tensor memory nobody holds what a product adds up.
+        if data.op != Op::Mma || self.role != Role::Consumer || self.has_tensor_memory() {
             return false;
         }
         let (pipelines, own, after) = (self.scheduled.pipelines(), data.results[0], self.instance.op(next));

@@ -4,6 +4,10 @@
 //! writes, too, where a buffer lies over what may have been read since the last barrier; a product waits where what is
 //! staged for it was written since. What a loop reads in one turn is known to the next: its body is gone through until
 //! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
+//!
+//! Where the blocks of a cluster share tiles, threads wait before an op for those of all blocks, but what warps of a block
+//! exchange, and what blocks are sent, lets other blocks go on as they may. So what such blocks write to each other is asked of
+//! all that was read since the last barrier of the cluster.
 
 use super::Exchanges;
 use super::scratch::Scratch;
@@ -39,6 +43,8 @@ impl Barriers {
 struct State {
     reads: HashSet<Buffer>,
     writes: HashSet<Buffer>,
+    /// What was read since the last barrier of the cluster.
+    reads_in_cluster: HashSet<Buffer>,
 }
 
 impl State {
@@ -46,6 +52,7 @@ impl State {
     fn or(mut self, other: State) -> State {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);
+        self.reads_in_cluster.extend(other.reads_in_cluster);
         self
     }
 
@@ -145,19 +152,36 @@ impl Placing<'_> {
     /// The op's buffers, which nobody reads any more.
     fn reserved(&mut self, op: OpId, state: &mut State) -> Vec<Buffer> {
         let buffers = self.scratch.buffers(op).to_vec();
-        if meet(&state.reads, &buffers) || self.barriers.are_before(op) {
+        let of_others = self.written_by_blocks(op);
+        let is_read = meet(&state.reads, &buffers) || meet(&state.reads_in_cluster, of_others.as_slice());
+        if is_read || self.barriers.are_before(op) {
             self.wait(op, state);
         }
         buffers
     }
 
+    /// The buffer of a reduction that the blocks of a cluster write in each other's memory before they wait at its barrier.
+    /// What is sent instead has a buffer that nothing else reads.
+    fn written_by_blocks(&self, op: OpId) -> Option<Buffer> {
+        let (laid_out, data) = (self.exchanges.laid_out, self.exchanges.kernel().op(op));
+        let joins_blocks = matches!(data.op, Op::Reduce { .. })
+            && !laid_out.reduction(data).blocks.is_empty()
+            && !laid_out.is_sent(op);
+        joins_blocks.then(|| *self.scratch.buffers(op).last().expect("blocks that are joined have a buffer"))
+    }
+
     /// An op that writes its buffers, waits, and reads them.
     fn exchange(&mut self, op: OpId, state: &mut State) {
         let buffers = self.reserved(op, state);
-        if !buffers.is_empty() {
-            state.clear();
-            state.reads.extend(buffers);
+        if buffers.is_empty() {
+            return;
         }
+        let before = std::mem::take(state);
+        if self.written_by_blocks(op).is_none() {
+            state.reads_in_cluster = before.reads_in_cluster;
+        }
+        state.reads_in_cluster.extend(&buffers);
+        state.reads.extend(buffers);
     }
 
     /// A message: threads find the first position of a condition that is false, if that is a tile, and where to write the
@@ -174,7 +198,7 @@ impl Placing<'_> {
         if !values.any(|value| self.exchanges.laid_out.distributions.contains_key(value)) {
             return state;
         }
-        let told = State { reads: HashSet::from([*record]), writes: HashSet::new() };
+        let told = State { reads: HashSet::from([*record]), ..State::default() };
         if is_assertion { state.or(told) } else { told }
     }
 
@@ -295,6 +319,35 @@ mod tests {
             SUM.edit("reduce sum %t", "reduce sum %c")
         );
         assert_eq!(waits(&scheduled(&body)), [false, false]);
+    }
+
+    /// Between two turns of the second reduction warps of each block have waited for each other, and blocks haven't. The first one
+    /// joins what a block has alone, to whose buffer no other block writes.
+    #[test]
+    fn blocks_wait_for_what_others_read_the_turn_before() {
+        let source = "\
+kernel @levelled(%x: tensor<256 x 256 x f32>, %y: mut tensor<256 x 256 x f32>) {
+  %vx = partition %x [256, 256] : partition<256 x 256 x f32, [256, 256]>
+  %vy = partition %y [256, 256] : mut partition<256 x 256 x f32, [256, 256]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<256 x 256 x f32>
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  %result = for %p = %0 to %3 carry (%all = %t) : tile<256 x 256 x f32> {
+    %rows = reduce max %all axis 1 : tile<256 x 1 x f32>
+    %most = reduce max %rows axis 0 : tile<1 x 1 x f32>
+    %b = broadcast %most : tile<256 x 256 x f32>
+    %next = sub %all, %b : tile<256 x 256 x f32>
+    yield %next
+  }
+  store_masked %vy, %result
+}
+";
+        let target = TargetDesc::named("sm_90a").unwrap();
+        let scheduled = schedule(Instance::parse(source, &[]).unwrap(), target, None);
+        assert_eq!(scheduled.blocks_per_tile(), 4);
+        assert_eq!(waits(&scheduled), [false, true]);
     }
 
     /// One way through the branch exchanges nothing, so that the second reduction can't rely on its barrier.

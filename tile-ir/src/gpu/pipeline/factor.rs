@@ -88,7 +88,7 @@ impl Factor {
         if major == Major::Other && copyable.tile.element != TRANSPOSED_BYTES as u64 {
             return Err(Obstacle::Across { tensor: tensor(), elem: dtype_of(kernel, id.tile(kernel)) });
         }
-        match Slice::of(kernel, vec![load]).err().map(|op| Named::of(kernel, op)) {
+        match Slice::of(kernel, vec![load], Vec::new()).err().map(|op| Named::of(kernel, op)) {
             None => Ok(Factor { id, load, home, turn, copyable, major, values, blocks }),
             Some(by) => Err(Obstacle::Unknown { tensor: tensor(), by }),
         }

@@ -174,7 +174,7 @@ impl Pipelines {
         }
         let begin = found.end_of_panels().next_multiple_of(TILE_ALIGNMENT);
         found.brought.iter_mut().for_each(|brought| brought.place += begin);
-        let slice = Slice::of(kernel, found.loads()).expect("a factor's load is what a producer can execute");
+        let slice = found.sliced(kernel).expect("a factor's load is what a producer can execute");
         Some(Pipelines { slice, ..found })
     }
 
@@ -190,10 +190,14 @@ impl Pipelines {
         Ok(())
     }
 
-    /// The loads that copies stand for.
-    fn loads(&self) -> Vec<OpId> {
+    /// What the producer executes, and with it whoever has tensor cores multiply.
+    ///
+    /// # Errors
+    /// What it can't execute of that.
+    fn sliced(&self, kernel: &Kernel) -> Result<Slice, OpId> {
         let fills = self.by_region.values().flat_map(|pipeline| &pipeline.fills);
-        fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect()
+        let loads = fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect();
+        Slice::of(kernel, loads, self.tensor_memory.multiplied())
     }
 
     /// The number of a map, which copies of the same kind share.
@@ -334,8 +338,7 @@ impl Pipelines {
         if self.is_empty() {
             return;
         }
-        self.slice =
-            Slice::of(kernel, self.loads()).expect("what is converted between threads is a number still");
+        self.slice = self.sliced(kernel).expect("what is converted between threads is a number still");
         self.spared = spared::spared(kernel, self);
     }
 
@@ -343,6 +346,7 @@ impl Pipelines {
     pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
         if !self.tensor_memory.is_empty() {
             self.tensor_memory.find_late(&laid_out.instance);
+            self.order_ahead();
             return;
         }
         let late: Vec<Option<Late>> =
@@ -357,6 +361,16 @@ impl Pipelines {
                 }
                 pipeline.late = late;
             });
+        }
+    }
+
+    /// Puts products that are multiplied a turn ahead before the others that read their tiles: the first waits for these, and
+    /// the last leaves them.
+    fn order_ahead(&mut self) {
+        for (&region, pipeline) in &mut self.by_region {
+            let ahead: HashSet<OpId> = self.tensor_memory.ahead(region).collect();
+            let readers = pipeline.fills.iter_mut().map(|fill| &mut fill.readers);
+            readers.for_each(|readers| readers.sort_by_key(|op| !ahead.contains(op)));
         }
     }
 

@@ -93,12 +93,16 @@ pub(in super::super) enum Obstacle {
     ManyAxes(String),
     /// The threads that copy it don't know which tile, because they can't do this.
     Unknown { tensor: String, by: Named },
+    /// The thread that has tensor cores multiply doesn't know the turns of the loop, because it can't do this.
+    Turns(Named),
     /// A block has another number of threads than warpgroups, of which so many have rows.
     Threads { threads: u64, groups: u64 },
     /// Two stages of the loop's tiles don't fit.
     Room { stage: u64, available: u64 },
     /// No copy brings its left factor to shared memory, and threads can't.
     LeftHeld(DType),
+    /// Of its left factor, which threads bring, a warpgroup has so many columns.
+    Depth { is: u64, most: u64 },
     /// Another product of the kernel isn't done so.
     Beside(Loc),
     /// So many columns of tensor memory have no room for the sums of the kernel's products.
@@ -268,6 +272,12 @@ impl Obstacle {
                 ),
                 "of tiles they know those of one element of a tensor that isn't written",
             ),
+            Obstacle::Turns(by) => with(
+                format!(
+                    "the thread that has it multiplied doesn't know how many turns its loop has, where {by} decides that"
+                ),
+                "of tiles it knows those of one element of a tensor that isn't written",
+            ),
             Obstacle::Threads { threads, groups } => with(
                 format!(
                     "a block has {threads} threads, and its products rows for {} of {WARPGROUP}",
@@ -287,6 +297,12 @@ impl Obstacle {
                     "its left factor lies in registers, from where threads bring it elements of 16 bits, and not {elem}"
                 ),
                 "multiply what was loaded",
+            ),
+            Obstacle::Depth { is, most } => with(
+                format!(
+                    "its left factor lies in registers, from where a warpgroup brings {most} columns at most, and it has {is}"
+                ),
+                "choose tiles of less depth",
             ),
             Obstacle::Beside(loc) => {
                 (format!("another product of the kernel{} isn't done by them", in_line(loc)), None)

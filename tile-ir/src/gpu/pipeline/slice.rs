@@ -1,7 +1,8 @@
 //! What the producer of a kernel's pipelines executes: the copies, the loops and branches around them, and the numbers
 //! that these need. Of tiles it has those of one element, which are numbers to it: what such a tile holds of a tensor that
 //! nobody writes one thread loads as well as another, so that it needn't be told by the consumers. So it takes the
-//! branches that they take.
+//! branches that they take. Whoever has tensor cores multiply executes the same, so that the loops around these products are
+//! part of it whether or not something is copied in them.
 
 use super::super::shape_of;
 use crate::gpu::rewrites::carried::Carried;
@@ -42,11 +43,11 @@ struct Search<'k> {
 }
 
 impl Slice {
-    /// What is executed for these loads.
+    /// What is executed for these loads, and around these products.
     ///
     /// # Errors
     /// What the producer can't execute of it: an op that gives more than numbers.
-    pub(super) fn of(kernel: &Kernel, loads: Vec<OpId>) -> Result<Slice, OpId> {
+    pub(super) fn of(kernel: &Kernel, loads: Vec<OpId>, products: Vec<OpId>) -> Result<Slice, OpId> {
         let mut search = Search {
             kernel,
             definitions: HashMap::new(),
@@ -57,6 +58,7 @@ impl Slice {
         };
         search.read(kernel.body());
         loads.into_iter().try_for_each(|load| search.copy(load))?;
+        products.into_iter().try_for_each(|product| search.around(product))?;
         Ok(search.found)
     }
 

@@ -13,13 +13,13 @@
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
 use super::super::copies::is_zero_tile;
-use super::super::products::extents;
+use super::super::products::{extents, share_columns};
 use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, FactorId, carries_sums};
-use super::obstacle::{Obstacle, Obstacles};
+use super::obstacle::{Named, Obstacle, Obstacles};
 use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
-use super::{Pipelines, TILE_ALIGNMENT, repeated};
+use super::{Pipelines, Slice, TILE_ALIGNMENT, WARPGROUP_WARPS, repeated};
 use crate::analysis::uses::Uses;
 use crate::gpu::exchange::swizzled::MatrixMove;
 use crate::gpu::rewrites::carried::Carried;
@@ -34,6 +34,9 @@ const LEAST_COLUMNS: u64 = 32;
 
 /// Lanes of tensor memory, each of which has a row of a product.
 pub const TENSOR_ROWS: u64 = 128;
+
+/// The most columns of a left factor that a warpgroup brings: those that it could load, since it has either alike.
+const MOST_BROUGHT_COLUMNS: u64 = 256;
 
 /// Shared memory for the address of what a block has allocated: a word of 32 bits, padded.
 const ADDRESS_BYTES: u64 = 8;
@@ -164,6 +167,11 @@ impl TensorMemory {
         self.sums.iter().position(|sums| sums.are_kept && sums.body == body)
     }
 
+    /// The products whose sums are here.
+    pub(super) fn multiplied(&self) -> Vec<OpId> {
+        self.sums.iter().flat_map(|sums| &sums.products).map(|&(product, _)| product).collect()
+    }
+
     /// The number of a product's sums, if they are here.
     pub fn of_product(&self, product: OpId) -> Option<usize> {
         self.sums.iter().position(|sums| sums.products.iter().any(|&(own, _)| own == product))
@@ -269,6 +277,9 @@ pub(super) fn retain(
             let obstacle = obstacles.of(FactorId::left(right.product)).cloned().unwrap_or(obstacle);
             obstacles.add(right, obstacle);
         }
+        if let Err(op) = Slice::of(kernel, Vec::new(), vec![right.product]) {
+            obstacles.add(right, Obstacle::Turns(Named::of(kernel, op)));
+        }
     }
     if !changed_by_threads(kernel, uses).is_empty() {
         // Such a kernel is rewritten first.
@@ -337,6 +348,12 @@ pub(super) fn place(
         let home = kernel.region_of(product).expect("a product stands in a region");
         let tile =
             brought_tile(kernel, product).ok_or((product, Obstacle::Beside(kernel.op(product).loc)))?;
+        let ([rows, _, depth], groups) =
+            (extents(kernel, kernel.op(product)), found.consumers / WARPGROUP_WARPS);
+        let columns = if share_columns(rows, groups) { depth / groups } else { depth };
+        if columns > MOST_BROUGHT_COLUMNS {
+            return Err((product, Obstacle::Depth { is: columns, most: MOST_BROUGHT_COLUMNS }));
+        }
         let place = memory.brought_bytes();
         let stages = Stages { home, count: 1, barriers: 0 };
         let is_left = !begins_at_zero(kernel, product);

@@ -230,6 +230,26 @@ fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
   %lb = load_masked %vb[%1, %j] pad %pad : tile<64 x 64 x bf16>
   %all = mma %la, %lb, %sum : tile<128 x 64 x f32>
   store_masked %vc, %all";
+    let [la, lb] = [
+        "    %ta = load_masked %va[%i, %p] pad %pad : tile<128 x 64 x bf16>\n",
+        "    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>\n",
+    ];
+    let turns = "  %vw = partition %w [4] : partition<r x i32, [4]>
+  %first = constant 0 : i32
+  %four = load_masked %vw[%i] pad %first : tile<4 x i32>
+  %most = reduce max %four axis 0 : tile<1 x i32>
+  %number = item %most : i32
+  %2 = cast %number : index
+";
+    let counted = matmul
+        .edit("%b: tensor<k x n x bf16>", "%b: tensor<k x n x bf16>, %w: tensor<r x i32>")
+        .edit("  %2 = extent ceil_div(k, 64) : index\n", turns)
+        .edit(la, "")
+        .edit(lb, "")
+        .edit(
+            "  %sum = for",
+            &format!("{}{}  %sum = for", &la[2..], &lb[2..]).edit("%p]", "%1]").edit("[%p", "[%1"),
+        );
     let sums = "tile<256 x 256 x f32>";
     let two = tiles([256, 256, 64])
         .edit("  %sum = for", "  %sum, %more = for")
@@ -248,9 +268,22 @@ fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
     vec![
         ("Halves", tiles([128, 48, 64])),
         ("LeftHeld", held),
+        ("Turns", counted),
         ("Beside", matmul.edit("  store_masked %vc, %sum", after)),
         ("TensorMemory", two),
     ]
+}
+
+/// One warpgroup's left factor, which it computes.
+fn deep() -> String {
+    let turned = "    %tt = load_masked %vb[%j, %p] pad %pad : tile<16 x 512 x bf16>
+    %tb = permute %tt [1, 0] : tile<512 x 16 x bf16>\n";
+    let made = "    %made = neg %ta : tile<128 x 512 x bf16>\n    %next = mma %made";
+    tiles([128, 16, 512])
+        .edit("k x n x bf16", "n x k x bf16")
+        .edit("[512, 16]", "[16, 512]")
+        .edit("    %tb = load_masked %vb[%p, %j] pad %pad : tile<512 x 16 x bf16>\n", turned)
+        .edit("    %next = mma %ta", made)
 }
 
 /// By the reason's name: a kernel, and what it is scheduled for.
@@ -293,7 +326,9 @@ fn cases() -> Vec<(&'static str, String, On)> {
     ];
     let open = open.into_iter().map(|(name, source)| (name, source, ("sm_90a", None)));
     let later = cases_of_tensor_memory().into_iter().map(|(name, source)| (name, source, ("sm_100a", None)));
-    open.chain([("Threads", matmul(), ("sm_90a", Some(256)))]).chain(later).collect()
+    let of_threads =
+        [("Threads", matmul(), ("sm_90a", Some(256))), ("Depth", deep(), ("sm_100a", Some(128)))];
+    open.chain(of_threads).chain(later).collect()
 }
 
 /// The name of a row of the table.
