@@ -3,8 +3,9 @@
 //! work.
 
 use crate::pipelines::{
-    ATTENTION, HALF, On, arguments_of_attention, arguments_of_product, arguments_with_residual,
-    causal_attention, check_on, matmul, narrow_sums_are_stored, online_attention, persistent, with_residual,
+    ATTENTION, HALF, On, arguments_of_attention, arguments_of_heads, arguments_of_product,
+    arguments_with_residual, causal_attention, check_on, matmul, narrow_sums_are_stored, online_attention,
+    persistent, with_residual,
 };
 use crate::support::{instance, sample};
 use tile_ir::gpu::{Scheduled, schedule};
@@ -120,14 +121,7 @@ fn several_sums_lie_beside_each_other() {
 #[test]
 fn weights_are_brought_to_shared_memory() {
     assert_eq!(stages(ATTENTION), [2, 2]);
-    let [heads, queries, keys] = [2, 136, 200];
-    let arguments = [
-        sample(DType::BF16, &[heads, queries, 64], 1),
-        sample(DType::BF16, &[heads, keys, 64], 2),
-        sample(DType::BF16, &[heads, keys, 64], 3),
-        sample(DType::F32, &[heads, queries, 64], 4),
-    ];
-    check_on(ON, ATTENTION, &[], &arguments, 1e-2);
+    check_on(ON, ATTENTION, &[], &arguments_of_heads(), 1e-2);
 }
 
 /// Sums are shrunk between turns: what is multiplied is added to them by threads.
@@ -228,14 +222,7 @@ fn a_tile_that_is_read_ahead_is_left_by_who_reads_it_later() {
             &format!("  %every = add %sum, %more : {ty}\n  %out = reshape %every"),
         );
     assert_eq!(stages(&source), [2, 2]);
-    let [heads, queries, keys] = [2, 136, 200];
-    let arguments = [
-        sample(DType::BF16, &[heads, queries, 64], 1),
-        sample(DType::BF16, &[heads, keys, 64], 2),
-        sample(DType::BF16, &[heads, keys, 64], 3),
-        sample(DType::F32, &[heads, queries, 64], 4),
-    ];
-    check_on(ON, &source, &[], &arguments, 1e-2);
+    check_on(ON, &source, &[], &arguments_of_heads(), 1e-2);
 }
 
 /// A left factor that threads compute: of one warpgroup's threads it is too deep, and two share it.

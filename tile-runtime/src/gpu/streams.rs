@@ -149,10 +149,8 @@ impl GpuStream {
 
     /// Has what is enqueued from now on wait for an event.
     pub(crate) fn wait_for(&self, event: &GpuEvent) -> Result<()> {
-        match self.handle == self.context.stream {
-            true => self.context.wait_for(event),
-            false => self.context.order(self.handle, event),
-        }
+        let (handle, _work) = self.context.handle(Some(self));
+        self.context.order(handle, event)
     }
 
     /// An event behind what is enqueued.

@@ -202,6 +202,7 @@ mod tests {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         assert_eq!(operations(32, false), 2 * operations(32, true));
     }
+
     #[test]
     fn what_is_copied_is_more_than_caches_hold_and_not_all_memory() {
         const MIB: usize = 1 << 20;
