@@ -31,6 +31,37 @@ fn blocks_wait_for_earlier_ones_on_every_device() {
     }
 }
 
+/// Tiles are transposed, one after the other: the grid's order is the numbers', which isn't the one that suits memory best.
+#[tile_kernel]
+fn transposed_in_turn(x: &Tensor<f32, n, m>, done: &mut Tensor<i32, k>, y: &mut Tensor<f32, m, n>) {
+    let done = done.atomic_view();
+    let x = x.partition_view([16, 16]);
+    let mut y = y.partition_view_mut([16, 16]);
+    let [i, j] = y.index();
+    let b = i * y.tiles(1) + j;
+    let tile = x.load_masked([j, i]).t();
+    if b > 0 {
+        while done.load([b - 1], Acquire, DeviceScope) == 0 {}
+    }
+    y.store_masked(tile);
+    done.store([b], 1, Release, DeviceScope);
+}
+
+#[test]
+fn blocks_that_transpose_wait_for_earlier_ones() {
+    const SIDE: usize = 64;
+    let x: Vec<f32> = (0..SIDE * SIDE).map(|i| i as f32).collect();
+    let expected: Vec<f32> = (0..SIDE * SIDE).map(|i| x[i % SIDE * SIDE + i / SIDE]).collect();
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &x, [SIDE, SIDE]).unwrap();
+        let (mut done, mut y) =
+            (Tensor::zeros(&device, [16]).unwrap(), Tensor::zeros(&device, [SIDE, SIDE]).unwrap());
+        transposed_in_turn(&x, &mut done, &mut y).launch().unwrap();
+        assert_eq!(done.to_vec().unwrap(), [1; 16], "{label}");
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
 /// Rows are added to sums that several blocks share: one at a time, whoever has the lock. It has begun, so it goes on.
 #[tile_kernel(grid = [m])]
 fn behind_a_lock<const N: usize, const SHARED: usize>(

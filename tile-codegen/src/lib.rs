@@ -46,7 +46,7 @@ pub fn remarks(instance: &Instance, target: &TargetDesc) -> Vec<String> {
         Family::Cpu => Vec::new(),
         Family::Nvptx | Family::Amdgpu => {
             let scheduled = gpu::scheduled(&tile_ir::passes::optimize(instance.clone()), target);
-            scheduled.remarks().iter().map(ToString::to_string).collect()
+            scheduled.iter().flat_map(|scheduled| scheduled.remarks()).map(ToString::to_string).collect()
         }
     }
 }

@@ -92,6 +92,8 @@ pub enum Argument {
         mutable: bool,
         /// Whether it is accessed atomically, by any block.
         atomic: bool,
+        /// Whether the kernel loads from it.
+        loaded: bool,
     },
     /// A number.
     Scalar {
@@ -454,6 +456,19 @@ fn is_atomic(kernel: &Kernel, param: ValueId) -> bool {
     })
 }
 
+fn is_loaded(kernel: &Kernel, param: ValueId) -> bool {
+    kernel.walk().into_iter().map(|op| kernel.op(op)).any(|data| {
+        let tensor = match (&data.op, data.load()) {
+            (_, Some(load)) => {
+                kernel.definition(load.view).expect("verified: a view is made by `partition`").operands[0]
+            }
+            (Op::GatherLoad, None) => data.operands[0],
+            _ => return false,
+        };
+        Source::of(kernel, tensor).argument == param
+    })
+}
+
 fn layout_sizes(kernel: &Kernel) -> Vec<(usize, LayoutSize)> {
     let tensors = kernel.tensors().enumerate();
     let laid_out = tensors.filter_map(|(number, (param, ty))| Some((number, kernel.layout_of(param, ty)?)));
@@ -469,9 +484,9 @@ fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let dtype = data.ty.elem().known().expect("an instance has no dtype parameters");
     match &data.ty {
         Type::Tensor(tensor) => {
-            let atomic = is_atomic(kernel, param);
+            let (atomic, loaded) = (is_atomic(kernel, param), is_loaded(kernel, param));
             let (extents, layout) = (tensor.extents.clone(), tensor.layout.as_deref().cloned());
-            Argument::Tensor { name, dtype, extents, layout, mutable: tensor.mutable, atomic }
+            Argument::Tensor { name, dtype, extents, layout, mutable: tensor.mutable, atomic, loaded }
         }
         _ => Argument::Scalar { name, dtype },
     }

@@ -171,21 +171,23 @@ impl<'e> Output<'e> {
         self.write(folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())
     }
 
-    /// Writes for people how the threads of a GPU share an instance, also of one that doesn't fit.
+    /// Writes for people how the threads of a GPU share an instance, also of one that doesn't fit, unless it is far too large.
     fn explain_schedule(
         &mut self,
         kernel: &scan::Found,
         instance: &Instance,
         target: &TargetDesc,
-    ) -> Result<Scheduled, String> {
+    ) -> Result<Option<Scheduled>, String> {
         let variants = Variant::of_target(target).iter().copied();
         let (_, first) = Variant::first_of(variants, instance);
-        let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
+        let Some(scheduled) = crate::gpu::scheduled(&passes::optimize(first), target) else {
+            return Ok(None);
+        };
         let folder = self.environment.readable_folder().join(&kernel.folder);
         let name = instance_name(instance.bindings());
         let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
         self.write(path, gpu::print(&scheduled).as_bytes())?;
-        Ok(scheduled)
+        Ok(Some(scheduled))
     }
 
     /// Compiles an instance for a target: for the CPU at every level that makes a difference, for a GPU every variant. Warns
@@ -205,7 +207,7 @@ impl<'e> Output<'e> {
         };
         let scheduled = match target.family {
             Family::Cpu => None,
-            _ => Some(self.explain_schedule(kernel, instance, target)?),
+            _ => self.explain_schedule(kernel, instance, target)?,
         };
         let instances =
             ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));

@@ -3,6 +3,7 @@
 //! What is the same for all blocks is loaded or decided before the loop over them: arguments and sizes, which outputs are
 //! streamed, and the order in which the range goes through the grid.
 
+use super::atomics::heeds_others;
 use super::atomics::privatized::{Owns, Privatized, Range};
 use super::fuse::Fusion;
 use super::memory::ahead::blocks_ahead;
@@ -110,7 +111,8 @@ pub(super) struct Entry<'a, 'c> {
     pub(super) owns: Owns<'c>,
     /// The extents of the grid.
     space: Vec<IntValue<'c>>,
-    /// The order in which the range goes through the grid, if that isn't row by row.
+    /// The order in which the range goes through the grid, if that isn't row by row: blocks that may wait for each other
+    /// begin in the order of their numbers, and messages come in it.
     order: Option<TileOrder<Dim>>,
     /// How many blocks ahead of itself a block brings near what is read there.
     blocks_ahead: IntValue<'c>,
@@ -131,8 +133,9 @@ impl<'a, 'c> Entry<'a, 'c> {
         let shared = load_shared(ir, abi, slots);
         let space: Vec<IntValue<'c>> =
             abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
-        let piece = pieces::tiles_of_piece(instance, processor).filter(|_| !abi.logs);
-        let goes_down = products.go_down() && space.len() >= 2 && !abi.logs;
+        let is_free = !abi.logs && !heeds_others(instance);
+        let piece = pieces::tiles_of_piece(instance, processor).filter(|_| is_free);
+        let goes_down = products.go_down() && space.len() >= 2 && is_free;
         let rows_of_band = piece.or_else(|| goes_down.then_some(ALL_ROWS));
         let streamed = streaming::decide(ir, instance, &sizes);
         let memories = Memories::of(ir, products, behind_blocks, goes_on);

@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
 use inkwell::context::Context;
+use inkwell::module::FlagBehavior;
 use inkwell::targets::FileType;
 use pipeline::pairs::Pair;
 use pipeline::roles::Role;
@@ -127,6 +128,7 @@ impl<'c> Module<'c> {
 /// # Errors
 /// Where there is none.
 fn fitting(instance: &Instance, target: &TargetDesc, threads: Option<u32>) -> Result<Scheduled, Error> {
+    registers::check_elements(instance, target)?;
     let scheduled = schedule(instance.clone(), target, threads);
     match check(&scheduled, target) {
         // What is copied ahead may lie in more registers than what isn't.
@@ -150,9 +152,11 @@ fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
     Err(Error::SharedMemory { kernel, target, needed, available, loc })
 }
 
-/// The schedule that an instance is compiled with, or, where none fits the target, the one that was tried first.
-pub(crate) fn scheduled(instance: &Instance, target: &TargetDesc) -> Scheduled {
-    fitting(instance, target, None).unwrap_or_else(|_| schedule(instance.clone(), target, None))
+/// The schedule that an instance is compiled with, or, where none fits the target, the one that was tried first; `None` where
+/// tiles are far too large for any.
+pub(crate) fn scheduled(instance: &Instance, target: &TargetDesc) -> Option<Scheduled> {
+    registers::check_elements(instance, target).ok()?;
+    Some(fitting(instance, target, None).unwrap_or_else(|_| schedule(instance.clone(), target, None)))
 }
 
 /// Compiles an instance for a GPU.
@@ -220,9 +224,20 @@ fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
 }
 
 fn code_object(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
-    targets::scalars::keep(ir);
+    tell_code_generator(ir);
     let object = machine.emit(kernel, &ir.module, FileType::Object)?;
     targets::hsaco::link(kernel, &object).map(Code::Hsaco)
+}
+
+/// The version of code objects times 100 (LLVM's AMDGPU usage guide, "Code Object Metadata"): the newest that ROCm 6.0 loads.
+const CODE_OBJECT_VERSION: u64 = 500;
+
+/// What LLVM's code generator for AMD's GPUs needs to be told.
+fn tell_code_generator(ir: &Ir<'_>) {
+    targets::scalars::keep(ir);
+    targets::own_memory::say(ir);
+    let version = ir.context.i32_type().const_int(CODE_OBJECT_VERSION, false);
+    ir.module.add_basic_value_flag("amdhsa_code_object_version", FlagBehavior::Error, version);
 }
 
 #[cfg(test)]

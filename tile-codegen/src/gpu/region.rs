@@ -316,6 +316,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             cluster::wait(self.ir);
         }
         if !self.role.has_numbers_alone() && self.scheduled.waits_before(op) {
+            self.complete_before(&data.op);
             self.sync();
         }
         let holds_products = self.multiplies() && !data.regions.is_empty();

@@ -1,10 +1,12 @@
 //! The instructions that kernels become, in LLVM's text: mostly on AMD's GPUs.
 
 use super::targets::rounding;
-use super::{Module, Places};
+use super::{Module, Places, tell_code_generator};
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::collections::HashMap;
+use tile_ir::target::Family;
 use tile_ir::{Instance, TargetDesc, passes};
 use tile_test_edit::Edit;
 
@@ -15,6 +17,9 @@ fn code(source: &str, constants: &[(&str, usize)], target: &str) -> String {
     let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
     rounding::expand(&module.ir);
     module.machine.optimize("kernel", &module.ir.module).unwrap();
+    if target.family == Family::Amdgpu {
+        tell_code_generator(&module.ir);
+    }
     let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
     String::from_utf8(text).unwrap()
 }
@@ -437,5 +442,127 @@ fn bytes_and_bits_are_reversed_by_instructions() {
             let [reversals] = taken("reverse_bits %a", width, target, [reverse]);
             assert_eq!(reversals, if target == "sm_90a" { 1 } else { words }, "u{width} on {target}");
         }
+    }
+}
+
+/// A tile is added to the elements that another one names, and what was there is stored.
+fn additions(format: &str) -> String {
+    format!(
+        "kernel @additions(%x: tensor<m x {format}>, %at: tensor<m x i32>, %y: mut tensor<n x {format}>, %z: mut tensor<m x {format}>) {{
+  %vx = partition %x [256] : partition<m x {format}, [256]>
+  %va = partition %at [256] : partition<m x i32, [256]>
+  %vz = partition %z [256] : mut partition<m x {format}, [256]>
+  %i = block_index %vz : index
+  %v = load %vx[%i] : tile<256 x {format}>
+  %places = load %va[%i] : tile<256 x i32>
+  %old = atomic add relaxed device %y[%places], %v : tile<256 x {format}>
+  store %vz, %old
+}}
+"
+    )
+}
+
+#[test]
+fn floats_are_added_to_tensors_by_instructions() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        // RDNA has none for f64.
+        for format in
+            ["f32", "f64"].into_iter().filter(|format| *format == "f32" || target.starts_with("gfx9"))
+        {
+            let code = Instructions::of(&additions(format), &[], target);
+            let loops = code.count(&["global_atomic_cmp"]);
+            assert_eq!((loops, code.count(&["global_atomic_add"]) > 0), (0, true), "{target}, {format}");
+        }
+    }
+}
+
+/// A block stores a tile for others, and one of its threads says so.
+const TOLD: &str = "\
+kernel @told(%x: tensor<n x 1024 x f32>, %z: mut tensor<n x 1024 x f32>, %y: mut tensor<n x 1024 x f32>, %flags: mut tensor<n x i32>) {
+  %vx = partition %x [1, 1024] : partition<n x 1024 x f32, [1, 1024]>
+  %vz = partition %z [1, 1024] : mut partition<n x 1024 x f32, [1, 1024]>
+  %i, %j = block_index %vz : index, index
+  %t = load %vx[%i, %j] : tile<1 x 1024 x f32>
+  %row = cast %i : i64
+  %rows = splat %row : tile<1 x 1024 x i64>
+  %columns = iota 1 : tile<1 x 1024 x i64>
+  atomic store relaxed device %y[%rows, %columns], %t
+  store %vz, %t
+  %number = cast %i : i64
+  %at = splat %number : tile<1 x i64>
+  %one = constant 1 : i32
+  %v = splat %one : tile<1 x i32>
+  atomic store release device %flags[%at], %v
+}
+";
+
+#[test]
+fn what_all_waves_have_stored_is_there_before_one_says_so() {
+    for target in ["gfx90a", "gfx942", "gfx950"] {
+        let text = code(TOLD, &[], target);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let barrier = lines.iter().position(|line| *line == "s_barrier").unwrap();
+        let stores = lines[..barrier].iter().rposition(|line| line.starts_with("global_store"));
+        let store = stores.unwrap_or_else(|| panic!("{target}:\n{text}"));
+        let between = &lines[store..barrier];
+        assert!(between.iter().any(|line| line.contains("vmcnt(0)")), "{target}:\n{text}");
+        let is_written_back = between.iter().any(|line| line.starts_with("buffer_wbl2"));
+        assert_eq!(is_written_back, target != "gfx90a", "{target}:\n{text}");
+    }
+}
+
+/// 10 rows of tiles, so that the last band has fewer.
+#[test]
+fn places_in_a_grid_of_known_extents_are_scalars() {
+    let source = matmul("bf16");
+    let (head, rest) = source.split_once(" where ").unwrap();
+    let (_, body) = rest.split_once(" {").unwrap();
+    let mut source = format!("{head} {{{body}");
+    for (runtime, known) in [
+        ("m x k x", "1280 x 512 x"),
+        ("k x n x", "512 x 1664 x"),
+        ("m x n x", "1280 x 1664 x"),
+        ("ceil_div(k, BK)", "ceil_div(512, BK)"),
+    ] {
+        source = source.replace(runtime, known);
+    }
+    for target in ["gfx942", "gfx950"] {
+        assert!(code(&source, &SQUARE, target).contains("v_mfma"), "{target}");
+    }
+}
+
+/// An element that all threads hold is stored by one of them and loaded by all, behind a barrier.
+const STORED_AND_LOADED: &str = "\
+kernel @summed(%x: tensor<m x 64 x f32>, %y: mut tensor<m x f32>, %z: mut tensor<m x f32>) {
+  %vx = partition %x [1, 64] : partition<m x 64 x f32, [1, 64]>
+  %vy = partition %y [1] : mut partition<m x f32, [1]>
+  %vz = partition %z [1] : mut partition<m x f32, [1]>
+  %i = block_index %vy : index
+  %0 = constant 0 : index
+  %f = constant 1.0 : f32
+  %one = splat %f : tile<1 x f32>
+  store %vy, %one
+  %t = load %vy : tile<1 x f32>
+  %r = load %vx[%i, %0] : tile<1 x 64 x f32>
+  %w = reshape %t : tile<1 x 1 x f32>
+  %b = broadcast %w : tile<1 x 64 x f32>
+  %p = mul %r, %b : tile<1 x 64 x f32>
+  %s = reduce sum %p axis 1 : tile<1 x 1 x f32>
+  %n = reshape %s : tile<1 x f32>
+  store %vz, %n
+}
+";
+
+#[test]
+fn memory_that_threads_hand_over_may_be_reached_by_others() {
+    let context = Context::create();
+    let instance = passes::optimize(Instance::parse(STORED_AND_LOADED, &[]).unwrap());
+    for target in ["sm_80", "gfx942"] {
+        let target = TargetDesc::named(target).unwrap();
+        let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
+        let kernel = module.ir.module.get_function("kernel").unwrap();
+        let noalias = Attribute::get_named_enum_kind_id("noalias");
+        let is_alone = |i| kernel.get_enum_attribute(AttributeLoc::Param(i), noalias).is_some();
+        assert_eq!([0, 1, 2].map(is_alone), [true, false, true], "{target}");
     }
 }

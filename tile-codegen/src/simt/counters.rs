@@ -2,16 +2,16 @@
 //! memory, and how often each instruction is carried out.
 //!
 //! Lanes of a warp that access memory at the same instruction for the same time in a row count as one access of the
-//! warp. Shared memory has 32 banks of four bytes; an access is carried out in parts of up to 32 lanes and 128 bytes, and
-//! a part takes as many turns as the fullest bank has different words. Global memory is read and written in sectors of 32
+//! warp. Shared memory has banks of four bytes; an access is carried out in parts of those lanes that the target serves together
+//! ([`SharedBanks`]), and a part takes as many turns as the fullest bank has different words. Global memory is read and written in sectors of 32
 //! bytes. Asynchronous copies aren't counted as accesses.
 
 use super::instruction::Program;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use tile_ir::Loc;
+use tile_ir::target::SharedBanks;
 
-const BANKS: u64 = 32;
 const BANK_BYTES: u64 = 4;
 const SECTOR_BYTES: u64 = 32;
 
@@ -55,10 +55,12 @@ pub(super) enum Site {
 pub(super) struct LaneAccess {
     pub(super) address: u64,
     pub(super) bytes: u64,
+    /// Whether it only reads.
+    pub(super) reads: bool,
 }
 
-/// What the lanes of a warp access together.
-type Lanes = Vec<LaneAccess>;
+/// What the lanes of a warp access together, each with its number.
+type Lanes = Vec<(u64, LaneAccess)>;
 
 /// What the accesses of a site took: as [`AccessCount`] has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,8 +72,8 @@ struct Cost {
 }
 
 /// Accesses as they are made.
-#[derive(Default)]
 pub(super) struct Recorder {
+    banks: SharedBanks,
     /// How often a thread came to a site.
     times: HashMap<(Site, u32), u32>,
     /// What the lanes of a warp accessed, per site, kind of memory, and time in a row.
@@ -81,12 +83,23 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
+    /// Nothing so far, on a GPU whose shared memory has such banks.
+    pub(super) fn new(banks: SharedBanks) -> Recorder {
+        Recorder {
+            banks,
+            times: HashMap::new(),
+            warps: BTreeMap::new(),
+            accesses: BTreeMap::new(),
+            instructions: BTreeMap::new(),
+        }
+    }
+
     /// A thread's access.
     pub(super) fn access(&mut self, site: Site, thread: u32, warp: u32, shared: bool, access: LaneAccess) {
         let time = self.times.entry((site, thread)).or_default();
         *time += 1;
         let lanes = self.warps.entry((site, shared)).or_default().entry((thread / warp, *time)).or_default();
-        lanes.push(access);
+        lanes.push((u64::from(thread % warp), access));
     }
 
     /// A thread carries out an instruction.
@@ -100,13 +113,14 @@ impl Recorder {
         for ((site, shared), warps) in std::mem::take(&mut self.warps) {
             let cost = self.accesses.entry((site, shared)).or_default();
             for lanes in warps.into_values() {
-                let bytes: u64 = lanes.iter().map(|lane| lane.bytes).sum();
+                let bytes: u64 = lanes.iter().map(|(_, access)| access.bytes).sum();
                 let (parts, least) = if shared {
-                    (turns(&lanes), lanes.len().div_ceil(lanes_together(&lanes)) as u64)
+                    let parts = parts(&lanes, self.banks);
+                    (parts.iter().map(|part| turns(part, self.banks)).sum(), parts.len() as u64)
                 } else {
                     (sectors(&lanes), bytes.div_ceil(SECTOR_BYTES))
                 };
-                cost.bytes = lanes[0].bytes;
+                cost.bytes = lanes[0].1.bytes;
                 cost.warps += 1;
                 cost.parts += parts;
                 cost.least += least.min(parts);
@@ -136,32 +150,36 @@ impl Recorder {
     }
 }
 
-/// Lanes whose accesses of shared memory are one part: as many as there are banks, or as 128 bytes are for.
-fn lanes_together(lanes: &[LaneAccess]) -> usize {
-    let bytes = lanes.iter().map(|lane| lane.bytes).max().unwrap_or(1).max(BANK_BYTES);
-    (BANKS * BANK_BYTES / bytes).max(1) as usize
+/// The lanes of a warp that shared memory serves together.
+fn parts(lanes: &Lanes, banks: SharedBanks) -> Vec<Lanes> {
+    let bytes = lanes.iter().map(|(_, access)| access.bytes).max().unwrap_or(1);
+    let together = banks.together(bytes as u32, lanes.iter().all(|(_, access)| access.reads));
+    // Of lanes that are served together it is the lowest number that all have in common.
+    let lowest = |lane: u64| together.iter().rev().fold(lane, |lane, number| lane.min(lane ^ number));
+    let mut parts: BTreeMap<u64, Lanes> = BTreeMap::new();
+    lanes.iter().for_each(|&lane| parts.entry(lowest(lane.0)).or_default().push(lane));
+    parts.into_values().collect()
 }
 
-/// Turns that shared memory takes for the lanes of a warp.
-fn turns(lanes: &[LaneAccess]) -> u64 {
-    let of_part = |part: &[LaneAccess]| {
-        let words = pieces(part, BANK_BYTES);
-        let mut banks = [0; BANKS as usize];
-        words.iter().for_each(|word| banks[(word % BANKS) as usize] += 1);
-        banks.into_iter().max().unwrap_or(0)
-    };
-    lanes.chunks(lanes_together(lanes)).map(of_part).sum()
+/// Turns that shared memory takes for lanes that it serves together.
+fn turns(part: &Lanes, banks: SharedBanks) -> u64 {
+    let mut words_of_bank = vec![0; banks.count as usize];
+    for word in pieces(part, BANK_BYTES) {
+        words_of_bank[(word % u64::from(banks.count)) as usize] += 1;
+    }
+    words_of_bank.into_iter().max().unwrap_or(0)
 }
 
 /// Sectors of global memory that the lanes of a warp touch.
-fn sectors(lanes: &[LaneAccess]) -> u64 {
+fn sectors(lanes: &Lanes) -> u64 {
     pieces(lanes, SECTOR_BYTES).len() as u64
 }
 
 /// The pieces of memory of so many bytes that lanes touch, each once.
-fn pieces(lanes: &[LaneAccess], piece: u64) -> Vec<u64> {
-    let touched =
-        |&LaneAccess { address, bytes }: &LaneAccess| address / piece..(address + bytes).div_ceil(piece);
+fn pieces(lanes: &Lanes, piece: u64) -> Vec<u64> {
+    let touched = |&(_, LaneAccess { address, bytes, .. }): &(u64, LaneAccess)| {
+        address / piece..(address + bytes).div_ceil(piece)
+    };
     let mut pieces: Vec<u64> = lanes.iter().flat_map(touched).collect();
     pieces.sort_unstable();
     pieces.dedup();
@@ -215,11 +233,51 @@ impl fmt::Display for Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessCount, Cost, Counters, LaneAccess, Recorder, Site, sectors, turns};
-    use tile_ir::Loc;
+    use super::{AccessCount, Cost, Counters, LaneAccess, Lanes, Recorder, Site, parts, sectors};
+    use tile_ir::target::SharedBanks;
+    use tile_ir::{Loc, TargetDesc};
 
-    fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Vec<LaneAccess> {
-        (0..count).map(|lane| LaneAccess { address: address(lane), bytes }).collect()
+    fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Lanes {
+        let access = |lane| LaneAccess { address: address(lane), bytes, reads: true };
+        (0..count).map(|lane| (lane, access(lane))).collect()
+    }
+
+    fn banks(target: &str) -> SharedBanks {
+        TargetDesc::named(target).unwrap().shared_banks
+    }
+
+    fn turns_on(target: &str, lanes: &Lanes) -> u64 {
+        let banks = banks(target);
+        parts(lanes, banks).iter().map(|part| super::turns(part, banks)).sum()
+    }
+
+    fn turns(lanes: &Lanes) -> u64 {
+        turns_on("sm_90a", lanes)
+    }
+
+    /// As measured: which lanes' reads of 16 bytes are served together (amd-shark-ai, "Empirical LDS Measurements").
+    #[test]
+    fn amd_serves_wide_reads_of_lanes_that_lie_apart() {
+        let together = |target, count: u64, reads| -> Vec<Vec<u64>> {
+            let mut lanes = lanes(count, 16, |lane| 16 * lane);
+            lanes.iter_mut().for_each(|(_, access)| access.reads = reads);
+            parts(&lanes, banks(target))
+                .iter()
+                .map(|part| part.iter().map(|(lane, _)| *lane).collect())
+                .collect()
+        };
+        let of = |ranges: &[std::ops::Range<u64>]| -> Vec<u64> { ranges.iter().cloned().flatten().collect() };
+        assert_eq!(together("gfx942", 64, true)[0], of(&[0..4, 20..24]));
+        assert_eq!(together("gfx942", 64, true)[1], of(&[4..8, 16..20]));
+        assert_eq!(together("gfx942", 64, true)[7], of(&[44..48, 56..60]));
+        assert_eq!(together("gfx942", 64, false)[1], of(&[8..16]));
+        assert_eq!(together("gfx950", 64, true)[0], of(&[0..4, 12..16, 20..28]));
+        assert_eq!(together("gfx950", 64, true)[3], of(&[36..44, 48..52, 60..64]));
+        assert_eq!(together("gfx1100", 32, true)[2], of(&[8..12, 28..32]));
+        assert_eq!(together("gfx1201", 32, true)[2], of(&[16..24]));
+        // Rows of 256 bytes meet in one bank of 64.
+        assert_eq!([32, 64].map(|lanes_| turns_on("gfx950", &lanes(lanes_, 4, |lane| 128 * lane))), [16, 32]);
+        assert_eq!(turns_on("gfx950", &lanes(64, 4, |lane| 4 * lane)), 1);
     }
 
     #[test]
@@ -239,9 +297,9 @@ mod tests {
     fn the_least_is_what_lanes_take_without_conflicts() {
         // Warps of 64 lanes: two bytes each are two parts of 32 lanes; so are four bytes, a row of a matrix apart.
         for (bytes, apart, parts) in [(2, 2, 2), (4, 4, 2), (4, 128, 64)] {
-            let mut recorder = Recorder::default();
-            for (lane, access) in (0..).zip(lanes(64, bytes, |lane| apart * lane)) {
-                recorder.access(Site::Code(0), lane, 64, true, access);
+            let mut recorder = Recorder::new(banks("gfx942"));
+            for (lane, access) in lanes(64, bytes, |lane| apart * lane) {
+                recorder.access(Site::Code(0), lane as u32, 64, true, access);
             }
             recorder.finish_block();
             let cost = Cost { bytes, warps: 1, parts, least: 2 };

@@ -142,7 +142,8 @@ impl Block<'_> {
         let (running, atomic) = (self.running, kind.atomic.map(|order| order.scope));
         let moment = self.threads[running as usize].clock.moment();
         let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, begins: false, place };
-        self.record(Site::Code(number), running, shared, LaneAccess { address, bytes: kind.bytes });
+        let lane = LaneAccess { address, bytes: kind.bytes, reads: !kind.writes };
+        self.record(Site::Code(number), running, shared, lane);
         if shared && kind.space == Space::Shared && !self.is_own(running, address) {
             return Err(self.outside_shared(running, address, bytes));
         }
@@ -310,7 +311,7 @@ impl Block<'_> {
             Site::Instruction(call.number),
             call.thread,
             self.is_shared(address),
-            LaneAccess { address, bytes: bytes as u64 },
+            LaneAccess { address, bytes: bytes as u64, reads: !writes },
         );
         let moment = self.threads[call.thread as usize].clock.moment();
         let access = Access { moment, reads, writes, atomic, begins: false, place: call.place() };

@@ -70,6 +70,7 @@ use std::ptr;
 use tensor_map::Encoded;
 use tile_ir::abi::KernelAbi;
 use tile_ir::log::Site;
+use tile_ir::target::SharedBanks;
 use tile_ir::tensor_map::{MapError, TensorMap};
 use tile_ir::{Instance, TargetDesc, log, passes};
 
@@ -111,6 +112,7 @@ struct Code {
     _context: Box<Context>,
     program: Program,
     geometry: Geometry,
+    banks: SharedBanks,
     shared_bytes: usize,
 }
 
@@ -145,7 +147,7 @@ fn compile_changed(
     change(&module.ir);
     let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
     let extent = [module.launch.threads, module.launch.cluster];
-    let gpu = Gpu { name: target.name, warp: target.warp };
+    let gpu = Gpu { name: target.name, warp: target.warp, banks: target.shared_banks };
     let code = Code::of(context, module.ir, gpu, extent, module.shared_bytes as usize).map_err(refused)?;
     let (abi, sites) = (KernelAbi::of(&instance), log::sites(&instance));
     let (tensor_maps, blocks_per_tile) = (module.tensor_maps, module.launch.blocks_per_tile);
@@ -177,7 +179,17 @@ impl Code {
         // SAFETY: the address is that of the function `host_module` added, with the signature of `ThreadEntry`.
         let entry = unsafe { std::mem::transmute::<usize, ThreadEntry>(address) };
         let geometry = Geometry { threads, cluster, warp: gpu.warp, stack };
-        Ok(Code { entry, _engine: engine, _ir: ir, _context: context, program, geometry, shared_bytes })
+        let banks = gpu.banks;
+        Ok(Code {
+            entry,
+            _engine: engine,
+            _ir: ir,
+            _context: context,
+            program,
+            geometry,
+            banks,
+            shared_bytes,
+        })
     }
 
     /// Runs blocks `0..blocks`, whole clusters, in the order of a [`Grid`], with arguments that lie in these regions.
@@ -195,7 +207,7 @@ impl Code {
         Mode { timing, counted }: Mode,
     ) -> Result<Trace, RunError> {
         let mut global = Global::new(regions);
-        global.recorder = counted.then(Recorder::default);
+        global.recorder = counted.then(|| Recorder::new(self.banks));
         let cluster = |number| {
             let (bytes, memory) = self.shared_memory();
             let (geometry, program) = (self.geometry, &self.program);

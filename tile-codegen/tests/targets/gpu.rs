@@ -99,6 +99,8 @@ fn check_ptx(artifact: &Artifact, text: &str) {
 
 fn check_hsaco(artifact: &Artifact, bytes: &[u8]) {
     assert_eq!(&bytes[..4], b"\x7fELF");
+    // Code objects of version 5, which ROCm 6.0 loads; version 6 is 4 (LLVM's AMDGPU usage guide, "ELF Header").
+    assert_eq!(bytes[8], 3);
     let kernel = metadata::of_kernel(bytes);
     assert_eq!(kernel[".symbol"], format!("{}.kd", artifact.symbol), "{kernel}");
     assert!(kernel[".vgpr_spill_count"].is_u64(), "{kernel}");
@@ -266,6 +268,32 @@ fn tiles_that_do_not_fit_are_refused_with_numbers() {
         "kernel `softmax`: tile<1024 x 4096 x f32> takes 512 registers per thread on sm_90a, more than the 256 that \
          this compiler spends on one tile; use a smaller tile"
     );
+}
+
+/// The sums of the columns of a tile that is made of a column.
+const WIDE: &str = "\
+kernel @wide<M, N>(%x: tensor<M x 1 x f32>, %y: mut tensor<1 x N x f32>) {
+  %vx = partition %x [M, 1] : partition<M x 1 x f32, [M, 1]>
+  %vy = partition %y [1, N] : mut partition<1 x N x f32, [1, N]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %i] : tile<M x 1 x f32>
+  %b = broadcast %t : tile<M x N x f32>
+  %e = exp %b : tile<M x N x f32>
+  %s = reduce sum %e axis 0 : tile<1 x N x f32>
+  store %vy, %s
+}
+";
+
+/// Before anything is done for each of their elements.
+#[test]
+fn tiles_of_very_many_elements_are_refused() {
+    let instance = instance(WIDE, &[("M", 4001), ("N", 4001)]);
+    assert_eq!(
+        build(&instance, "sm_80").unwrap_err().to_string(),
+        "kernel `wide`: tile<4001 x 4001 x f32> takes 15632 registers per thread on sm_80, more than the 256 that this \
+         compiler spends on one tile; use a smaller tile"
+    );
+    assert!(tile_codegen::remarks(&instance, TargetDesc::named("sm_80").unwrap()).is_empty());
 }
 
 /// The first number before these words.

@@ -213,6 +213,27 @@ fn products_of_two_kinds_of_8_bit_floats() {
     }
 }
 
+/// There are fewer instructions for integers than for floats (PTX ISA, "wgmma.mma_async"): by 40 columns `mma.sync` multiplies.
+#[test]
+fn integers_have_columns_that_there_are_instructions_for() {
+    let target = TargetDesc::named("sm_90a").unwrap();
+    for (dtype, columns, has_one) in
+        [(DType::I8, 48, true), (DType::I8, 40, false), (DType::U8, 24, true), (DType::U8, 56, false)]
+    {
+        let source = matmul([dtype, DType::I32], "mk", "nk", [64, columns, 64]);
+        if has_one {
+            let [m, n, k] = [80, 2 * columns, 144];
+            let factors = [sample(dtype, &[m, k], 1), sample(dtype, &[n, k], 2)];
+            let arguments = [&factors[..], &[sample(DType::I32, &[m, n], 3)]].concat();
+            check(&source, &[], &arguments, 256, 0.0);
+        }
+        let artifact = compile(&instance(&source, &[]), target, &Options::default()).unwrap();
+        let text = String::from_utf8(artifact.code.bytes().to_vec()).unwrap();
+        let [by_warpgroups, by_warps] = ["wgmma.mma_async", "mma.sync"].map(|name| text.contains(name));
+        assert_eq!([by_warpgroups, by_warps], [has_one, !has_one], "{text}");
+    }
+}
+
 /// Both sets of sums are more than a thread has registers for: half of the columns at a time, or the rows of one
 /// instruction.
 #[test]

@@ -64,6 +64,50 @@ fn ranges_of_a_launch_go_on_where_others_have_ended() {
     }
 }
 
+/// The first column of blocks multiplies by a matrix before the first of a stack, where there is none, the second by the first
+/// one, which is deeper than `a`.
+const STACKED: &str = "\
+kernel @k(%a: tensor<m x k x f32>, %b: tensor<h x l x n x f32>, %c: mut tensor<m x w x f32>) {
+  %va = partition %a [32, 64] : partition<m x k x f32, [32, 64]>
+  %vb = partition %b [1, 64, 32] : partition<h x l x n x f32, [1, 64, 32]>
+  %vc = partition %c [32, 32] : mut partition<m x w x f32, [32, 32]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %first = splat %pad : tile<32 x 32 x f32>
+  %0 = constant 0 : index
+  %1 = constant 1 : index
+  %matrix = sub %j, %1 : index
+  %end = extent ceil_div(l, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %first) : tile<32 x 32 x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<32 x 64 x f32>
+    %stacked = load_masked %vb[%matrix, %p, %0] pad %pad : tile<1 x 64 x 32 x f32>
+    %tb = reshape %stacked : tile<64 x 32 x f32>
+    %next = mma %ta, %tb, %acc : tile<32 x 32 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+#[test]
+fn what_is_kept_goes_by_the_matrix_of_a_stack() {
+    if is_emulated() {
+        return;
+    }
+    let instance = instance(STACKED, &[]);
+    let arguments = [vec![32, 64], vec![1, 128, 32], vec![32, 64]].map(|shape| sample(DType::F32, &shape, 3));
+    let mut expected = arguments.to_vec();
+    interp::run(&instance, &mut expected).unwrap();
+    for cpu in cpus_of(&instance) {
+        let kernel = jit::compile_cpu(&instance, &Options { cpu, ..Options::default() }).unwrap();
+        let memory = Memory::of(&instance, &arguments);
+        let mut scratch = scratch_of(&kernel, u64::MAX);
+        // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+        unsafe { run_range(&kernel, &memory.slots, 0..memory.blocks, (&mut scratch, false)) };
+        close(&memory.arrays(&arguments)[2], &expected[2], 0.0, &format!("{cpu:?}"));
+    }
+}
+
 /// Blocks of a persistent kernel, whose tiles nobody foresees, multiply by the same rows one after the other.
 #[test]
 fn tiles_of_one_block_share_what_is_packed() {

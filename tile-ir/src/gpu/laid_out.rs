@@ -34,7 +34,8 @@ impl LaidOut {
     ) -> LaidOut {
         let (accesses, products) =
             (accesses(&instance, target), products::products(&instance, target, threads, pipelines));
-        let basis = Basis { threads, accesses: &accesses, products: &products, pipelines };
+        let banks = target.shared_banks;
+        let basis = Basis { threads, banks, accesses: &accesses, products: &products, pipelines };
         let runs = layouts::runs(&instance, target, basis);
         let mut distributions = HashMap::new();
         let instance = instance.rewrite("layouts", |kernel| {

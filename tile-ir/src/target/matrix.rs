@@ -10,6 +10,18 @@ use tile_layout::linear::{
     mma_sync_scale, tensor_memory_accumulator, wgmma_accumulator, wgmma_register_operand, wmma,
 };
 
+/// Whether `wgmma` multiplies by so many columns at once, of integers or of floats (PTX ISA, "wgmma.mma_async").
+///
+/// ```
+/// use tile_ir::target::wgmma_has_columns;
+/// assert!(wgmma_has_columns(40, false) && !wgmma_has_columns(40, true));
+/// assert!(wgmma_has_columns(24, true) && wgmma_has_columns(48, true));
+/// ```
+pub const fn wgmma_has_columns(columns: u64, of_integers: bool) -> bool {
+    let is_in_steps = columns.is_multiple_of(if of_integers { 16 } else { 8 });
+    columns > 0 && columns <= 256 && (is_in_steps || columns == 8 || columns == 24)
+}
+
 /// How the operands of an instruction lie in the lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fragments {

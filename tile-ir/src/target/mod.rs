@@ -1,12 +1,14 @@
 //! Targets as data. No pass and no emitter asks for a target by name: it reads these fields.
 
+mod banks;
 mod few_rows;
 mod matrix;
 mod processor;
 mod rates;
 mod tiles;
 
-pub use matrix::{Fragments, MatrixInstruction, Passing, Scales, Trailing};
+pub use banks::SharedBanks;
+pub use matrix::{Fragments, MatrixInstruction, Passing, Scales, Trailing, wgmma_has_columns};
 pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
 pub use tiles::{TILE_FEATURES, grants_tiles};
@@ -36,6 +38,8 @@ pub struct TargetDesc {
     pub warp: u32,
     /// Largest shared memory (LDS) of a block, in bytes; 0 on a CPU.
     pub shared_bytes: u32,
+    /// How shared memory serves the lanes of a warp.
+    pub shared_banks: SharedBanks,
     /// Largest number of threads of a block; 1 on a CPU.
     pub max_threads: u32,
     /// Whether one instruction asks for a range of memory to be brought into the L2 cache.
@@ -70,6 +74,8 @@ pub struct TargetDesc {
     /// Whether instructions convert 8-bit floats of the OCP formats: the feature by which LLVM's PTX has them, or nothing
     /// where they are the target's own.
     pub float8_conversions: Option<&'static str>,
+    /// Whether matrix instructions take subnormal numbers of f16 as zeros.
+    pub flushes_halves: bool,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
     /// Those of a warp that also scale blocks of their factors.
@@ -141,6 +147,7 @@ const AMPERE: TargetDesc = TargetDesc {
     family: Family::Nvptx,
     warp: 32,
     shared_bytes: 163 * KIB,
+    shared_banks: SharedBanks::IN_ORDER,
     max_threads: 1024,
     bulk_prefetch: false,
     matrix_loads: true,
@@ -155,6 +162,7 @@ const AMPERE: TargetDesc = TargetDesc {
     parts: 1,
     rounds_pairs: true,
     float8_conversions: None,
+    flushes_halves: false,
     matrix: matrix::nvidia::AMPERE,
     scaling_matrix: &[],
     warpgroup_matrix: &[],
@@ -171,6 +179,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Cpu,
         warp: 1,
         shared_bytes: 0,
+        shared_banks: SharedBanks::IN_ORDER,
         max_threads: 1,
         bulk_prefetch: false,
         matrix_loads: false,
@@ -185,6 +194,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
+        flushes_halves: false,
         matrix: &[],
         scaling_matrix: &[],
         warpgroup_matrix: &[],
@@ -203,6 +213,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Nvptx,
         warp: 32,
         shared_bytes: 227 * KIB,
+        shared_banks: SharedBanks::IN_ORDER,
         max_threads: 1024,
         bulk_prefetch: true,
         matrix_loads: true,
@@ -217,6 +228,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         float8_conversions: Some(PTX_8_1),
+        flushes_halves: false,
         matrix: matrix::nvidia::HOPPER_WARPS,
         scaling_matrix: &[],
         warpgroup_matrix: matrix::nvidia::HOPPER,
@@ -226,6 +238,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Nvptx,
         warp: 32,
         shared_bytes: 227 * KIB,
+        shared_banks: SharedBanks::IN_ORDER,
         max_threads: 1024,
         bulk_prefetch: true,
         matrix_loads: true,
@@ -240,6 +253,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: true,
         float8_conversions: Some(""),
+        flushes_halves: false,
         matrix: matrix::nvidia::BLACKWELL,
         scaling_matrix: &[],
         warpgroup_matrix: matrix::nvidia::TENSOR_MEMORY,
@@ -260,6 +274,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Amdgpu,
         warp: 64,
         shared_bytes: 64 * KIB,
+        shared_banks: SharedBanks::CDNA3,
         max_threads: 1024,
         bulk_prefetch: false,
         matrix_loads: false,
@@ -274,6 +289,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
+        flushes_halves: true,
         matrix: matrix::amd::CDNA2,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
@@ -283,6 +299,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Amdgpu,
         warp: 64,
         shared_bytes: 64 * KIB,
+        shared_banks: SharedBanks::CDNA3,
         max_threads: 1024,
         bulk_prefetch: false,
         matrix_loads: false,
@@ -297,6 +314,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 8,
         rounds_pairs: false,
         float8_conversions: None,
+        flushes_halves: false,
         matrix: matrix::amd::CDNA3,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
@@ -306,6 +324,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Amdgpu,
         warp: 64,
         shared_bytes: 160 * KIB,
+        shared_banks: SharedBanks::CDNA4,
         max_threads: 1024,
         bulk_prefetch: false,
         matrix_loads: false,
@@ -320,6 +339,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 8,
         rounds_pairs: true,
         float8_conversions: Some(""),
+        flushes_halves: false,
         matrix: matrix::amd::CDNA4,
         scaling_matrix: matrix::amd::CDNA4_SCALING,
         warpgroup_matrix: &[],
@@ -329,6 +349,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Amdgpu,
         warp: 32,
         shared_bytes: 64 * KIB,
+        shared_banks: SharedBanks::RDNA3,
         max_threads: 1024,
         bulk_prefetch: false,
         matrix_loads: false,
@@ -343,6 +364,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: None,
+        flushes_halves: false,
         matrix: matrix::amd::RDNA3,
         scaling_matrix: &[],
         warpgroup_matrix: &[],
@@ -352,6 +374,7 @@ pub const TARGETS: &[TargetDesc] = &[
         family: Family::Amdgpu,
         warp: 32,
         shared_bytes: 64 * KIB,
+        shared_banks: SharedBanks::IN_ORDER,
         max_threads: 1024,
         bulk_prefetch: false,
         matrix_loads: false,
@@ -366,6 +389,7 @@ pub const TARGETS: &[TargetDesc] = &[
         parts: 1,
         rounds_pairs: false,
         float8_conversions: Some(""),
+        flushes_halves: false,
         matrix: matrix::amd::RDNA4,
         scaling_matrix: &[],
         warpgroup_matrix: &[],

@@ -1,8 +1,8 @@
 //! Decides how many passes shared memory needs for one access of a warp, by counting and by rank. Knows nothing
 //! of tiles: it sees addresses. Invariant: both ways agree wherever both apply.
 //!
-//! Memory is 4-byte words dealt to the banks in turn. A pass serves at most 128 bytes, so wide accesses are
-//! served in groups of `32·4 / width` lanes. Within a group a bank serves one word a pass, to any number of lanes.
+//! Memory is 4-byte words dealt to the banks in turn. A pass serves at most a word of each bank, so wide accesses are
+//! served in groups of `banks·4 / width` lanes. Within a group a bank serves one word a pass, to any number of lanes.
 //! The count of a group is therefore the most distinct words that one bank holds.
 
 use alloc::format;
@@ -13,8 +13,6 @@ use super::{Dim, LinearError, LinearLayout};
 
 /// Bytes of a bank's word.
 pub(super) const WORD_BYTES: u32 = 4;
-/// Lanes that one pass serves where each moves a word or less.
-const LANES_A_PASS: u32 = 32;
 const MOST_BANKS: u32 = 1024;
 
 /// The passes that an access of a warp takes.
@@ -168,7 +166,7 @@ impl LaneBytes {
 
     /// The passes; `width` and `banks` were checked, and the addresses are aligned to `width`.
     pub(super) fn wavefronts(&self, width: u32, banks: u32) -> Wavefronts {
-        let group_bits = lanes_a_group(width).ilog2() as usize;
+        let group_bits = lanes_a_group(width, banks).ilog2() as usize;
         let (group, others) = self.columns().split_at(group_bits.min(self.count));
         // The words of one lane are a subspace too, because the access is aligned.
         let own_bits = width.div_ceil(WORD_BYTES).ilog2();
@@ -198,12 +196,12 @@ pub(super) fn check_access(width: u32, banks: u32) -> Result<u32, LinearError> {
         let reason = format!("shared memory of {banks} banks; use a power of two up to {MOST_BANKS}");
         return Err(LinearError::BadAccess { reason });
     }
-    Ok(lanes_a_group(width))
+    Ok(lanes_a_group(width, banks))
 }
 
-/// Lanes that one pass serves.
-pub(super) const fn lanes_a_group(width: u32) -> u32 {
-    if width <= WORD_BYTES { LANES_A_PASS } else { LANES_A_PASS * WORD_BYTES / width }
+/// Lanes that one pass serves: as many as move as much as all banks hold.
+pub(super) fn lanes_a_group(width: u32, banks: u32) -> u32 {
+    (banks * WORD_BYTES / width.max(WORD_BYTES)).max(1)
 }
 
 /// The rank of a few vectors. Unlike a subspace, it keeps no reduced basis: a search calls this for every candidate.

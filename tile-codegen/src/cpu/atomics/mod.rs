@@ -23,8 +23,8 @@ use inkwell::values::{IntValue, PointerValue};
 use one_place::Together;
 use rows::NamedRows;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{Atomic, AtomicKind, ReduceOp};
-use tile_ir::{DType, Instance, ValueId};
+use tile_ir::ops::{Atomic, AtomicKind, Order, ReduceOp};
+use tile_ir::{DType, Instance, Op, ValueId};
 
 /// The reduction by which several updates of an element become one, whose value is what theirs amount to.
 pub(in crate::cpu) fn joined(kind: AtomicKind) -> Option<ReduceOp> {
@@ -43,6 +43,14 @@ pub(in crate::cpu) fn joined(kind: AtomicKind) -> Option<ReduceOp> {
 pub(in crate::cpu) fn is_used(instance: &Instance, data: &OpData) -> bool {
     let reads = |op| instance.op(op).operands.iter().any(|operand| data.results.contains(operand));
     instance.walk().into_iter().any(reads)
+}
+
+/// Whether the kernel looks at what other blocks change, or orders what it does for them.
+pub(in crate::cpu) fn heeds_others(instance: &Instance) -> bool {
+    instance.walk().into_iter().map(|op| instance.op(op)).any(|data| match data.op {
+        Op::Atomic(atomic) => atomic.order != Order::Relaxed || is_used(instance, data),
+        _ => false,
+    })
 }
 
 /// Every scope is the system's here.

@@ -8,7 +8,7 @@
 //! tensor itself ([`super::company`]).
 
 use super::company::is_of_the_launch;
-use super::{is_used, joined, site_of};
+use super::{heeds_others, joined, site_of};
 use crate::cpu::memory::reached::reached;
 use crate::cpu::region::extents;
 use crate::emit::atomic::Site;
@@ -17,7 +17,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{Atomic, AtomicKind, Order, ReduceOp};
+use tile_ir::ops::{Atomic, AtomicKind, ReduceOp};
 use tile_ir::{DType, Dim, Instance, Op, Type, ValueId};
 
 /// Memory for the elements of all such tensors of a kernel: a part of any second cache.
@@ -47,11 +47,7 @@ impl Privatized {
     pub(in crate::cpu) fn of(instance: &Instance) -> Privatized {
         let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
         let mut privatized = Privatized { tensors: Vec::new() };
-        let is_told = |data: &&OpData| match data.op {
-            Op::Atomic(atomic) => atomic.order != Order::Relaxed || is_used(instance, data),
-            _ => false,
-        };
-        if ops.iter().any(is_told) {
+        if heeds_others(instance) {
             return privatized;
         }
         let accesses = ops.iter().filter_map(|&data| Some((data, reached(instance, data)?.argument)));

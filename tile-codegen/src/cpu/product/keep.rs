@@ -49,9 +49,9 @@ impl KeptLeft {
         let [(a, _), (b, b_is_transposed)] =
             [0, 1].map(|i| behind_transposition(fusion, product.operands[i]));
         given.add_load(instance, streamed_load(fusion, a)?, None)?;
-        // How deep a turn is depends on where `b` ends along K as well.
+        // How deep a turn is depends on where `b` ends along K as well, and on whether there is such a matrix in its stack.
         if let Some(load) = streamed_load(fusion, b) {
-            given.add_load(instance, load, Some(usize::from(b_is_transposed)))?;
+            given.add_load(instance, load, Some(usize::from(!b_is_transposed)))?;
         }
         (slots > 0).then_some(KeptLeft { given: given.scalars, slots: slots as i64 })
     }
@@ -88,22 +88,20 @@ struct Given<'f, 'a> {
 }
 
 impl Given<'_, '_> {
-    /// Adds what decides which elements a load gives; of its index at one axis of its matrix alone if that is all that matters.
-    fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
+    /// Adds what decides which elements a load gives, but for its index at an axis of its matrix that doesn't matter.
+    fn add_load(&mut self, instance: &Instance, load: &OpData, but: Option<usize>) -> Option<()> {
         let selections = reached(instance, load)?.selections;
         let selected = selections.into_iter().map(|selection| selection.index);
         let load = load.load()?;
-        let index = match axis {
-            Some(axis) => {
-                let axis = axis + load.index.len().checked_sub(2)?;
-                load.index.get(axis..=axis)?
-            }
-            None => load.index,
+        let but = match but {
+            Some(axis) => Some(axis + load.index.len().checked_sub(2)?),
+            None => None,
         };
         if !gives_the_same_again(instance, self.fusion, load) {
             return None;
         }
-        selected.chain(index.iter().copied()).try_for_each(|value| self.add(value))
+        let index = load.index.iter().enumerate().filter(|&(axis, _)| Some(axis) != but);
+        selected.chain(index.map(|(_, &value)| value)).try_for_each(|value| self.add(value))
     }
 
     /// Adds a scalar; `None` for one that the body computes.

@@ -1,17 +1,17 @@
 //! Atomic operations: each thread does its own elements, in no order between threads.
 //!
 //! What a block did before a release is what all its threads did: they meet at a barrier, then each orders its
-//! accesses by a fence. An acquire is the same backwards. The instructions themselves are relaxed: not every target
-//! keeps the order of one.
+//! accesses by a fence; where that says nothing of what other waves have written, these wait for it before they meet. An acquire
+//! is the same backwards. The instructions themselves are relaxed: not every target keeps the order of one.
 
 use crate::emit::Value;
 use crate::emit::atomic::Site;
 use crate::gpu::fragment::Fragment;
 use crate::gpu::region::Emitter;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{Atomic, Order};
+use tile_ir::ops::{Atomic, Order, Scope};
 use tile_ir::view::Source;
-use tile_ir::{OpId, Type, ValueId};
+use tile_ir::{Op, OpId, Type, ValueId};
 
 impl<'c> Emitter<'_, 'c> {
     pub(in crate::gpu) fn atomic(&mut self, op: OpId, data: &OpData, atomic: Atomic) {
@@ -27,6 +27,14 @@ impl<'c> Emitter<'_, 'c> {
         if let (Some(&result), Some(old)) = (data.results.first(), old) {
             let old = self.told(op, result, old);
             self.set_tile(result, old);
+        }
+    }
+
+    /// Completes what this thread has written, where a release that threads meet before doesn't do so for all of them.
+    pub(in crate::gpu) fn complete_before(&self, op: &Op) {
+        let Op::Atomic(Atomic { order, scope, .. }) = *op else { return };
+        if order.releases() && scope != Scope::Block && !self.dialect.barrier_completes {
+            self.ir.fence(Order::Release, self.dialect.scope(scope).name);
         }
     }
 

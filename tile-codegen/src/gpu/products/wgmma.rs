@@ -17,6 +17,7 @@ use inkwell::values::{
 };
 use std::collections::HashMap;
 use std::ops::Range;
+use tile_ir::target::wgmma_has_columns;
 
 /// What the names of products begin with.
 const PREFIX: &str = "tile.wgmma.m64";
@@ -40,7 +41,8 @@ impl Form {
         let parts: Vec<&str> = name.strip_prefix("tile.wgmma.")?.split('.').collect();
         let [shape, result, a, b, from, majors @ ..] = parts.as_slice() else { return None };
         let columns: usize = shape.strip_prefix("m64n")?.split('k').next()?.parse().ok()?;
-        if !columns.is_multiple_of(8) || !(8..=256).contains(&columns) {
+        let is_integer = *result == "s32";
+        if !wgmma_has_columns(columns as u64, is_integer) {
             return None;
         }
         let (in_registers, a_major, b_major) = match (*from, majors) {
@@ -54,7 +56,7 @@ impl Form {
             _ => None,
         };
         let (a_major, b_major) = (transposed(a_major)?, transposed(b_major)?);
-        let (is_integer, has_halves) = (*result == "s32", ["f16", "bf16"].contains(a));
+        let has_halves = ["f16", "bf16"].contains(a);
         if !has_halves && a_major + b_major != 0 {
             return None;
         }

@@ -120,6 +120,9 @@ pub(in crate::gpu) struct Device {
     part_barrier: Option<&'static str>,
     /// The fences around the barrier, where the barrier alone orders no memory.
     fences: Option<Fences>,
+    /// Whether what a thread wrote before a barrier is complete behind it for other blocks as well, as far as a thread of the
+    /// block says so by a fence of its own. By LLVM's memory model it always is.
+    pub(in crate::gpu) barrier_completes: bool,
     shared: SharedMemory,
     /// The inline assembly constraints of a register for a number that differs between threads, and for one that doesn't.
     varying_register: &'static str,
@@ -202,8 +205,9 @@ impl Device {
         let function = ir.module.add_function(symbol, ir.context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(self.calling_convention);
         for (i, argument) in abi.arguments.iter().enumerate() {
-            if let Argument::Tensor { mutable, atomic, .. } = argument {
-                tensor_attributes(ir, function, i as u32, *mutable, *atomic);
+            if let &Argument::Tensor { mutable, atomic, loaded, .. } = argument {
+                let is_alone = !atomic && !(mutable && loaded);
+                tensor_attributes(ir, function, i as u32, mutable, is_alone);
             }
         }
         (0..maps).for_each(|i| map_attributes(ir, function, (abi.log_slot() + i) as u32));
@@ -253,12 +257,20 @@ fn enum_attribute(ir: &Ir<'_>, function: FunctionValue<'_>, place: AttributeLoc,
     function.add_attribute(place, ir.context.create_enum_attribute(kind, value));
 }
 
-/// Rust's borrow rules and the runtime's allocator vouch for these.
-fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, mutable: bool, atomic: bool) {
+/// Rust's borrow rules and the runtime's allocator vouch for these. `is_alone` says that nobody loads what another thread
+/// stores or changes.
+fn tensor_attributes(
+    ir: &Ir<'_>,
+    function: FunctionValue<'_>,
+    parameter: u32,
+    mutable: bool,
+    is_alone: bool,
+) {
     let place = AttributeLoc::Param(parameter);
-    // A `noalias` parameter that is only loaded from reads as constant memory to LLVM, whose instruction selection
-    // for NVPTX ends the process on an atomic load of that.
-    if !atomic {
+    // To LLVM a barrier changes nothing of a `noalias` parameter, so that it may move a thread's loads of what another one
+    // stored across it. One that is only loaded from reads as constant memory, and instruction selection for NVPTX ends the
+    // process on an atomic load of that.
+    if is_alone {
         enum_attribute(ir, function, place, "noalias", 0);
     }
     enum_attribute(ir, function, place, "align", TENSOR_ALIGNMENT);

@@ -29,6 +29,7 @@ use inkwell::values::{AsValueRef, FunctionValue};
 use std::collections::HashSet;
 use std::ffi::CString;
 use tile_ir::Loc;
+use tile_ir::target::SharedBanks;
 
 /// The address spaces that are watched, on NVIDIA's and AMD's targets alike. A generic address may be one of either.
 const GENERIC: u32 = 0;
@@ -54,6 +55,8 @@ pub(super) struct Gpu<'a> {
     pub(super) name: &'a str,
     /// Lanes per warp.
     pub(super) warp: u32,
+    /// How its shared memory serves them.
+    pub(super) banks: SharedBanks,
 }
 
 /// The host's features but for instructions that give other numbers than a GPU's. LLVM 22 computes `llvm.maximumnum` and

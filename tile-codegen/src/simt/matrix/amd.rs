@@ -38,6 +38,8 @@ struct Mfma {
     b: Format,
     result: Format,
     sum: Sum,
+    /// Whether subnormal factors are zeros.
+    flushes: bool,
 }
 
 /// The sizes and formats of a name such as `f32.32x32x8f16` or `f32.16x16x32.fp8.bf8`.
@@ -79,7 +81,9 @@ fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
     };
     // Of 16-bit formats the shortest depth has one block only for bf16 without `1k`.
     let several = [(16, 8), (32, 4)].contains(&(size, depth)) && formats != "bf16" && a.bytes() == 2;
-    (depths.contains(&depth) && !several).then_some(Mfma { size, depth, a, b, result, sum })
+    // "MI200 MFMA behavior specifics" of AMD's MIOpen: factors of f16 and bf16.
+    let flushes = gpu.name == "gfx90a" && a.bytes() == 2;
+    (depths.contains(&depth) && !several).then_some(Mfma { size, depth, a, b, result, sum, flushes })
 }
 
 impl Mfma {
@@ -96,7 +100,7 @@ impl Mfma {
 
     /// The first two operands.
     fn factors(self, calls: &[Call<'_>]) -> [Matrix; 2] {
-        let Mfma { size, depth, a, b, .. } = self;
+        let Mfma { size, depth, a, b, flushes, .. } = self;
         // Lanes that hold the same row follow each other in k.
         let held = (depth * size / 64).min(16 / a.bytes());
         let groups = 64 / size;
@@ -104,8 +108,13 @@ impl Mfma {
         let along = |lane: usize, i: usize| i / held * held * groups + lane / size * held + i % held;
         let of_a = |lane: usize, i: usize| [lane % size, along(lane, i)];
         let of_b = |lane: usize, i: usize| [along(lane, i), lane % size];
-        let a = Matrix::gather([size, depth], a, &operand(calls, 0), &of_a);
-        [a, Matrix::gather([depth, size], b, &operand(calls, 1), &of_b)]
+        let factors = [
+            Matrix::gather([size, depth], a, &operand(calls, 0), &of_a),
+            Matrix::gather([depth, size], b, &operand(calls, 1), &of_b),
+        ];
+        let least = if a == Format::F16 { 2f64.powi(-14) } else { f64::from(f32::MIN_POSITIVE) };
+        let flushed = |factor: Matrix| factor.map(|x| if x.abs() < least { 0.0 * x } else { x });
+        if flushes { factors.map(flushed) } else { factors }
     }
 
     /// Gives lanes the product of these factors with the third operand added.
@@ -143,7 +152,7 @@ fn named_formats([size, depth]: [usize; 2], calls: &[Call<'_>]) -> Result<Mfma, 
             Err((calls[0].thread, Problem::Misuse(what.to_owned())))
         }
     };
-    Ok(Mfma { size, depth, a: format(3)?, b: format(4)?, result: Format::F32, sum: Sum::F32 })
+    Ok(Mfma { size, depth, a: format(3)?, b: format(4)?, result: Format::F32, sum: Sum::F32, flushes: false })
 }
 
 /// Elements along k that share a scale.

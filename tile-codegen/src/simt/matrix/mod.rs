@@ -24,6 +24,10 @@ impl Matrix {
         Matrix { columns, elements: vec![0.0; rows * columns] }
     }
 
+    fn map(self, change: impl Fn(f64) -> f64) -> Matrix {
+        Matrix { elements: self.elements.into_iter().map(change).collect(), ..self }
+    }
+
     pub(super) fn at(&mut self, [row, column]: [usize; 2]) -> &mut f64 {
         &mut self.elements[row * self.columns + column]
     }

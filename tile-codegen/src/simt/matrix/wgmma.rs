@@ -113,9 +113,14 @@ fn product(name: &str) -> Option<Product> {
     let is_byte = |format| matches!(format, Format::S8 | Format::U8);
     let mixes = is_byte(a_format) && is_byte(b_format)
         || matches!((a_format, b_format), (Format::Float8(_), Format::Float8(_)));
+    let has_columns = match columns {
+        8 | 24 => true,
+        _ if integer => columns.is_multiple_of(16),
+        _ => columns.is_multiple_of(8),
+    };
     let legal = (a_format == b_format || mixes)
         && depth * a_format.bytes() == 32
-        && columns.is_multiple_of(8)
+        && has_columns
         && (8..=256).contains(&columns)
         && integer == is_byte(a_format)
         && (integer || *result == "f32");

@@ -9,6 +9,7 @@ use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use std::fmt::Write;
 use std::ptr;
+use tile_ir::TargetDesc;
 use tile_ir::abi::KernelAbi;
 use tile_ir::tensor_map::{BoundMap, TensorMap};
 
@@ -137,7 +138,8 @@ impl Kernel {
             .create_module_from_ir(buffer)
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
         let ir = Ir::in_module(lent, module, features::NVPTX);
-        let gpu = Gpu { name: gpu, warp };
+        let banks = TargetDesc::named(gpu).expect("a target").shared_banks;
+        let gpu = Gpu { name: gpu, warp, banks };
         Ok(Kernel { code: Code::of(context, ir, gpu, extent, SHARED_BYTES)? })
     }
 

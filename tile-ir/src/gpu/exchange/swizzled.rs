@@ -6,11 +6,10 @@
 //! elements of rows that other lanes give the addresses of: to banks that is eight lanes that read 16 bytes each.
 
 use crate::dtype::DType;
-use crate::target::TargetDesc;
-use tile_layout::linear::{Access, Dim, Distribution, LinearLayout, SharedMemory, optimal_layout};
-
-/// Banks of 4 bytes that shared memory has, on every target.
-const BANKS: u32 = 32;
+use crate::target::{SharedBanks, TargetDesc};
+use tile_layout::linear::{
+    Access, BitMatrix, Dim, Distribution, Group, LinearLayout, SharedMemory, optimal_layout,
+};
 
 /// The widest access of a thread, and what a row of a matrix load takes, in bytes.
 pub const WIDEST: u64 = 16;
@@ -121,32 +120,42 @@ impl Swizzled {
         target: &TargetDesc,
     ) -> Option<Swizzled> {
         let loads = if target.matrix_loads { MatrixMove::all(to, dtype) } else { Vec::new() };
-        let by_matrices = loads.into_iter().filter_map(|load| Self::by_matrices(from, load, dtype));
+        let by_matrices = loads.into_iter().filter_map(|load| Self::by_matrices(from, load, dtype, target));
         // Of two ways the one whose writes are longer; of equals the first.
         let best = by_matrices.reduce(|best, other| if other.write > best.write { other } else { best });
-        best.or_else(|| Self::by_slots(from, to, dtype))
+        best.or_else(|| Self::by_slots(from, to, dtype, target))
     }
 
-    fn by_matrices(from: &Distribution, load: MatrixMove, dtype: DType) -> Option<Swizzled> {
+    fn by_matrices(
+        from: &Distribution,
+        load: MatrixMove,
+        dtype: DType,
+        target: &TargetDesc,
+    ) -> Option<Swizzled> {
         let most = (WIDEST / dtype.bytes() as u64).ilog2();
         let write = 1 << common(from, &load.rows).min(most);
         let layout = layout_for(
             Vectors { of: from, count: write },
             Vectors { of: &load.rows, count: 1 << most },
             dtype,
+            target.shared_banks,
         )?;
         let order = (0..from.registers().len()).collect();
         Some(Swizzled { layout, written: from.clone(), order, write, read: Read::Matrices(load) })
     }
 
-    fn by_slots(from: &Distribution, to: &Distribution, dtype: DType) -> Option<Swizzled> {
+    fn by_slots(
+        from: &Distribution,
+        to: &Distribution,
+        dtype: DType,
+        target: &TargetDesc,
+    ) -> Option<Swizzled> {
         // Neighbours that both have may move together, if the algebra can keep them together.
         let (written, order) = led_by(from, to)?;
         let most = common(&written, to).min((WIDEST / dtype.bytes() as u64).ilog2());
         let (layout, width) = (0..=most).rev().map(|bits| 1 << bits).find_map(|width| {
-            let layout =
-                layout_for(Vectors { of: &written, count: width }, Vectors { of: to, count: width }, dtype)?;
-            Some((layout, width))
+            let (write, read) = (Vectors { of: &written, count: width }, Vectors { of: to, count: width });
+            Some((layout_for(write, read, dtype, target.shared_banks)?, width))
         })?;
         Some(Swizzled { layout, written, order, write: width, read: Read::Slots(width) })
     }
@@ -248,12 +257,37 @@ struct Vectors<'d> {
 }
 
 /// The layout of shared memory for a write and a read.
-fn layout_for(write: Vectors<'_>, read: Vectors<'_>, dtype: DType) -> Option<LinearLayout> {
-    let (source, target) = (write.of.linear()?, read.of.linear()?);
-    let bytes = dtype.bytes() as u64;
-    let shared = SharedMemory { element_bytes: bytes as u32, banks: BANKS };
-    let access = |layout, count: u64| Access { layout, width: (count * bytes) as u32 };
-    optimal_layout(shared, access(&source, write.count), access(&target, read.count))
-        .ok()
-        .map(|chosen| chosen.layout)
+fn layout_for(
+    write: Vectors<'_>,
+    read: Vectors<'_>,
+    dtype: DType,
+    banks: SharedBanks,
+) -> Option<LinearLayout> {
+    let bytes = dtype.bytes() as u32;
+    let shared = SharedMemory { element_bytes: bytes, banks: banks.count };
+    let [written, reading] = [(&write, false), (&read, true)].map(|(vectors, reads)| {
+        let (width, layout) = (vectors.count as u32 * bytes, vectors.of.linear()?);
+        let lanes = banks.lanes(width, reads, layout.columns(Dim::Lane).len());
+        Some((served(&layout, &lanes)?, width))
+    });
+    let ((written, width_of_write), (reading, width_of_read)) = (written?, reading?);
+    let write = Access { layout: &written, width: width_of_write };
+    let read = Access { layout: &reading, width: width_of_read };
+    optimal_layout(shared, write, read).ok().map(|chosen| chosen.layout)
+}
+
+/// The layout of an access with its lanes in such an order that those come first that are served together.
+fn served(layout: &LinearLayout, lanes: &[u64]) -> Option<LinearLayout> {
+    let places = layout.columns(Dim::Lane);
+    let place = |number: &u64| {
+        let bits = places.iter().enumerate().filter(|&(bit, _)| number >> bit & 1 == 1);
+        bits.fold(0, |place, (_, column)| place ^ column)
+    };
+    let of_group = |group: &Group| match group.dim {
+        Dim::Lane => lanes.iter().map(place).collect(),
+        dim => layout.columns(dim).to_vec(),
+    };
+    let columns: Vec<u64> = layout.inputs().iter().flat_map(of_group).collect();
+    let rows = layout.outputs().iter().map(|group| group.bits).sum();
+    LinearLayout::from_matrix(layout.inputs(), layout.outputs(), BitMatrix::new(rows, &columns).ok()?).ok()
 }

@@ -22,6 +22,7 @@ use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Op, UnaryOp};
+use crate::target::SharedBanks;
 use crate::types::Type;
 use std::collections::HashMap;
 use tile_layout::linear::{Distribution, Operand};
@@ -30,6 +31,7 @@ use tile_layout::linear::{Distribution, Operand};
 #[derive(Clone, Copy)]
 pub(super) struct Basis<'k> {
     pub(super) threads: Threads,
+    pub(super) banks: SharedBanks,
     pub(super) accesses: &'k HashMap<OpId, Access>,
     pub(super) products: &'k HashMap<OpId, Product>,
     pub(super) pipelines: &'k Pipelines,

@@ -14,9 +14,10 @@ use crate::gpu::numbers::Numbers;
 use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
-use crate::target::{Fragments, TargetDesc};
+use crate::target::{Fragments, TargetDesc, wgmma_has_columns};
 use crate::view::Source;
 use std::collections::HashSet;
+use tile_layout::linear::MatrixShape;
 
 /// The most columns of a warpgroup's product, and of one in tensor memory (PTX ISA, "wgmma.mma_async", "tcgen05.mma").
 const MOST_COLUMNS: u64 = 256;
@@ -320,8 +321,12 @@ fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Result<u64, Ob
     if shape_of(kernel, data.results[0]).is_some_and(|shape| shape.len() != 2) {
         return Err(Obstacle::Stacked);
     }
-    if extents[1] > MOST_COLUMNS || !products::cuts(instruction, extents) {
-        return Err(Obstacle::Extents(instruction.shape));
+    let are_integers = instruction.fragments == Fragments::Wgmma && !sum.is_float();
+    let has_columns = extents[1] <= MOST_COLUMNS && (!are_integers || wgmma_has_columns(extents[1], true));
+    if !has_columns || !products::cuts(instruction, extents) {
+        // Of integers it takes 8 and 24 columns as well.
+        let n = if are_integers { 16 } else { instruction.shape.n };
+        return Err(Obstacle::Extents(MatrixShape { n, ..instruction.shape }));
     }
     // The sums of tensor memory are halved among warpgroups, by rows or by columns.
     let is_in_tensor_memory = instruction.fragments == Fragments::TensorMemory;

@@ -67,6 +67,11 @@ impl Significance {
         }
     }
 
+    /// Whether all but zero are normal numbers of a format, if they are numbers of it.
+    fn are_normal(self, dtype: DType) -> bool {
+        dtype.float_format().is_some_and(|format| self.unit >= format.min_exponent())
+    }
+
     /// Whether all are numbers of a format. One with the exponents of f32 overflows where f32 does.
     fn fits(self, dtype: DType) -> bool {
         dtype.float_format().is_some_and(|format| {
@@ -214,8 +219,11 @@ pub(in crate::gpu) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<Narrow
             let instructions = target.matrix.iter().filter(|it| it.factors == [format; 2]);
             products::does(instructions, target.matrix, extents)
         };
+        // Where subnormal numbers of f16 would be zeros, factors may have none.
+        let is_kept =
+            |format: DType| format != DType::F16 || !target.flushes_halves || both.are_normal(format);
         let formats = [DType::BF16, DType::F16].into_iter();
-        formats.filter(|&format| both.fits(format)).find(|&format| is_multiplied(format))
+        formats.filter(|&format| both.fits(format) && is_kept(format)).find(|&format| is_multiplied(format))
     };
     kernel.walk().into_iter().filter_map(|op| Some((op, narrower(op)?))).collect()
 }
@@ -288,9 +296,13 @@ mod tests {
 
     /// The formats of the factors that the product has on `sm_80` in the end.
     fn factors(element: &str, lines: &str) -> Vec<DType> {
+        factors_on("sm_80", element, lines)
+    }
+
+    fn factors_on(target: &str, element: &str, lines: &str) -> Vec<DType> {
         let source = product(element, lines);
         let instance = Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"));
-        let target = TargetDesc::named("sm_80").unwrap();
+        let target = TargetDesc::named(target).unwrap();
         needed(&crate::passes::optimize(instance), target).into_iter().map(|(_, format)| format).collect()
     }
 
@@ -321,6 +333,22 @@ mod tests {
         ];
         for (element, lines, expected) in cases {
             assert_eq!(factors(element, lines), Vec::from_iter(expected), "{element}\n{lines}");
+        }
+    }
+
+    /// CDNA 2 multiplies subnormal numbers of f16 as zeros, which no integer is.
+    #[test]
+    fn numbers_that_a_target_flushes_stay_as_they_are() {
+        let integers = "\
+  %x_m = constant 1023 : i16
+  %x_t = splat %x_m : tile<128 x 64 x i16>
+  %x_l = and %x, %x_t : tile<128 x 64 x i16>
+  %y = cast %x_l : tile<128 x 64 x f32>
+";
+        for (target, halves) in [("gfx90a", vec![]), ("gfx942", vec![DType::F16])] {
+            assert_eq!(factors_on(target, "f16", CAST), halves, "{target}");
+            assert_eq!(factors_on(target, "i16", integers), [DType::F16], "{target}");
+            assert_eq!(factors_on(target, "bf16", CAST), [DType::BF16], "{target}");
         }
     }
 

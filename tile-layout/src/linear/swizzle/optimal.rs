@@ -95,7 +95,7 @@ impl Footprint {
             }
         }
         let element = |column: &u64| reorder(*column, layout.outputs(), axes);
-        let group_bits = lanes_a_group(access.width).ilog2() as usize;
+        let group_bits = lanes_a_group(access.width, shared.banks).ilog2() as usize;
         let (vector, _) = layout.columns(Dim::Register).split_at(vector_bits);
         let starts = layout.inputs().iter().flat_map(|group| {
             let skipped = if group.dim == Dim::Register { vector_bits } else { 0 };
