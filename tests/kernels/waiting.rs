@@ -49,15 +49,15 @@ fn transposed_in_turn(x: &Tensor<f32, n, m>, done: &mut Tensor<i32, k>, y: &mut 
 
 #[test]
 fn blocks_that_transpose_wait_for_earlier_ones() {
-    const SIDE: usize = 64;
+    const SIDE: usize = 128;
     let x: Vec<f32> = (0..SIDE * SIDE).map(|i| i as f32).collect();
     let expected: Vec<f32> = (0..SIDE * SIDE).map(|i| x[i % SIDE * SIDE + i / SIDE]).collect();
     for (device, label) in devices() {
         let x = Tensor::from_slice(&device, &x, [SIDE, SIDE]).unwrap();
         let (mut done, mut y) =
-            (Tensor::zeros(&device, [16]).unwrap(), Tensor::zeros(&device, [SIDE, SIDE]).unwrap());
+            (Tensor::zeros(&device, [64]).unwrap(), Tensor::zeros(&device, [SIDE, SIDE]).unwrap());
         transposed_in_turn(&x, &mut done, &mut y).launch().unwrap();
-        assert_eq!(done.to_vec().unwrap(), [1; 16], "{label}");
+        assert_eq!(done.to_vec().unwrap(), [1; 64], "{label}");
         assert_eq!(y.to_vec().unwrap(), expected, "{label}");
     }
 }

@@ -162,6 +162,11 @@ impl<'a, 'c> Entry<'a, 'c> {
         }
     }
 
+    /// Whether the range goes through the grid in bands.
+    pub(super) fn is_in_bands(&self) -> bool {
+        self.order.is_some()
+    }
+
     /// Emits the loop over the blocks of the range. Where blocks leave their stores to the next one, it carries whether the
     /// block before has done so.
     fn each_block(&self) {

@@ -1,15 +1,12 @@
 //! How many registers a tile may take: code is unrolled over the slots of a thread, so this bounds it too.
 
 use crate::error::Error;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Scheduled, most_blocks};
 use tile_ir::{Instance, Kernel, Loc, OpId, TargetDesc, ValueId};
 
 /// 32-bit registers per thread of the largest tile: a tile that takes more than this fills the register file of a
 /// whole multiprocessor on its own.
 const MAX_WORDS: usize = 256;
-
-/// Blocks that share a tile at most.
-const MOST_BLOCKS: u64 = 16;
 
 /// Refuses tiles that are far too large, before anything is decided of their elements one by one.
 pub(super) fn check_elements(instance: &Instance, target: &TargetDesc) -> Result<(), Error> {
@@ -18,8 +15,8 @@ pub(super) fn check_elements(instance: &Instance, target: &TargetDesc) -> Result
             let Some(tile) = instance.ty(result).as_tile() else { continue };
             let extents = tile.shape.iter().map(|extent| extent.as_const().unwrap_or(i64::MAX) as u64);
             let elements = extents.fold(1, u64::saturating_mul);
-            let needed = elements / u64::from(target.max_threads);
-            if needed > MAX_WORDS as u64 * MOST_BLOCKS {
+            let needed = elements / (u64::from(target.max_threads) * most_blocks(target));
+            if needed > MAX_WORDS as u64 {
                 return Err(refused(instance, target, result, needed as usize, data.loc));
             }
         }

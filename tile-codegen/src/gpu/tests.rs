@@ -445,8 +445,8 @@ fn bytes_and_bits_are_reversed_by_instructions() {
     }
 }
 
-/// A tile is added to the elements that another one names, and what was there is stored.
-fn additions(format: &str) -> String {
+/// A tile is added to the elements that another one names, in a scope, and what was there is stored.
+fn additions(format: &str, scope: &str) -> String {
     format!(
         "kernel @additions(%x: tensor<m x {format}>, %at: tensor<m x i32>, %y: mut tensor<n x {format}>, %z: mut tensor<m x {format}>) {{
   %vx = partition %x [256] : partition<m x {format}, [256]>
@@ -455,7 +455,7 @@ fn additions(format: &str) -> String {
   %i = block_index %vz : index
   %v = load %vx[%i] : tile<256 x {format}>
   %places = load %va[%i] : tile<256 x i32>
-  %old = atomic add relaxed device %y[%places], %v : tile<256 x {format}>
+  %old = atomic add relaxed {scope} %y[%places], %v : tile<256 x {format}>
   store %vz, %old
 }}
 "
@@ -469,11 +469,14 @@ fn floats_are_added_to_tensors_by_instructions() {
         for format in
             ["f32", "f64"].into_iter().filter(|format| *format == "f32" || target.starts_with("gfx9"))
         {
-            let code = Instructions::of(&additions(format), &[], target);
+            let code = Instructions::of(&additions(format, "device"), &[], target);
             let loops = code.count(&["global_atomic_cmp"]);
             assert_eq!((loops, code.count(&["global_atomic_add"]) > 0), (0, true), "{target}, {format}");
         }
     }
+    // What the host shares may lie where there are no additions.
+    let code = Instructions::of(&additions("f32", "system"), &[], "gfx90a");
+    assert_eq!((code.count(&["global_atomic_cmp"]) > 0, code.count(&["global_atomic_add"])), (true, 0));
 }
 
 /// A block stores a tile for others, and one of its threads says so.

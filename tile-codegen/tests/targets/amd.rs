@@ -109,3 +109,34 @@ fn blocks_of_parts_have_all_tiles() {
         agree(&kernel, &product(DType::F16, DType::F32, [16 * m, 16 * n, 16]), 0.0);
     }
 }
+
+/// The largest elements along an axis, and the sums, of sums that lie as multiply-adds leave them.
+#[test]
+fn sums_of_multiply_adds_are_reduced_where_they_lie() {
+    for (axis, reduction, [rows, columns]) in
+        [(1, "max", [64, 1]), (0, "max", [1, 64]), (1, "sum", [64, 1]), (0, "sum", [1, 64])]
+    {
+        for (dtype, depth) in [(DType::F32, 1), (DType::F32, 32), (DType::F64, 32)] {
+            let source = format!(
+                "kernel @k(%a: tensor<64 x {depth} x {dtype}>, %b: tensor<{depth} x 64 x {dtype}>, %y: mut tensor<{rows} x {columns} x {dtype}>) {{
+  %va = partition %a [64, {depth}] : partition<64 x {depth} x {dtype}, [64, {depth}]>
+  %vb = partition %b [{depth}, 64] : partition<{depth} x 64 x {dtype}, [{depth}, 64]>
+  %vy = partition %y [{rows}, {columns}] : mut partition<{rows} x {columns} x {dtype}, [{rows}, {columns}]>
+  %i, %j = block_index %vy : index, index
+  %ta = load %va[%i, %j] : tile<64 x {depth} x {dtype}>
+  %tb = load %vb[%i, %j] : tile<{depth} x 64 x {dtype}>
+  %z = constant 0.0 : {dtype}
+  %zero = splat %z : tile<64 x 64 x {dtype}>
+  %c = mma %ta, %tb, %zero : tile<64 x 64 x {dtype}>
+  %s = reduce {reduction} %c axis {axis} : tile<{rows} x {columns} x {dtype}>
+  store %vy, %s
+}}
+"
+            );
+            let shapes = [[64, depth], [depth, 64], [rows, columns]];
+            let arguments: Vec<Array> =
+                shapes.iter().zip(1..).map(|(shape, seed)| sample(dtype, shape, seed)).collect();
+            agree(&instance(&source, &[]), &arguments, 0.0);
+        }
+    }
+}

@@ -25,6 +25,11 @@ const BLOCK: u64 = 256;
 /// Blocks that every GPU which has clusters runs together (CUDA C++ Programming Guide, "Thread Block Clusters").
 const MOST_BLOCKS: u64 = 8;
 
+/// The most blocks that share a tile on a target.
+pub fn most_blocks(target: &TargetDesc) -> u64 {
+    if target.clusters { MOST_BLOCKS } else { 1 }
+}
+
 /// The threads that share each tile of a kernel whose largest is too large for a block, of so many threads if that is asked;
 /// `None` where a block holds it, and where blocks of the target can't share it.
 pub(super) fn threads(kernel: &Kernel, target: &TargetDesc, asked: Option<Threads>) -> Option<Threads> {

@@ -31,7 +31,7 @@ const MOST_STAGES: u64 = 4;
 /// What one instruction copies, in bytes (PTX ISA, "cp.async").
 const GROUP_BYTES: [u64; 3] = [4, 8, 16];
 
-/// What a tile in a stage begins at a multiple of, in bytes: all banks.
+/// What a tile in a stage begins at a multiple of, in bytes: 32 banks.
 const TILE_ALIGNMENT: u64 = 128;
 
 /// A loop whose tiles are copied ahead.

@@ -33,6 +33,7 @@ mod verify;
 
 pub(crate) use access::reach;
 pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
+pub use cluster::most_blocks;
 pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use exchange::movement::{Coverage, Movement, Part};
 pub use exchange::orders::Orders;

@@ -1,7 +1,8 @@
 //! Banks of shared memory, and which lanes they serve together.
 //!
-//! Of AMD's GPUs it is what others measured on them: which pairs of lanes that read words of one bank wait for each other
-//! (nod-ai/amd-shark-ai, `docs/empirical-lds/lds_summary.md`, June 2026; triton-lang/triton, pull request 11365, has the same). Of
+//! Of reads by AMD's GPUs it is what others measured on them: which pairs of lanes that read words of one bank wait for each other
+//! (nod-ai/amd-shark-ai, `docs/empirical-lds/lds_summary.md`, June 2026; triton-lang/triton, pull request 11365, has the same).
+//! Writes are taken to be served in order (Composable Kernel's documentation, "Understanding AMD GPU LDS and Bank Conflicts"). Of
 //! NVIDIA's it is the CUDA C++ Programming Guide's "Shared Memory" with accesses of 8 and 16 bytes by halves and quarters of warps.
 
 use tile_layout::linear::Subspace;

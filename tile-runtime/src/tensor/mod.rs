@@ -87,7 +87,8 @@ impl<T: Element> Tensor<T> {
     /// # Safety
     /// From `address` on there are as many elements as the shape says, each with a valid value, and they stay there as
     /// long as the tensor is used. While a launch uses the tensor, nobody else writes them, nor reads them if the launch
-    /// writes them; on a GPU this concerns what other streams do, too.
+    /// writes them; on a GPU this concerns what other streams do, too. On an AMD GPU they lie in memory of its own that isn't
+    /// fine-grained, unlike managed memory and the host's: it may lose additions of floats to other memory.
     ///
     /// # Errors
     /// [`Error::TooLarge`]; [`Error::Address`] if the address isn't one of such elements.

@@ -94,7 +94,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn pieces_ahead(&self, load: &'a OpData, to: &Window<'c>, axis: usize) -> Option<PiecesAhead<'c>> {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
-        let (next, tiles) = (self.window_ahead(load)?, tiles_of_piece(self.instance, self.processor)?);
+        let tiles = tiles_of_piece(self.instance, self.processor).filter(|_| self.entry.is_in_bands())?;
+        let next = self.window_ahead(load)?;
         let [rows, columns] = [to.shape()[axis], to.shape()[to.shape().len() - 1]];
         let side = self.side(to.dtype(), bytes);
         let [blocks, across] = [rows / side, columns * bytes / LINE];

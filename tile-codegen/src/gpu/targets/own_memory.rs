@@ -3,7 +3,7 @@
 //! LLVM makes a loop that compares and exchanges of such an addition unless it is told that the memory is the GPU's own, and
 //! that subnormal numbers may be zeros, as they are for PTX's `red` (LLVM's AMDGPU usage guide, "Metadata":
 //! `amdgpu.no.fine.grained.memory`, `amdgpu.no.remote.memory`, `amdgpu.ignore.denormal.mode`). Tensors of AMD's GPUs lie in
-//! memory that the runtime allocates there. An addition whose scope is the system's isn't told so.
+//! memory that the runtime allocates there, or that its owner says to be such. An addition whose scope is the system's isn't told so.
 
 use crate::emit::Ir;
 use inkwell::llvm_sys::LLVMAtomicRMWBinOp;

@@ -81,7 +81,7 @@ fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
     };
     // Of 16-bit formats the shortest depth has one block only for bf16 without `1k`.
     let several = [(16, 8), (32, 4)].contains(&(size, depth)) && formats != "bf16" && a.bytes() == 2;
-    // "MI200 MFMA behavior specifics" of AMD's MIOpen: factors of f16 and bf16.
+    // "MI200 MFMA behavior specifics" of AMD's MIOpen: factors of f16 and bf16. What it says of sums isn't modelled.
     let flushes = gpu.name == "gfx90a" && a.bytes() == 2;
     (depths.contains(&depth) && !several).then_some(Mfma { size, depth, a, b, result, sum, flushes })
 }

@@ -2,12 +2,10 @@
 
 use super::{Access, Layouts, Threads, shape_of};
 use crate::gpu::dtype_of;
-use crate::gpu::exchange::swizzled::WIDEST;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
-use crate::target::SharedBanks;
 use crate::view::Source;
 use std::collections::HashMap;
-use tile_layout::linear::{BitMatrix, Deal, Distribution, Operand};
+use tile_layout::linear::{Deal, Distribution, Operand};
 
 /// What a warp writes next to each other before memory is written in whole sectors, in bytes.
 const SECTOR_BYTES: u64 = 32;
@@ -153,29 +151,12 @@ impl Layouts<'_> {
         registers.extend(bits.take(height.ilog2(), &[rows]));
         let lane_bits = self.basis.threads.lanes.ilog2();
         let all: Vec<usize> = [columns, rows].into_iter().chain(0..rank - 2).collect();
-        let mut lanes = bits.take(lane_bits.min(3), &all);
         let downwards: Vec<usize> = [rows, columns].into_iter().chain(0..rank - 2).collect();
-        lanes.extend(bits.take(lane_bits - lane_bits.min(3), &downwards));
-        if shape.iter().all(|extent| extent.is_power_of_two()) {
-            lanes = served_in_order(&lanes, self.basis.banks);
-        }
+        // Lanes whose wide reads shared memory serves together have sums of one row: of the left factor they read the same.
+        let together = self.basis.banks.wide_reads.iter().fold(0, |all, number| all | number);
+        let order = |bit: u32| if together >> bit & 1 == 1 { &all } else { &downwards };
+        let lanes = (0..lane_bits).flat_map(|bit| bits.take(1, order(bit))).collect();
         let warps = bits.take(self.basis.threads.warps.ilog2(), &downwards);
         Distribution::new(shape, registers, lanes, warps).expect("every axis is reached or repeated")
     }
-}
-
-/// Places of lanes such that the lanes whose wide reads shared memory serves together have those that come first: of a factor
-/// that a row of sums has in common they read the same elements.
-fn served_in_order(places: &[Vec<u64>], banks: SharedBanks) -> Vec<Vec<u64>> {
-    let bits = places.len();
-    let lanes = BitMatrix::new(bits as u32, &banks.lanes(WIDEST as u32, true, bits));
-    let parts = lanes.and_then(|lanes| lanes.inverse()).expect("such numbers give all lanes");
-    let of_lane = |&parts: &u64| {
-        let place = |axis: usize| {
-            let own = places.iter().enumerate().filter(|&(i, _)| parts >> i & 1 == 1);
-            own.fold(0, |place, (_, part)| place ^ part[axis])
-        };
-        (0..places.first().map_or(0, Vec::len)).map(place).collect()
-    };
-    parts.columns().iter().map(of_lane).collect()
 }

@@ -16,7 +16,7 @@ use requests::Request;
 use ring::Ring;
 use std::collections::HashMap;
 
-/// What buffers begin at a multiple of, in bytes: all banks.
+/// What buffers begin at a multiple of, in bytes: 32 banks.
 pub const SCRATCH_ALIGNMENT: u64 = 128;
 
 /// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
