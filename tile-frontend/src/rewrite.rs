@@ -61,7 +61,7 @@ pub(crate) struct Rewrites {
     pub(crate) of_sizes: HashSet<Place>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
-    /// Literals, and variables that are some, in formats that Rust has no literals of.
+    /// Literals in formats that Rust has none of.
     pub(crate) literals: HashMap<Place, Elem>,
     /// Optional outputs and arrays of outputs, which Rust would move: the method that lends them.
     pub(crate) lent: HashMap<Place, &'static str>,
@@ -158,11 +158,10 @@ impl Rewrite<'_> {
     }
 }
 
-/// Whether an expression may be a float whose format is open: a literal, or a variable that is one.
+/// Whether an expression is a float literal.
 fn is_float_literal(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(literal) => matches!(literal.lit, Lit::Float(_)),
-        Expr::Path(path) => path.path.get_ident().is_some(),
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_float_literal(bare(&unary.expr)),
         _ => false,
     }

@@ -4,7 +4,7 @@ use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
 use crate::rewrite::place;
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val, has_a_format};
+use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprCast, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
 use tile_ir::array::wrap_int;
 use tile_ir::ops::{Literal, UnaryOp};
@@ -31,9 +31,12 @@ impl Lowering {
             Expr::Binary(binary) => self.binary_operator(binary),
             Expr::Assign(assign) => self.assign(assign),
             Expr::Cast(cast) => self.cast(cast),
-            Expr::Array(array) => self.list(array.elems.iter()),
+            Expr::Array(array) => {
+                let values = self.list(array.elems.iter())?;
+                self.of_one_type(values, array.span()).map(Val::List)
+            }
             Expr::Tuple(tuple) if tuple.elems.is_empty() => Ok(Val::Unit),
-            Expr::Tuple(tuple) => self.list(tuple.elems.iter()),
+            Expr::Tuple(tuple) => self.list(tuple.elems.iter()).map(Val::List),
             Expr::Field(field) => self.field(field),
             Expr::Call(call) => self.call(call),
             Expr::MethodCall(call) => self.method(call),
@@ -91,7 +94,10 @@ impl Lowering {
                     return self.error(span, "this isn't a number", "write it as in `1.5e-3`");
                 };
                 match DType::from_rust_name(float.suffix()) {
-                    None => Ok(Val::Float(value)),
+                    None => {
+                        let place = self.in_own_text().then(|| place(span.start()));
+                        Ok(Val::Float(Float { value, shared: None, place }))
+                    }
                     Some(dtype) => self.typed(Literal::Float(value), dtype, span),
                 }
             }
@@ -212,7 +218,11 @@ impl Lowering {
         let value = self.expression(&unary.expr)?;
         match (&unary.op, &value) {
             (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
-            (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(-float)),
+            (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(Float {
+                value: -float.value,
+                shared: float.shared.clone(),
+                place: float.place.map(|_| place(span.start())),
+            })),
             (UnOp::Neg(_), Val::Dim(_)) => self.negated_size(span),
             (UnOp::Neg(minus), _) => {
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
@@ -277,7 +287,7 @@ impl Lowering {
         self.emit_one(Op::Cast(to), &[value], span, &[cast.expr.span()]).map(Val::Data)
     }
 
-    fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Val> {
+    fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Vec<Val>> {
         let values = elements.map(|element| match self.expression(element)? {
             Val::Closure(_) => {
                 let help = "bind it to a name of its own, and call it by that";
@@ -286,7 +296,7 @@ impl Lowering {
             value => Ok(value),
         });
         // Each is looked at, so that each mistake is reported.
-        values.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>().map(Val::List)
+        values.collect::<Vec<Lowered<Val>>>().into_iter().collect()
     }
 }
 

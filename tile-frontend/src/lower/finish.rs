@@ -70,8 +70,8 @@ impl Lowering {
 
     fn note_rewrites(&mut self) {
         self.note_arithmetic();
-        for (place, literal) in std::mem::take(&mut self.float_literals) {
-            let elem = self.elem(literal);
+        for (place, elem) in std::mem::take(&mut self.float_literals) {
+            let elem = self.elements.resolve(&elem);
             if self.has_no_literals(&elem) {
                 self.rewrites.literals.insert(place, elem);
             }

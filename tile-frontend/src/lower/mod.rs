@@ -117,7 +117,7 @@ pub(crate) struct Lowering {
     /// Arithmetic operators on scalars, whose formats may be decided later.
     scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
     /// Float literals, whose formats may be decided later.
-    float_literals: Vec<(Place, ValueId)>,
+    float_literals: Vec<(Place, Elem)>,
     /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
     scalar_casts: Vec<(Place, Option<ValueId>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.

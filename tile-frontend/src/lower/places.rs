@@ -9,11 +9,11 @@ use crate::assigned::member_name;
 use crate::diagnostic::Diagnostic;
 use crate::scope::VariableId;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Float, Int, Val};
 use std::collections::BTreeMap;
 use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, UnOp};
-use tile_ir::ValueId;
 use tile_ir::ops::infer::display_shape;
+use tile_ir::{DType, ValueId};
 
 /// The longest array of repeated values.
 const MAX_LENGTH: i128 = 256;
@@ -39,7 +39,9 @@ impl Lowering {
         let value = self.expression(&repeat.expr)?;
         let length = self.expression(&repeat.len)?;
         match known(&length).and_then(|length| usize::try_from(length).ok()) {
-            Some(length) if length as i128 <= MAX_LENGTH => Ok(Val::List(vec![value; length])),
+            Some(length) if length as i128 <= MAX_LENGTH => {
+                self.of_one_type(vec![value; length], repeat.span()).map(Val::List)
+            }
             Some(length) => {
                 let message = format!("an array of {length} values is too long: each is a value of its own");
                 self.error(repeat.len.span(), message, "use one tile with another axis")
@@ -70,6 +72,7 @@ impl Lowering {
             return self.error(index.span(), "a kernel has no slices of arrays", help);
         }
         let value = self.expression(index)?;
+        self.share(&value, &DType::Index.into(), "an index of an array", index.span())?;
         match known(&value).and_then(|at| usize::try_from(at).ok()) {
             Some(at) => Ok(Step::Element(at)),
             None if matches!(value, Val::Poison) => Err(Reported),
@@ -274,6 +277,7 @@ impl Lowering {
             old = self.part(&old, step, target.span())?;
         }
         let value = self.same_type_as(&old, &format!("`{name}`"), variable.span, value, span)?;
+        let value = self.named(value);
         if let Val::Data(new) = &value {
             self.kernel.name_value(*new, &variable.name);
         }
@@ -340,10 +344,10 @@ impl Lowering {
                 return self.number(&value, &elem, &format!("the new value of {name}"), span).map(Val::Data);
             }
             (Val::Int(_) | Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Float(_), Val::Float(_)) => {
-                return Ok(value);
+                return self.known_like(old, value, name, span);
             }
             (Val::Int(_) | Val::Float(_) | Val::Dim(_), Val::Data(new)) if self.shape(*new).is_none() => {
-                return Ok(value);
+                return self.known_like(old, value, name, span);
             }
             (Val::List(old), Val::List(new)) if old.len() == new.len() => {
                 let parts = old.iter().zip(new.clone()).enumerate().map(|(i, (old, new))| {
@@ -373,6 +377,26 @@ impl Lowering {
             return self.report(diagnostic);
         }
         Ok(value)
+    }
+
+    /// A number of the type of one that is known.
+    fn known_like(&mut self, old: &Val, value: Val, name: &str, span: Span) -> Lowered<Val> {
+        let what = format!("the new value of {name}");
+        let elem = match old {
+            Val::Dim(_) => DType::Index.into(),
+            old => old.shared().cloned().unwrap_or_else(|| self.elements.unknown()),
+        };
+        match value {
+            Val::Data(new) => self.require_elem(new, &elem, &what, span).map(|()| value),
+            Val::Dim(_) => self.share(old, &DType::Index.into(), &what, span).map(|()| value),
+            Val::Int(_) if matches!(old, Val::Dim(_)) => self.static_dim(&value, &what, span).map(Val::Dim),
+            Val::Int(Int { shared: None, value }) => Ok(Val::Int(Int { value, shared: Some(elem) })),
+            Val::Float(Float { shared: None, .. }) => match value {
+                Val::Float(float) => Ok(Val::Float(Float { shared: Some(elem), ..float })),
+                value => Ok(value),
+            },
+            value => self.share(&value, &elem, &what, span).map(|()| value),
+        }
     }
 
     /// What to write where a variable is given a tile of another shape.

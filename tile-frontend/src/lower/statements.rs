@@ -176,10 +176,6 @@ impl Lowering {
                     value => Ok(value),
                 }
             }
-            Expr::Array(array) => match self.expression(expression)? {
-                Val::List(values) => self.of_one_type(values, array.span()).map(Val::List),
-                value => Ok(value),
-            },
             _ => self.expression(expression),
         }
     }
@@ -361,6 +357,7 @@ impl Lowering {
     }
 
     pub(super) fn define(&mut self, name: &syn::Ident, mutable: bool, value: Val) {
+        let value = self.named(value);
         if let Val::Data(id) | Val::View(id) = &value {
             self.kernel.name_value(*id, &name.to_string());
         }

@@ -238,7 +238,8 @@ impl Lowering {
             );
         };
         let keyword = *keyword;
-        let mut given = self.expression(value)?;
+        let given = self.expression(value)?;
+        let mut given = self.named(given);
         match self.frames[target].given.clone() {
             None => self.frames[target].given = Some((given.clone(), value.span())),
             Some((first, place)) => {

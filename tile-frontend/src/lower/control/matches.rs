@@ -392,7 +392,9 @@ impl Lowering {
     }
 
     fn compared(&mut self, predicate: Predicate, value: &Val, bound: &Val, span: Span) -> Lowered<Fits> {
-        if let (Some(value), Some(bound)) = (known(value), known(bound)) {
+        if let (Some(number), Some(limit)) = (known(value), known(bound)) {
+            self.share_with(value, bound, "a pattern", span)?;
+            let (value, bound) = (number, limit);
             let holds = match predicate {
                 Predicate::Eq => value == bound,
                 Predicate::Ge => value >= bound,

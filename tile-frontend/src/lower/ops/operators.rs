@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::lower::control::logical::Connective;
-use crate::lower::{Lowered, Lowering, Reported, rust_elem};
+use crate::lower::{Lowered, Lowering, Reported};
 use crate::rewrite::{place, predicate};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val, has_a_format};
@@ -124,12 +124,9 @@ impl Lowering {
                 let by = self.extent(by, operands[1]);
                 self.shifted_by(left, by, &what, operands)?
             }
-            // A counter over an array, which has a type of its own.
-            (Val::Data(_), Val::Int(Int { value, shared: Some(_) }))
-                if op.moves_bits() && self.is_scalar(left) =>
-            {
-                let by = Val::Int(Int { value: *value, shared: None });
-                self.pair(left, &by, &what, span, operands)?
+            // A variable, which has a type of its own.
+            (left, by @ Val::Int(Int { shared: Some(_), .. })) if op.moves_bits() && self.is_scalar(left) => {
+                self.pair(left, &by.alone(), &what, span, operands)?
             }
             (&Val::Data(tile), by) if self.is_shift_by_another_type(op, left, by) => {
                 let by = self.distance_for(tile, by, &what, operands[1])?;
@@ -154,7 +151,7 @@ impl Lowering {
     /// By how much a tile is shifted or rotated, as a number of its type: of the distance the low bits count.
     fn distance_for(&mut self, tile: ValueId, by: &Val, what: &str, place: Span) -> Lowered<Val> {
         let by = match by {
-            Val::Int(Int { value, .. }) => return Ok(Val::Int(Int { value: *value, shared: None })),
+            Val::Int(_) => return Ok(by.alone()),
             Val::Dim(by) => self.extent(by, place),
             by => self.data(by, what, place)?,
         };
@@ -216,7 +213,8 @@ impl Lowering {
                 };
                 match value.filter(|&value| has_a_format(value)) {
                     Some(value) => {
-                        let shared = self.shared_by(left, right, op, span)?;
+                        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+                        let shared = self.shared_by(left, right, &what, span)?;
                         Ok(self.known_result(Int { value, shared }, op, span))
                     }
                     None => self.error(span, "the number is too large", "no format holds it"),
@@ -265,44 +263,36 @@ impl Lowering {
     /// Reports what was computed of integers that are known, and is no number of the type that they came to have.
     pub(in crate::lower) fn check_folded(&mut self) {
         for Folded { value, elem, op, span } in std::mem::take(&mut self.folded) {
-            let dtype = self.elements.resolve(&elem).known().filter(|dtype| dtype.is_int());
-            let Some(dtype) = dtype.filter(|&dtype| wrap_int(dtype, value) != value) else { continue };
+            let Some(dtype) = self.elements.resolve(&elem).known().filter(|dtype| !dtype.is_float()) else {
+                continue;
+            };
+            let fits = match dtype {
+                DType::Index => i64::try_from(value).is_ok_and(|value| value >= 0),
+                dtype => wrap_int(dtype, value) == value,
+            };
+            if fits {
+                continue;
+            }
             let (name, dtype) = (op.operator().unwrap_or(op.name()), dtype.rust_name());
             let message = format!("`{name}` gives {value} here, which isn't a number of {dtype}");
             let help = format!(
-                "convert what it is computed of, `… as i32`; where it is to wrap, give the numbers their type: `[1{dtype}, 2]`"
+                "convert what it is computed of, `… as i32`; where it is to wrap, give the numbers their type: `let k: {dtype} = 1;`, `[1{dtype}, 2]`"
             );
             self.errors.push(Diagnostic::new(span, message).help(help));
         }
     }
 
     /// The type that two integers have, if it is decided by more than their own uses.
-    fn shared_by(&mut self, left: &Int, right: &Int, op: BinaryOp, span: Span) -> Lowered<Option<Elem>> {
-        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
-        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
-        self.share(&Val::Int(right.clone()), &shared, &what, span)?;
-        Ok(Some(shared))
-    }
-
-    /// Requires of an integer whose type other uses decide as well that they decide for this one.
-    pub(in crate::lower) fn share(
+    pub(in crate::lower) fn shared_by(
         &mut self,
-        value: &Val,
-        elem: &Elem,
+        left: &Int,
+        right: &Int,
         what: &str,
         span: Span,
-    ) -> Lowered<()> {
-        let Val::Int(Int { shared: Some(shared), .. }) = value else { return Ok(()) };
-        if self.elements.unify(shared, elem) {
-            return Ok(());
-        }
-        let (shared, elem) = (self.elements.resolve(shared), self.elements.resolve(elem));
-        let (found, needed) = (rust_elem(&shared), rust_elem(&elem));
-        let message = format!("{what} mixes element types {found} and {needed}");
-        let help = format!(
-            "write `… as {needed}`: a loop's counter is of one type, here {found}, wherever it is used"
-        );
-        self.error(span, message, &help)
+    ) -> Lowered<Option<Elem>> {
+        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
+        self.share(&Val::Int(right.clone()), &shared, what, span)?;
+        Ok(Some(shared))
     }
 
     /// Two operands as values of one type: open literals take the other's format, scalars are splat and
@@ -331,7 +321,8 @@ impl Lowering {
                 _ => {}
             }
         }
-        self.elements.unknown()
+        let shared = left.shared().or_else(|| right.shared()).cloned();
+        shared.unwrap_or_else(|| self.elements.unknown())
     }
 
     fn operand(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
