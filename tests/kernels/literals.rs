@@ -458,3 +458,20 @@ fn elements_of_arrays_have_one_type() {
     }
     .check();
 }
+
+/// Digits that are nearest to one number of f32, and whose f64 lies halfway to the next.
+#[allow(clippy::excessive_precision, reason = "these are the digits")]
+#[tile_kernel]
+fn halfway<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let (below, step) = (1.00000017881393432617187499, -1.00000017881393432617187499f32);
+    y.store_masked(x.load_masked(y.index()) * below + (step + 1.00000017881393432617187499));
+}
+
+#[test]
+#[expect(clippy::excessive_precision, reason = "these are the digits")]
+fn literals_are_rounded_once() {
+    let below = 1.00000017881393432617187499f32;
+    check_exact!(halfway<B = 1>(x: [1.0f32], [1]) -> f32, [1] => [below]);
+}

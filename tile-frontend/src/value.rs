@@ -64,6 +64,8 @@ pub(crate) struct Int {
 #[derive(Clone, Debug)]
 pub(crate) struct Float {
     pub(crate) value: f64,
+    /// The number of f32 that is nearest to what is written, which isn't always the one nearest to `value`.
+    pub(crate) single: f32,
     /// The type, where all uses of a variable decide it together.
     pub(crate) shared: Option<Elem>,
     /// Where it is written in the kernel's own text, until it is noted what rustc must see there.
@@ -84,7 +86,7 @@ impl Val {
 
     /// A float literal that stands nowhere in the source.
     pub(crate) fn float(value: f64) -> Val {
-        Val::Float(Float { value, shared: None, place: None })
+        Val::Float(Float { value, single: value as f32, shared: None, place: None })
     }
 
     /// The type of a literal, where all uses of a variable decide it together.

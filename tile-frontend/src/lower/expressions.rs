@@ -90,14 +90,16 @@ impl Lowering {
         match literal {
             Lit::Int(int) => self.integer_literal(int, false, span),
             Lit::Float(float) => {
-                let Ok(value) = float.base10_parse::<f64>() else {
+                let (Ok(value), Ok(single)) = (float.base10_parse::<f64>(), float.base10_parse::<f32>())
+                else {
                     return self.error(span, "this isn't a number", "write it as in `1.5e-3`");
                 };
                 match DType::from_rust_name(float.suffix()) {
                     None => {
                         let place = self.in_own_text().then(|| place(span.start()));
-                        Ok(Val::Float(Float { value, shared: None, place }))
+                        Ok(Val::Float(Float { value, single, shared: None, place }))
                     }
+                    Some(DType::F32) => self.typed(Literal::Float(single.into()), DType::F32, span),
                     Some(dtype) => self.typed(Literal::Float(value), dtype, span),
                 }
             }
@@ -220,6 +222,7 @@ impl Lowering {
             (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
             (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(Float {
                 value: -float.value,
+                single: -float.single,
                 shared: float.shared.clone(),
                 place: float.place.map(|_| place(span.start())),
             })),

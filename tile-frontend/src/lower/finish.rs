@@ -223,7 +223,14 @@ impl Lowering {
         for op in self.kernel.op_ids() {
             let elem_of = |elem: &Elem| self.elements.resolve(elem);
             let replaced = match &self.kernel.op(op).op {
-                Op::Constant { value, elem } => constant(*value, elem_of(elem)),
+                Op::Constant { value, elem } => {
+                    let elem = elem_of(elem);
+                    let single = self.singles.get(&self.kernel.op(op).results[0]);
+                    match single.filter(|_| elem == DType::F32.into()) {
+                        Some(&single) => Op::Constant { value: Literal::Float(single.into()), elem },
+                        None => constant(*value, elem),
+                    }
+                }
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
                 Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),

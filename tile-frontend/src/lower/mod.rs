@@ -72,6 +72,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         rewrites: Rewrites::default(),
         scalar_arithmetic: Vec::new(),
         float_literals: Vec::new(),
+        singles: HashMap::new(),
         scalar_casts: Vec::new(),
         frames: Vec::new(),
         nesting: 0,
@@ -118,6 +119,8 @@ pub(crate) struct Lowering {
     scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
     /// Float literals, whose formats may be decided later.
     float_literals: Vec<(Place, Elem)>,
+    /// The numbers of f32 that constants made of float literals are, should they come to be of that format.
+    singles: HashMap<ValueId, f32>,
     /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
     scalar_casts: Vec<(Place, Option<ValueId>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.

@@ -54,11 +54,13 @@ impl Lowering {
                 );
             }
             Val::Int(int) => Literal::Int(int.value),
+            Val::Float(float) if elem.known() == Some(DType::F32) => Literal::Float(float.single.into()),
             Val::Float(float) => Literal::Float(float.value),
             _ => unreachable!("called with a literal"),
         };
         let constant = self.emit_one(Op::Constant { value: literal, elem: elem.clone() }, &[], span, &[])?;
         if let Val::Float(float) = value {
+            self.singles.insert(constant, float.single);
             self.float_literals.extend(float.place.map(|place| (place, elem)));
         }
         Ok(constant)
