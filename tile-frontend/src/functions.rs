@@ -23,8 +23,8 @@ use std::collections::HashSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item, ItemFn, Lit, Macro,
-    ReceiverKind, Stmt, Type, UnOp, parse_quote,
+    BinOp, Expr, ExprBinary, ExprMethodCall, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item,
+    ItemFn, Lit, Macro, ReceiverKind, Stmt, Type, UnOp, parse_quote,
 };
 use tile_ir::DType;
 
@@ -191,6 +191,16 @@ fn is_literal(expression: &Expr) -> bool {
     }
 }
 
+/// Makes a method of scalars whose values aren't those of Rust's one of `either::value(x)`, which has it for scalars alone:
+/// of tiles and structs it is theirs.
+fn of_value(call: &mut ExprMethodCall) {
+    if !names::is_other_than_rusts(&call.method.to_string(), call.args.len()) {
+        return;
+    }
+    let (receiver, value) = (bare(&call.receiver), Rewrite::call("value", call.method.span()));
+    *call.receiver = Expr::Verbatim(quote_spanned!(call.method.span()=> #value(#receiver)));
+}
+
 /// The function in place of an arithmetic operator; those on bits are Rust's own on tiles and scalars alike.
 fn arithmetic(op: &BinOp) -> Option<&'static str> {
     Some(match op {
@@ -252,7 +262,10 @@ impl VisitMut for Rewrite {
             }
             Expr::MethodCall(call) => {
                 let made = self.literals.as_ref().and_then(|_| literals::in_method(call));
-                made.or_else(|| totals::as_function(call))
+                made.or_else(|| totals::as_function(call)).or_else(|| {
+                    of_value(call);
+                    None
+                })
             }
             Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,
