@@ -120,7 +120,9 @@ impl Lowering {
             assigned: assigned::by_expression(&Expr::Loop(endless.clone())),
             span,
         };
-        self.repeat(&parts, &Times::Forever, &mut |lowering, _| lowering.block(&endless.body))
+        let value = self.repeat(&parts, &Times::Forever, &mut |lowering, _| lowering.block(&endless.body))?;
+        // What a `return` or the `break` of another loop leaves has no value, and stands where any is needed.
+        Ok(if exits::is_broken(endless) { value } else { Val::Never })
     }
 
     /// Lowers a loop; `body` is given the counter.
