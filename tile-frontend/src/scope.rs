@@ -20,7 +20,7 @@ pub(crate) struct Variable {
 pub(crate) type VariableId = usize;
 
 /// What names mean at a place in the body.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Scopes {
     pub(crate) variables: Vec<Variable>,
     stack: Vec<HashMap<String, VariableId>>,

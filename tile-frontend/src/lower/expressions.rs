@@ -259,7 +259,7 @@ impl Lowering {
         let span = cast.span();
         if self.in_own_text() {
             let from = match &value {
-                Val::Data(value) => Some(*value),
+                Val::Data(value) => Some(self.elem(*value)),
                 _ => None,
             };
             self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));

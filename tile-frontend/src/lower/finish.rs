@@ -76,8 +76,8 @@ impl Lowering {
                 self.rewrites.literals.insert(place, elem);
             }
         }
-        for (place, value, to) in std::mem::take(&mut self.scalar_casts) {
-            let from = value.map(|value| self.elem(value));
+        for (place, from, to) in std::mem::take(&mut self.scalar_casts) {
+            let from = from.map(|from| self.elements.resolve(&from));
             if [from, Some(self.elements.resolve(&to))]
                 .iter()
                 .flatten()
@@ -116,8 +116,8 @@ impl Lowering {
             "rem_euclid",
             "abs",
         ];
-        for &(place, function, value) in &self.scalar_arithmetic {
-            let ty = self.kernel.ty(value);
+        for (place, function, ty) in std::mem::take(&mut self.scalar_arithmetic) {
+            let ty = ty.with_elem(self.elements.resolve(ty.elem()));
             // A scalar of a type parameter may be an integer.
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
             let differs = match function {

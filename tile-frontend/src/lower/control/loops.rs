@@ -58,7 +58,12 @@ impl Lowering {
             return self.tile_loop(for_loop, tiles);
         }
         let counting = match self.sequence(for_loop)? {
-            Sequence::Unrolled(turns) => return self.unroll(for_loop, &turns),
+            Sequence::Unrolled(turns) => {
+                if turns.is_empty() {
+                    self.without_turns(for_loop);
+                }
+                return self.unroll(for_loop, &turns);
+            }
             Sequence::Counted(counting) => counting,
         };
         let counter = match &*for_loop.pat {

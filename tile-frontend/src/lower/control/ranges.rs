@@ -163,6 +163,13 @@ impl Lowering {
         self.error(expression.span(), "a kernel's `for` runs over a range", help)
     }
 
+    /// The number that a loop over a range begins with, whether or not there is a turn.
+    pub(in crate::lower) fn first_of(&mut self, for_loop: &ExprForLoop) -> Option<Val> {
+        let expression = unborrowed(&for_loop.expr);
+        let range = is_counted(expression).then(|| self.range(expression).ok())??;
+        range.known().map(|known| Val::int(known.first))
+    }
+
     fn range(&mut self, expression: &Expr) -> Lowered<Range> {
         match unwrapped(expression) {
             Expr::Range(range) => self.plain_range(range),

@@ -99,7 +99,8 @@ impl Lowering {
         if let Val::Data(value) = value
             && self.in_own_text()
         {
-            self.scalar_arithmetic.push((place(operator.start()), function, *value));
+            let ty = self.kernel.ty(*value).clone();
+            self.scalar_arithmetic.push((place(operator.start()), function, ty));
         }
     }
 
