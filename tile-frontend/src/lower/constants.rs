@@ -6,7 +6,7 @@ use super::{Lowered, Lowering};
 use crate::conditional;
 use crate::diagnostic::Diagnostic;
 use crate::rewrite::place;
-use crate::scope::Variable;
+use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{Block, ExprMethodCall, Item, ItemConst, Stmt, Type};
@@ -48,7 +48,7 @@ impl Lowering {
         self.scopes.define(Variable {
             name: item.ident.to_string(),
             value,
-            mutable: false,
+            changes: Changes::Never,
             constant: true,
             span: item.ident.span().into(),
         });

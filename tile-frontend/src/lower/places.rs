@@ -7,7 +7,7 @@ use super::ops::operators::{common_shape, has_one_element};
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::member_name;
 use crate::diagnostic::Diagnostic;
-use crate::scope::VariableId;
+use crate::scope::{Changes, VariableId};
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val};
 use std::collections::BTreeMap;
@@ -256,13 +256,25 @@ impl Lowering {
                 .help("give what changes as a result: fold a tuple");
             return self.report(diagnostic);
         }
-        if !variable.mutable {
+        if variable.changes != Changes::Allowed {
             let whole = &variable.name;
             let message = format!("`{whole}` is assigned to, but isn't mutable");
+            let help = match variable.changes {
+                Changes::Never => {
+                    let other = whole.to_lowercase();
+                    format!("begin with a variable that is: `let mut {other} = {whole};`")
+                }
+                _ => format!("write `mut {whole}` where it is bound"),
+            };
             let diagnostic = Diagnostic::new(target.span(), message)
                 .label(variable.span, format!("`{whole}` is defined here"))
-                .help(format!("write `let mut {whole}`"));
+                .help(help);
             return self.report(diagnostic);
+        }
+        if let (Val::Arguments(..), Some(_)) = (&variable.value, steps.first()) {
+            let message = format!("the elements of `{}` can't be assigned to", variable.name);
+            let help = "how many there are is known only when an instance is made: give one a name, `let mut first = weights[0];`";
+            return self.error(target.span(), message, help);
         }
         let Ok(value) = value else {
             self.scopes.variables[id].value = Val::Poison;

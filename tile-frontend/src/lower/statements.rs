@@ -8,7 +8,7 @@ use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
 use crate::macros::{self, debugged};
 use crate::rewrite::unwrapped;
-use crate::scope::Variable;
+use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{
@@ -364,7 +364,8 @@ impl Lowering {
             self.kernel.name_value(*id, &name.to_string());
         }
         let (name, span) = (name.to_string(), name.span().into());
-        self.scopes.define(Variable { name, value, mutable, constant: false, span });
+        let changes = Changes::of_binding(mutable);
+        self.scopes.define(Variable { name, value, changes, constant: false, span });
     }
 
     /// Defines a pattern's names, so that their uses report nothing more.
