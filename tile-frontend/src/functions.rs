@@ -13,7 +13,7 @@ use crate::lower::names;
 use crate::lower::unknown::Unknown;
 use crate::macros;
 use crate::refused;
-use crate::rewrite::{bare, call_of_cast, predicate};
+use crate::rewrite::{assignment, bare, call_of_cast, predicate};
 use crate::span::Spanned;
 use crate::totals;
 use crate::updates;
@@ -145,10 +145,14 @@ impl Rewrite {
             None => arithmetic(&binary.op)?,
         };
         let function = Self::call(name, span);
-        let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right, span));
-        let value = beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)));
-        let assigns = is_compound_assignment(&binary.op);
-        Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
+        let value = |left: &Expr, right: &Expr| {
+            let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right, span));
+            beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)))
+        };
+        Some(Expr::Verbatim(match is_compound_assignment(&binary.op) {
+            true => assignment(left, right, span, value),
+            false => value(left, right),
+        }))
     }
 
     fn unary(unary: &ExprUnary) -> Option<Expr> {

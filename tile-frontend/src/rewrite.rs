@@ -93,9 +93,11 @@ impl Rewrite<'_> {
             return Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::#function(#left, #right))));
         }
         let function = self.scalar_function(at, span)?;
-        let value = quote_spanned!(span=> #function(#left, #right));
-        let assigns = is_compound_assignment(&binary.op);
-        Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
+        let value = |left: &Expr, right: &Expr| quote_spanned!(span=> #function(#left, #right));
+        Some(Expr::Verbatim(match is_compound_assignment(&binary.op) {
+            true => assignment(left, right, span, value),
+            false => value(left, right),
+        }))
     }
 
     fn unary(&self, unary: &ExprUnary) -> Option<Expr> {
@@ -155,6 +157,44 @@ impl Rewrite<'_> {
         call.turbofish = Some(parse_quote!(::<0>));
         let item = gives.then(|| quote_spanned!(span=> .item()));
         Some(Expr::Verbatim(quote!(#call #item)))
+    }
+}
+
+/// `left = value(left, right)`, in which what has an effect on the left, in an index, is computed once.
+pub(crate) fn assignment(
+    left: &Expr,
+    right: &Expr,
+    span: proc_macro2::Span,
+    value: impl FnOnce(&Expr, &Expr) -> TokenStream,
+) -> TokenStream {
+    if is_pure(left) {
+        let value = value(left, right);
+        return quote_spanned!(span=> #left = #value);
+    }
+    let [place, other] =
+        ["place", "right"].map(|name| syn::Ident::new(name, proc_macro2::Span::mixed_site()));
+    // A literal takes its format from the left side where it stands.
+    let (other, given) = match right {
+        Expr::Lit(_) => (right.clone(), None),
+        right => (parse_quote!(#other), Some(quote_spanned!(span=> let #other = #right;))),
+    };
+    let value = value(&parse_quote!(*#place), &other);
+    quote_spanned!(span=> { #given let #place = &mut #left; *#place = #value; })
+}
+
+/// Whether nobody sees how often a place is computed: it has names, fields and indices made of operators alone.
+fn is_pure(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(_) | Expr::Path(_) => true,
+        Expr::Paren(inner) => is_pure(&inner.expr),
+        Expr::Group(inner) => is_pure(&inner.expr),
+        Expr::Field(field) => is_pure(&field.base),
+        Expr::Index(index) => is_pure(&index.expr) && is_pure(&index.index),
+        Expr::Cast(cast) => is_pure(&cast.expr),
+        Expr::Unary(unary) => is_pure(&unary.expr),
+        Expr::Binary(binary) => is_pure(&binary.left) && is_pure(&binary.right),
+        Expr::MethodCall(call) => call.method == "len" && is_pure(&call.receiver),
+        _ => false,
     }
 }
 

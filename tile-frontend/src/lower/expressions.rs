@@ -160,10 +160,7 @@ impl Lowering {
             return match self.scopes.find(&name) {
                 Some(id) => match self.scopes.variables[id].value.clone() {
                     Val::Poison => Err(super::Reported),
-                    Val::Unset => {
-                        let message = format!("`{name}` has no value here");
-                        self.error(path.span(), message, "assign to it before it is used")
-                    }
+                    Val::Unset => self.unassigned(&name, path.span()),
                     value => {
                         self.lend_optional(&value, path);
                         Ok(value)
@@ -191,6 +188,10 @@ impl Lowering {
                 self.error(path.span(), format!("`{name}` isn't known in a kernel"), &help_of_path(&segments))
             }
         }
+    }
+
+    pub(super) fn unassigned<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
+        self.error(span, format!("`{name}` has no value here"), "assign to it before it is used")
     }
 
     pub(super) fn unknown_name<T>(&mut self, name: &str, span: Span) -> Lowered<T> {

@@ -26,7 +26,7 @@ enum Step {
 }
 
 /// A variable, or a part of one, that is assigned to.
-struct Place {
+pub(super) struct Place {
     variable: VariableId,
     steps: Vec<Step>,
     /// Its text in messages.
@@ -231,9 +231,20 @@ impl Lowering {
     }
 
     fn set_place(&mut self, target: &Expr, value: Lowered<Val>, span: Span) -> Lowered<Val> {
-        let Place { variable, steps, name } = self.place(target)?;
-        let Val::Poison = self.scopes.variables[variable].value else {
-            return self.set_part(target, variable, &steps, &name, value, span);
+        let place = self.place(target)?;
+        self.set_at(target, &place, value, span)
+    }
+
+    /// Assigns to a place, which stands as `target` in the source.
+    pub(super) fn set_at(
+        &mut self,
+        target: &Expr,
+        Place { variable, steps, name }: &Place,
+        value: Lowered<Val>,
+        span: Span,
+    ) -> Lowered<Val> {
+        let Val::Poison = self.scopes.variables[*variable].value else {
+            return self.set_part(target, *variable, steps, name, value, span);
         };
         value.and(Err(Reported))
     }
@@ -297,7 +308,24 @@ impl Lowering {
         Ok(Val::Unit)
     }
 
-    fn place(&mut self, target: &Expr) -> Lowered<Place> {
+    /// What stands at a place by now.
+    pub(super) fn value_at(&mut self, place: &Place, span: Span) -> Lowered<Val> {
+        let variable = &self.scopes.variables[place.variable];
+        let (mut value, name) = (variable.value.clone(), variable.name.clone());
+        if matches!(value, Val::Unset) {
+            return self.unassigned(&name, span);
+        }
+        for step in &place.steps {
+            value = self.part(&value, step, span)?;
+        }
+        match value {
+            Val::Poison => Err(Reported),
+            value => Ok(value),
+        }
+    }
+
+    /// What is assigned to, whose indices are computed here, once.
+    pub(super) fn place(&mut self, target: &Expr) -> Lowered<Place> {
         match target {
             Expr::Paren(inner) => self.place(&inner.expr),
             // `*self` of a method, where `self` is the value.
@@ -310,9 +338,9 @@ impl Lowering {
                 }
             }
             Expr::Index(index) => {
-                let base = self.expression(&index.expr)?;
-                let step = self.element_step(&base, &index.index)?;
                 let mut place = self.place(&index.expr)?;
+                let base = self.value_at(&place, index.expr.span())?;
+                let step = self.element_step(&base, &index.index)?;
                 if let Step::Element(at) = step {
                     place.name += &format!("[{at}]");
                 }

@@ -406,8 +406,32 @@ impl Lowering {
     pub(super) fn compound_assign(&mut self, binary: &ExprBinary) -> Lowered<Val> {
         debug_assert!(is_compound_assignment(&binary.op));
         self.check_right_side(binary)?;
-        let value = self.binary_operator(binary);
-        self.set(&binary.left, value, binary.span())
+        // As in Rust, the right side comes first where numbers are changed.
+        let (place, right) = if self.names_tiles(&binary.left) {
+            (self.place(&binary.left), self.expression(&binary.right))
+        } else {
+            let right = self.expression(&binary.right);
+            (self.place(&binary.left), right)
+        };
+        let place = place?;
+        let left = self.value_at(&place, binary.left.span());
+        let value = left.and_then(|left| self.operated(binary, &left, &right?));
+        self.set_at(&binary.left, &place, value, binary.span())
+    }
+
+    /// Whether a place is of a variable that holds tiles.
+    fn names_tiles(&self, place: &Expr) -> bool {
+        fn first(value: &Val) -> Option<&Val> {
+            match value {
+                Val::List(parts) => parts.first().and_then(first),
+                Val::Record(_, fields) => fields.values().next().and_then(first),
+                value => Some(value),
+            }
+        }
+        let names = assigned::by_target(place);
+        let variables = names.iter().filter_map(|name| self.scopes.find(name));
+        let mut values = variables.filter_map(|id| first(&self.scopes.variables[id].value));
+        values.any(|value| !self.is_scalar(value))
     }
 
     /// Refuses a right side that assigns to what it is added to: Rust reads a number on the left after it, and anything else

@@ -62,20 +62,29 @@ impl Lowering {
             return self.logical(connective, binary);
         }
         let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
-        let (left, right) = (left?, right?);
+        self.operated(binary, &left?, &right?)
+    }
+
+    /// What an operator other than `&&` and `||` gives of its operands, compound assignment's included.
+    pub(in crate::lower) fn operated(
+        &mut self,
+        binary: &ExprBinary,
+        left: &Val,
+        right: &Val,
+    ) -> Lowered<Val> {
         let span = binary.op.span();
         let operands = [binary.left.span(), binary.right.span()];
         if let Some(op) = arithmetic(&binary.op) {
-            let value = self.arithmetic(op, &left, &right, span, operands)?;
-            if self.is_scalar(&left) {
+            let value = self.arithmetic(op, left, right, span, operands)?;
+            if self.is_scalar(left) {
                 self.note_scalar(span, op.name(), &value);
-            } else if self.is_shift_by_another_type(op, &left, &right) && self.in_own_text() {
+            } else if self.is_shift_by_another_type(op, left, right) && self.in_own_text() {
                 self.rewrites.scalars.insert(place(span.start()), ("either", op.name()));
             }
             return Ok(value);
         }
         if let Some(predicate) = predicate(&binary.op) {
-            let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
+            let [a, b] = self.pair(left, right, &format!("`{}`", predicate.symbol()), span, operands)?;
             let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
             if self.shape(result).is_some() && self.in_own_text() {
                 self.rewrites.comparisons.insert(place(span.start()));
