@@ -238,6 +238,16 @@ impl<T: Arithmetic> Value<T> {
         scalar::div_floor(self.0, by)
     }
 
+    /// [`scalar::max`].
+    pub fn max(self, other: T) -> T {
+        scalar::max(self.0, other)
+    }
+
+    /// [`scalar::min`].
+    pub fn min(self, other: T) -> T {
+        scalar::min(self.0, other)
+    }
+
     /// [`scalar::rem_euclid`].
     pub fn rem_euclid(self, by: T) -> T {
         scalar::rem_euclid(self.0, by)

@@ -218,3 +218,25 @@ fn functions_have_the_methods_of_tiles_and_structs_too() {
     let bindings = &[("B", tile::ir::Binding::Const(1))];
     super::check_vectors(alike::ir(), bindings, &x, expected, 1e-5, |x, y| alike::<1>(x, y).launch());
 }
+
+/// What Rust's library leaves open: which of two zeros is the larger.
+#[tile_fn]
+fn inverse_of_larger(s: f32) -> f32 {
+    1.0 / s.max(0.0)
+}
+
+#[tile_kernel]
+fn signs(x: &Tensor<f32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let s = x.load_masked(y.index()).item();
+    let (largest, least) = (1.0 / s.max(0.0), 1.0 / (-s).min(s));
+    let of_kernel = if largest > 0.0 && least < 0.0 { 1 } else { 0 };
+    let of_function = if inverse_of_larger(s) > 0.0 { 2 } else { 0 };
+    y.store_masked(Tile::full([1], of_kernel + of_function));
+}
+
+#[test]
+fn zeros_are_ordered_by_their_signs() {
+    check_exact!(signs<>(x: [0.0f32, -0.0], [2]) -> i32, [2] => [3, 3]);
+}

@@ -123,6 +123,7 @@ impl Lowering {
             let differs = match function {
                 "powi" => ty.elem().known().is_some(),
                 "clamp" => true,
+                "max" | "min" => ty.elem().known().is_none_or(DType::is_float),
                 _ => is_integer && PARTIAL.contains(&function),
             };
             if !differs {

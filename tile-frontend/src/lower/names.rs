@@ -78,10 +78,18 @@ pub(super) fn is_of_elements(name: &str) -> bool {
     Leaf::from_name(name).is_some()
 }
 
-/// Methods of scalars that panic in Rust of some numbers, that it rounds as it likes, or has under no stable name of all, and
-/// how many arguments they have.
-const OTHER_THAN_RUSTS: [(&str, usize); 6] =
-    [("abs", 0), ("clamp", 2), ("div_ceil", 1), ("div_floor", 1), ("powi", 1), ("rem_euclid", 1)];
+/// Methods of scalars that panic in Rust of some numbers, whose results it leaves open, or that it has under no stable name of
+/// all, and how many arguments they have.
+const OTHER_THAN_RUSTS: [(&str, usize); 8] = [
+    ("abs", 0),
+    ("clamp", 2),
+    ("div_ceil", 1),
+    ("div_floor", 1),
+    ("max", 1),
+    ("min", 1),
+    ("powi", 1),
+    ("rem_euclid", 1),
+];
 
 /// Whether a method of a scalar isn't the one that Rust has.
 pub(crate) fn is_other_than_rusts(name: &str, arguments: usize) -> bool {
