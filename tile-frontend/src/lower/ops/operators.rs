@@ -105,11 +105,17 @@ impl Lowering {
     /// Notes an operator whose first operand is a scalar, which rustc must not see as Rust's own if that is an
     /// integer, or if Rust has none for its type.
     pub(in crate::lower) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
-        if let Val::Data(value) = value
-            && self.in_own_text()
-        {
-            let ty = self.kernel.ty(*value).clone();
-            self.scalar_arithmetic.push((place(operator.start()), function, ty));
+        let at = place(operator.start());
+        match value {
+            Val::Data(value) if self.in_own_text() => {
+                let ty = self.kernel.ty(*value).clone();
+                self.scalar_arithmetic.push((at, function, ty));
+            }
+            // Rust's own operators check extents in some builds only.
+            Val::Dim(_) if self.in_own_text() && matches!(function, "add" | "sub" | "mul") => {
+                self.rewrites.scalars.insert(at, ("extent", function));
+            }
+            _ => {}
         }
     }
 
