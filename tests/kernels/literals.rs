@@ -200,6 +200,38 @@ fn type_parameters_have_literals_and_conversions() {
     check::<f64>(DType::F64);
 }
 
+/// Variables that are literals, of a type parameter because of one use, in others: negated, converted, compared, assigned.
+#[tile_kernel]
+fn of_variables<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let (w, start) = (0.5, -1.0);
+    let (opposite, scale) = (-w, w as f32);
+    let chosen = if w > 0.25 { 1.0 } else { 8.0 };
+    let mut sum = start;
+    sum += opposite;
+    for p in 0..3 {
+        sum = sum * w + p as T;
+    }
+    y.store_masked(x.load_masked(y.index()) * -w + sum + (scale * 2.0) as T - chosen);
+}
+
+#[test]
+fn variables_of_type_parameters_are_negated_converted_and_compared() {
+    fn check<T: Float>(dtype: DType) {
+        let x: Vec<T> = (-4..5).map(|x| T::from_int(x)).collect();
+        let sum = (0..3).fold(-1.5, |sum, p| sum * 0.5 + f64::from(p));
+        let expected = x.iter().map(|x| x.to_float() * -0.5 + sum + 1.0 - 1.0).collect();
+        let bindings = &[("T", Binding::Elem(dtype)), ("B", Binding::Const(4))];
+        check_vectors(of_variables::ir(), bindings, &x, expected, 0.0, |x, y| {
+            of_variables::<T, 4>(x, y).launch()
+        });
+    }
+    check::<f32>(DType::F32);
+    check::<bf16>(DType::BF16);
+    check::<f64>(DType::F64);
+}
+
 /// Counters over arrays: of some that count tiles, and so are `usize`, and of one that multiplies tiles of `i32`.
 #[tile_kernel]
 fn place_of_the_largest<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {

@@ -8,7 +8,7 @@ use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprCast, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
 use tile_ir::array::wrap_int;
 use tile_ir::ops::{Literal, UnaryOp};
-use tile_ir::{DType, Dim, Elem, Op};
+use tile_ir::{DType, Dim, Elem, Op, Type};
 
 impl Lowering {
     pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Val> {
@@ -221,12 +221,15 @@ impl Lowering {
         let value = self.expression(&unary.expr)?;
         match (&unary.op, &value) {
             (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
-            (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(Float {
-                value: -float.value,
-                single: -float.single,
-                shared: float.shared.clone(),
-                place: float.place.map(|_| place(span.start())),
-            })),
+            (UnOp::Neg(minus), Val::Float(float)) => {
+                // A literal is written with its minus; a variable may be of a type parameter, which has no such operator.
+                let place = float.place.map(|_| place(span.start()));
+                if let (Some(shared), None) = (&float.shared, place) {
+                    self.note_operator(minus.span(), "neg", Type::Scalar(shared.clone()));
+                }
+                let (value, single) = (-float.value, -float.single);
+                Ok(Val::Float(Float { value, single, shared: float.shared.clone(), place }))
+            }
             (UnOp::Neg(_), Val::Dim(_)) => self.negated_size(span),
             (UnOp::Neg(minus), _) => {
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
@@ -261,7 +264,7 @@ impl Lowering {
         if self.in_own_text() {
             let from = match &value {
                 Val::Data(value) => Some(self.elem(*value)),
-                _ => None,
+                literal => literal.shared().cloned(),
             };
             self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
         }

@@ -105,17 +105,20 @@ impl Lowering {
     /// Notes an operator whose first operand is a scalar, which rustc must not see as Rust's own if that is an
     /// integer, or if Rust has none for its type.
     pub(in crate::lower) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
-        let at = place(operator.start());
         match value {
-            Val::Data(value) if self.in_own_text() => {
-                let ty = self.kernel.ty(*value).clone();
-                self.scalar_arithmetic.push((at, function, ty));
-            }
+            Val::Data(value) => self.note_operator(operator, function, self.kernel.ty(*value).clone()),
             // Rust's own operators check extents in some builds only.
             Val::Dim(_) if self.in_own_text() && matches!(function, "add" | "sub" | "mul") => {
-                self.rewrites.scalars.insert(at, ("extent", function));
+                self.rewrites.scalars.insert(place(operator.start()), ("extent", function));
             }
             _ => {}
+        }
+    }
+
+    /// The same of one whose result is of this type.
+    pub(in crate::lower) fn note_operator(&mut self, operator: Span, function: &'static str, ty: Type) {
+        if self.in_own_text() {
+            self.scalar_arithmetic.push((place(operator.start()), function, ty));
         }
     }
 
