@@ -2,7 +2,8 @@
 //!
 //! Comparisons of tiles are calls: `a < b` of tiles is `::tile::kernel::lt(a, b)`, because Rust's comparison
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
-//! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. An atomic operation of numbers
+//! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. That of extents is
+//! `::tile::kernel::extent::add(a, b)`, which panics in every build. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
 //! leaves. `min` and `max` of sizes are Rust's own, because those of tiles and numbers aren't of `usize`. A `const` made of the
 //! kernel's const parameters is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at,

@@ -100,7 +100,7 @@ impl Lowering {
     }
 
     /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
-    /// which Rust rounds as it likes.
+    /// `max` and `min`, whose results Rust leaves open.
     fn note_arithmetic(&mut self) {
         const PARTIAL: [&str; 12] = [
             "add",
