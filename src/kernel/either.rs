@@ -191,6 +191,76 @@ impl<T: Arithmetic> Neg for T {
     }
 }
 
+/// A value of which methods are called that scalars have under the names of Rust's, and with other values. Any other value's
+/// methods are its own.
+///
+/// ```
+/// use tile::kernel::{Tile, either};
+///
+/// assert_eq!((either::value(i32::MIN).abs(), either::value(7usize).div_ceil(0)), (i32::MIN, 0));
+/// assert_eq!(either::value(Tile::full([1], -2.0f32)).abs().to_vec(), [2.0]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Value<V>(V);
+
+/// `value` as one of these.
+pub fn value<V>(value: V) -> Value<V> {
+    Value(value)
+}
+
+// Rust looks for a method here first, and takes it where its bound is met.
+impl<V> ops::Deref for Value<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.0
+    }
+}
+
+impl<T: Arithmetic> Value<T> {
+    /// [`scalar::abs`].
+    pub fn abs(self) -> T {
+        scalar::abs(self.0)
+    }
+
+    /// [`scalar::clamp`].
+    pub fn clamp(self, low: T, high: T) -> T {
+        scalar::clamp(self.0, low, high)
+    }
+
+    /// [`scalar::div_ceil`].
+    pub fn div_ceil(self, by: T) -> T {
+        scalar::div_ceil(self.0, by)
+    }
+
+    /// [`scalar::div_floor`].
+    pub fn div_floor(self, by: T) -> T {
+        scalar::div_floor(self.0, by)
+    }
+
+    /// [`scalar::max`].
+    pub fn max(self, other: T) -> T {
+        scalar::max(self.0, other)
+    }
+
+    /// [`scalar::min`].
+    pub fn min(self, other: T) -> T {
+        scalar::min(self.0, other)
+    }
+
+    /// [`scalar::rem_euclid`].
+    pub fn rem_euclid(self, by: T) -> T {
+        scalar::rem_euclid(self.0, by)
+    }
+}
+
+impl<P: scalar::Powers> Value<P> {
+    /// [`scalar::powi`].
+    pub fn powi(self, exponent: i32) -> P::Number {
+        scalar::powi(self.0, exponent)
+    }
+}
+
 /// Two values that are compared: a `bool` of scalars, a tile of `bool` where one is a tile.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Right}` can't be compared",

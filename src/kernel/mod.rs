@@ -55,6 +55,7 @@ mod convert;
 mod cut;
 mod debug;
 pub mod either;
+pub mod extent;
 mod folds;
 pub(crate) mod functions;
 mod gather;

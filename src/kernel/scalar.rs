@@ -35,6 +35,8 @@ operators! {
     Rem rem, "`left % right`, with the sign of `left`; `left` where `right` is 0.";
     DivCeil div_ceil, "`left / right`, rounded up; 0 where `right` is 0.";
     DivFloor div_floor, "`left / right`, rounded down; 0 where `right` is 0.";
+    Max max, "The larger of two, of which −0 is less than +0; NaN is ignored.";
+    Min min, "The smaller of two, of which −0 is less than +0; NaN is ignored.";
     RemEuclid rem_euclid, "`left` modulo `right`, which isn't negative; `left` where `right` is 0.";
 }
 

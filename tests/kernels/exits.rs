@@ -480,3 +480,57 @@ fn continue_goes_on_with_the_condition() {
     let ir = counted_by_the_condition::ir();
     check_vectors(ir, &[], &x, expected.collect(), 0.0, |x, y| counted_by_the_condition(x, y).launch());
 }
+
+/// A loop that only `return` leaves: its value is whatever the function's is.
+#[tile_fn]
+fn root(x: f32) -> f32 {
+    let mut guess = x;
+    loop {
+        let next = (guess + x / guess) * 0.5;
+        if abs(next - guess) < 1e-3 {
+            return next;
+        }
+        guess = next;
+    }
+}
+
+/// Such a loop in one side of a branch, and one that only the block around it is left from.
+#[tile_fn]
+fn root_of_any(x: f32, turns: i32) -> f32 {
+    let mut count = 0;
+    let root = if x > 0.0 {
+        loop {
+            count += 1;
+            if count > turns {
+                return root(x);
+            }
+        }
+    } else {
+        -x
+    };
+    let counted = 'counted: {
+        loop {
+            count += 1;
+            if count > turns {
+                break 'counted count as f32;
+            }
+        }
+    };
+    root + counted
+}
+
+#[tile_kernel]
+fn roots_by_function(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let s = x.load_masked(y.index()).item();
+    y.store_masked(Tile::full([1], root_of_any(s, 4)));
+}
+
+#[test]
+fn a_loop_that_only_a_return_leaves_has_any_type() {
+    let x = [9.0f32, -2.0, 2.0, 0.0];
+    let expected = x.iter().map(|&x| f64::from(if x > 0.0 { x.sqrt() } else { 5.0 - x }));
+    let ir = roots_by_function::ir();
+    check_vectors(ir, &[], &x, expected.collect(), 1e-3, |x, y| roots_by_function(x, y).launch());
+}

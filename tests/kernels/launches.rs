@@ -163,3 +163,50 @@ fn a_kernel_may_have_the_name_of_its_module() {
     tripled::tripled::best(&x, &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [9.0, 18.0, 27.0]);
 }
+
+#[tile_kernel]
+fn differences(x: &Tensor<f32, m>, w: &Tensor<f32, n>, y: &mut Tensor<f32, m>) {
+    let x = x.partition_view([4]);
+    let w = w.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let mut sum = x.load_masked(y.index()) + ((m - n) as i32) as f32;
+    let mut left = m;
+    left -= n;
+    for p in 0..(left + 3).div_ceil(4) {
+        sum += w.load_masked([p]);
+    }
+    y.store_masked(sum);
+}
+
+/// In every build of the program, those without checks of Rust's own arithmetic among them.
+#[test]
+fn extents_that_overflow_are_an_error_on_the_reference_device() {
+    let device = Device::reference();
+    let tensor = |count| Tensor::<f32>::ones(&device, [count]).unwrap();
+    let mut y = Tensor::zeros(&device, [5]).unwrap();
+    differences(&tensor(5), &tensor(3), &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap()[0], 4.0);
+    let mut y = Tensor::zeros(&device, [3]).unwrap();
+    let error = differences(&tensor(3), &tensor(5), &mut y).launch().unwrap_err().to_string();
+    assert!(error.contains("overflow"), "{error}");
+}
+
+/// A size that has no name is none that another argument can name.
+#[tile_kernel]
+fn without_a_name(x: &Tensor<f32, _>, w: &Tensor<f32, x_0>, y: &mut Tensor<f32, x_0>) {
+    let x = x.partition_view([4]);
+    let w = w.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    y.store_masked(x.load_masked([1]) + w.load_masked(y.index()) * x_0 as f32);
+}
+
+#[test]
+fn a_size_without_a_name_is_its_own() {
+    for device in on_the_host() {
+        let x = Tensor::from_slice(&device, &[1.0, 1.0, 1.0, 1.0, 7.0], [5]).unwrap();
+        let w = Tensor::from_slice(&device, &[1.0, 2.0, 3.0], [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        without_a_name(&x, &w, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [10.0, 6.0, 9.0]);
+    }
+}

@@ -1,7 +1,8 @@
 //! Literals of formats that Rust has none of, and conversions that it doesn't have.
 
 use super::{check_exact, check_vectors};
-use tile::ir::{Binding, DType};
+use tile::ir::ops::Literal;
+use tile::ir::{Array, Binding, DType};
 use tile::prelude::*;
 
 /// A literal wherever a tile or scalar of bf16 is the other side.
@@ -199,6 +200,38 @@ fn type_parameters_have_literals_and_conversions() {
     check::<f64>(DType::F64);
 }
 
+/// Variables that are literals, of a type parameter because of one use, in others: negated, converted, compared, assigned.
+#[tile_kernel]
+fn of_variables<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let (w, start) = (0.5, -1.0);
+    let (opposite, scale) = (-w, w as f32);
+    let chosen = if w > 0.25 { 1.0 } else { 8.0 };
+    let mut sum = start;
+    sum += opposite;
+    for p in 0..3 {
+        sum = sum * w + p as T;
+    }
+    y.store_masked(x.load_masked(y.index()) * -w + sum + (scale * 2.0) as T - chosen);
+}
+
+#[test]
+fn variables_of_type_parameters_are_negated_converted_and_compared() {
+    fn check<T: Float>(dtype: DType) {
+        let x: Vec<T> = (-4..5).map(|x| T::from_int(x)).collect();
+        let sum = (0..3).fold(-1.5, |sum, p| sum * 0.5 + f64::from(p));
+        let expected = x.iter().map(|x| x.to_float() * -0.5 + sum + 1.0 - 1.0).collect();
+        let bindings = &[("T", Binding::Elem(dtype)), ("B", Binding::Const(4))];
+        check_vectors(of_variables::ir(), bindings, &x, expected, 0.0, |x, y| {
+            of_variables::<T, 4>(x, y).launch()
+        });
+    }
+    check::<f32>(DType::F32);
+    check::<bf16>(DType::BF16);
+    check::<f64>(DType::F64);
+}
+
 /// Counters over arrays: of some that count tiles, and so are `usize`, and of one that multiplies tiles of `i32`.
 #[tile_kernel]
 fn place_of_the_largest<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
@@ -289,4 +322,188 @@ fn of_constants_below<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>
 fn a_block_sees_all_its_constants() {
     let x = [1, -2, 0];
     check_exact!(of_constants_below<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| x * 3 + 110 + 6 * 5));
+}
+
+/// What one use of a variable says is the format of all: the constants that are compared are of f32.
+#[tile_kernel]
+fn threshold<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let w = 0.1;
+    let t = x.load_masked(y.index()) * w;
+    if w * 3.0 > 0.3 {
+        y.store_masked(t + 100.0);
+    } else {
+        y.store_masked(t);
+    }
+}
+
+/// The same of a format that Rust has no literals of, of numbers in a tuple, and of one that a branch chooses.
+#[tile_kernel]
+fn thresholds_of_halves<const B: usize>(x: &Tensor<bf16, n>, y: &mut Tensor<bf16, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let (w, shifts) = (0.1, [(0.3, 1), (0.7, 2)]);
+    let chosen = if n > 2 { 0.5 } else { 0.25 };
+    let mut sum = 0.0;
+    for (shift, count) in shifts {
+        sum += shift * chosen * count as bf16;
+    }
+    let t = x.load_masked(y.index()) * w + sum;
+    y.store_masked(if w * 3.0 > 0.3 { t } else { t + 100.0 });
+}
+
+#[test]
+fn a_variable_has_one_format_in_all_its_uses() {
+    // In f32 a tenth three times isn't more than 0.3, in f64 it is.
+    let x = [1.0f32, 2.0, 3.0];
+    check_exact!(threshold<B = 2>(x: x, [3]) -> f32, [3] => x.map(|x| x * 0.1));
+
+    let of = bf16::from_f32;
+    let sum = [(0.3, 1.0), (0.7, 2.0)]
+        .iter()
+        .fold(of(0.0), |sum, &(shift, count)| sum + of(shift) * of(0.5) * of(count));
+    let more = if of(0.1) * of(3.0) > of(0.3) { 0.0 } else { 100.0 };
+    let x = [1.0, -2.0, 3.0].map(of);
+    let expected = x.map(|x| (x * of(0.1) + sum + of(more)).to_f32());
+    check_exact!(thresholds_of_halves<B = 2>(x: x, [3]) -> bf16, [3] => expected);
+}
+
+/// A counter is kept by a branch, and so the variable is of its type, in which a product doesn't wrap and a difference does.
+#[tile_kernel]
+fn place_of_best<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let parts = [t, t * 2.0, t * 3.0, t * 4.0];
+    let (mut best, first) = (0, 0);
+    for i in 0..4 {
+        if parts[i].max(0).item() > 0.0 {
+            best = i;
+        }
+    }
+    let wrapped = if best - 1 > 5 { 1.0 } else { 0.0 };
+    let later = x.load_masked([first]).max(0).item() as f64;
+    y.store_masked(Tile::full([B], (best * 2_000_000_000) as f64 + wrapped + later));
+}
+
+#[test]
+fn an_index_that_is_kept_stays_an_index() {
+    check_exact!(place_of_best<B = 1>(x: [0.5f32], [1]) -> f64, [1] => [6e9 + 0.5]);
+    check_exact!(place_of_best<B = 1>(x: [-0.5f32], [1]) -> f64, [1] => [1.0 - 0.5]);
+}
+
+/// Integers of which another use says the type: they shift, wrap and are as large as in that.
+#[tile_kernel]
+fn of_their_other_uses<const B: usize>(x: &Tensor<u8, n>, wide: i64, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let m = 0xF0;
+    let t = x.load_masked(y.index());
+    let low = (t & m).sum(0).item() as f64;
+    let shifted = (m << 4) as f64 + (m >> 4) as f64;
+    let opposite = if !m > 0 { 1000.0 } else { 0.0 };
+    let k = 3_000_000_000;
+    let large = if k > 5 { (wide + k) as f64 } else { 0.0 };
+    let steps = 3;
+    let mut counted = 0.0;
+    for step in 0..steps {
+        counted += (step * 2_000_000_000) as f64;
+    }
+    let sum = wide + steps;
+    y.store_masked(Tile::full([B], low + shifted + opposite + large + counted + sum as f64));
+}
+
+#[test]
+fn integers_have_the_type_of_their_other_uses() {
+    for x in [0x3Au8, 0xFF] {
+        let expected = f64::from(x & 0xF0) + 15.0 + 1000.0 + 3e9 + 7.0 + 6e9 + 10.0;
+        super::Case {
+            ir: of_their_other_uses::ir(),
+            bindings: &[("B", Binding::Const(1))],
+            arguments: vec![
+                super::array(&[x], &[1]),
+                Array::scalar(DType::I64, Literal::Int(7)),
+                super::array(&[0f64], &[1]),
+            ],
+            output: 2,
+            expected: vec![expected],
+            tolerance: 0.0,
+            run: &|device| {
+                let x = Tensor::from_slice(device, &[x], [1])?;
+                let mut y = Tensor::zeros(device, [1])?;
+                of_their_other_uses::<1>(&x, 7, &mut y).launch()?;
+                y.to_vec()
+            },
+        }
+        .check();
+    }
+}
+
+#[derive(TileStruct)]
+struct Step {
+    by: u8,
+    at: i64,
+}
+
+/// Elements of an array have one type, those of one value that is repeated and what a closure gives among them.
+#[tile_kernel]
+fn of_arrays<const B: usize>(x: &Tensor<u8, n>, wide: i64, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let largest = x.load_masked(y.index()).max(0).item();
+    let mut counts = [0; 3];
+    counts[0] += largest;
+    let mapped = [largest, largest].map(|_| 200);
+    let steps = [Step { by: 200, at: 3_000_000_000 }, Step { by: 100, at: 1 }];
+    let pairs = [[(1, 2), (3, 2_000_000_000)], [(5, 6), (200, 8)]];
+    let (sum, at) = (pairs[0][0].0 + largest, pairs[1][0].1 + wide);
+    let of_counts = counts[0] as f64 + (counts[1] - 1) as f64;
+    let of_mapped = (mapped[0] + largest) as f64 + (mapped[1] + 100) as f64;
+    let of_steps = (steps[1].by + largest + steps[0].by) as f64 + (steps[1].at + wide + steps[0].at) as f64;
+    let of_pairs = sum as f64 + at as f64 + (pairs[1][1].0 * 2) as f64 + (pairs[0][1].1 * 3) as f64;
+    y.store_masked(Tile::full([B], of_counts + of_mapped + of_steps + of_pairs));
+}
+
+#[test]
+fn elements_of_arrays_have_one_type() {
+    let (of_counts, of_mapped) = (5.0 + 255.0, 205.0 + 44.0);
+    let of_steps = f64::from(5u8.wrapping_add(100).wrapping_add(200)) + 3e9 + 8.0;
+    let of_pairs = 6.0 + 13.0 + f64::from(200u8.wrapping_mul(2)) + 6e9;
+    super::Case {
+        ir: of_arrays::ir(),
+        bindings: &[("B", Binding::Const(1))],
+        arguments: vec![
+            super::array(&[5u8], &[1]),
+            Array::scalar(DType::I64, Literal::Int(7)),
+            super::array(&[0f64], &[1]),
+        ],
+        output: 2,
+        expected: vec![of_counts + of_mapped + of_steps + of_pairs],
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &[5u8], [1])?;
+            let mut y = Tensor::zeros(device, [1])?;
+            of_arrays::<1>(&x, 7, &mut y).launch()?;
+            y.to_vec()
+        },
+    }
+    .check();
+}
+
+/// Digits that are nearest to one number of f32, and whose f64 lies halfway to the next.
+#[allow(clippy::excessive_precision, reason = "these are the digits")]
+#[tile_kernel]
+fn halfway<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let (below, step) = (1.00000017881393432617187499, -1.00000017881393432617187499f32);
+    y.store_masked(x.load_masked(y.index()) * below + (step + 1.00000017881393432617187499));
+}
+
+#[test]
+#[expect(clippy::excessive_precision, reason = "these are the digits")]
+fn literals_are_rounded_once() {
+    let below = 1.00000017881393432617187499f32;
+    check_exact!(halfway<B = 1>(x: [1.0f32], [1]) -> f32, [1] => [below]);
 }

@@ -198,3 +198,47 @@ fn generic_kernels_speak_too() {
         assert_eq!(lines, ["1: [   3,  -20]", "2: [   3,  -20]"], "{label}");
     }
 }
+
+/// What stands in the index of an assignment is computed once, as in Rust.
+#[tile_kernel]
+fn told_once(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([2]);
+    let mut y = y.partition_view_mut([2]);
+    let t = x.load_masked(y.index());
+    let mut parts = [[t, t], [t * 3, t]];
+    let mut counts = [0, 1];
+    parts[{
+        tile_println!("tile");
+        1
+    }][{
+        tile_println!("of tile");
+        0
+    }] += t;
+    counts[{
+        tile_println!("count");
+        1
+    }] += t.max(0).item();
+    y.store_masked(parts[1][0] + added(counts[1]));
+}
+
+#[tile_fn]
+fn added(count: i32) -> i32 {
+    let mut counts = [count, count];
+    counts[{
+        tile_println!("of function");
+        0
+    }] += 1;
+    counts[0]
+}
+
+#[test]
+fn an_index_of_an_assignment_is_computed_once() {
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[1, 2], [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        let mut lines = Vec::new();
+        told_once(&x, &mut y).on_print(|line| lines.push(line.to_owned())).launch().unwrap();
+        assert_eq!(lines, ["tile", "of tile", "count", "of function"], "{label}");
+        assert_eq!(y.to_vec().unwrap(), [4 + 4, 8 + 4], "{label}");
+    }
+}

@@ -184,3 +184,47 @@ fn the_alternative_that_fits_says_what_a_name_is() {
     let expected = x.map(|x| x - 2.0 * x + sum as f32);
     check_exact!(alternatives<B = 2>(pairs: pairs.concat(), [5, 2]; x: x, [3]) -> f32, [3] => expected);
 }
+
+/// Arms that are known not to be taken: rustc sees them all the same.
+#[tile_kernel]
+fn by_mode<const B: usize>(x: &Tensor<f32, n>, z: &Tensor<bf16, n>, y: &mut Tensor<f32, n>) {
+    const MODE: usize = 1;
+    let x = x.partition_view([B]);
+    let z = z.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let halves = z.load_masked(y.index());
+    let w = 0.1;
+    let mut sum = match MODE {
+        0 => select(t < 0.0, w, t),
+        1 if n > 2 => t * 2.0,
+        2 => (halves * 0.5).cast::<f32>(),
+        other => match other {
+            1 => select(t > 1.0, 0.0, t),
+            _ => select(t < 0.5, t, x.load([B + 7])) + t.item() + missing_shape(t),
+        },
+    };
+    let (1, part) = (MODE, t * 3.0) else {
+        tile_assert!(t < 0.0);
+        return;
+    };
+    let parts = [part];
+    for i in 1..parts.len() {
+        sum = select(parts[i - 1] < parts[0], sum, 1.0);
+    }
+    y.store_masked(sum + parts[0] + if w * 3.0 > 0.3 { 1.0 } else { 0.0 });
+}
+
+/// What isn't taken is exempt from checks, here from that of the shape.
+#[tile_fn]
+fn missing_shape(t: Tile<f32, 1>) -> f32 {
+    t.reshape([1]).item()
+}
+
+#[test]
+fn arms_that_are_not_taken_are_rusts_to_check() {
+    let (x, z) = ([1.0f32, -2.0, 0.25], [1.0, 2.0, 3.0].map(bf16::from_f32));
+    check_exact!(by_mode<B = 2>(x: x, [3]; z: z, [3]) -> f32, [3] => x.map(|x| x * 2.0 + x * 3.0));
+    let (x, z) = ([1.5f32, -2.0], [1.0, 2.0].map(bf16::from_f32));
+    check_exact!(by_mode<B = 2>(x: x, [2]; z: z, [2]) -> f32, [2] => [0.0 + 4.5, -2.0 - 6.0]);
+}

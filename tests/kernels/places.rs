@@ -91,3 +91,37 @@ fn a_launch_that_fails_later_says_where_it_is() {
         assert!(error.contains(&format!("\n  --> {}:{line}:22, the launch\n", file!())), "{error}");
     }
 }
+
+/// Arguments that are `mut`, one by one, optional and in an array, changed in branches and loops.
+#[tile_kernel]
+fn changed_arguments(
+    x: &Tensor<f32, n>,
+    mut scale: f32,
+    mut turns: usize,
+    mut weights: [f32; 2],
+    y: &mut Tensor<f32, n>,
+) {
+    let x = x.partition_view([2]);
+    let mut y = y.partition_view_mut([2]);
+    while turns > 1 {
+        turns -= 1;
+        scale *= 2.0;
+    }
+    if scale > 3.0 {
+        weights[1] += scale;
+    }
+    y.store_masked(x.load_masked(y.index()) * weights[0] + weights[1] + turns as f32);
+}
+
+#[test]
+fn arguments_are_changed_where_they_are_mut() {
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0], [3]).unwrap();
+        for (turns, more) in [(1usize, 0.0), (3, 6.0)] {
+            let mut y = Tensor::zeros(&device, [3]).unwrap();
+            changed_arguments(&x, 1.5, turns, [2.0, 0.5], &mut y).launch().unwrap();
+            let expected = [1.0f32, 2.0, 3.0].map(|x| x * 2.0 + 0.5 + more + 1.0);
+            assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+        }
+    }
+}

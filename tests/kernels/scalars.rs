@@ -140,3 +140,103 @@ fn quotients_are_rounded_up_by_a_number_that_is_computed() {
         }
     }
 }
+
+/// A function's scalars have the same values as a kernel's.
+#[tile_fn]
+fn partial_of(k: i32, by: usize) -> f64 {
+    let sum = k.abs() as f64 + k.rem_euclid(0) as f64 + (k % 7).div_floor(-2) as f64 + by.div_ceil(0) as f64;
+    sum + k.clamp(5, 1) as f64 + (k as f32).clamp(2.0, -1.0) as f64
+}
+
+#[tile_kernel]
+fn partial_in_function<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let k = x.load_masked([i]).max(0).item();
+    y.store_masked(Tile::full([B], partial_of(k, i + 1)));
+}
+
+#[test]
+fn functions_have_values_where_rusts_methods_panic() {
+    for (k, quotient) in [(i32::MIN, 1.0), (-5, 2.0), (4, -2.0), (i32::MAX, -1.0)] {
+        let expected = f64::from(k.wrapping_abs()) + f64::from(k) + quotient + 1.0 - 1.0;
+        check_exact!(partial_in_function<B = 1>(x: [k], [1]) -> f64, [1] => [expected]);
+    }
+}
+
+/// The methods of tiles, of a struct and of a type parameter are found beside those of scalars.
+#[tile_kernels]
+mod named_alike {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    struct Pair {
+        low: f32,
+        high: f32,
+    }
+
+    #[tile_fn]
+    impl Pair {
+        fn abs(self) -> f32 {
+            self.high.max(-self.low)
+        }
+
+        fn clamp(&self, x: f32) -> f32 {
+            x.clamp(self.low, self.high)
+        }
+    }
+
+    #[tile_fn]
+    fn seventh<T: Float>(x: Tile<T, 1>, bound: T) -> Tile<T, 1> {
+        x.abs().clamp(T::ZERO, bound).powi(7) + bound.abs()
+    }
+
+    #[tile_fn]
+    fn of_all(x: Tile<f32, 1>) -> Tile<f32, 1> {
+        let pair = Pair { low: -2.0, high: 1.5 };
+        let s = x.sum(0).item();
+        let least = [s, 3.0].iter().min().expect("there are two").powi(3);
+        seventh(x, 2.0) - s.abs().min(2.0).powi(7) + pair.abs() + pair.clamp(s) + least
+    }
+
+    #[tile_kernel]
+    pub fn alike<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(of_all(x.load_masked(y.index())));
+    }
+}
+
+#[test]
+fn functions_have_the_methods_of_tiles_and_structs_too() {
+    use named_alike::alike;
+    let x: Vec<f32> = (0..40u8).map(|i| f32::from(i) * 0.113 - 2.5).collect();
+    let power = |x: f32, exponent| (1..exponent).fold(x, |power, _| power * x);
+    let expected: Vec<f64> =
+        x.iter().map(|&x| f64::from(2.0 + 2.0 + x.clamp(-2.0, 1.5) + power(x.min(3.0), 3))).collect();
+    let bindings = &[("B", tile::ir::Binding::Const(1))];
+    super::check_vectors(alike::ir(), bindings, &x, expected, 1e-5, |x, y| alike::<1>(x, y).launch());
+}
+
+/// What Rust's library leaves open: which of two zeros is the larger.
+#[tile_fn]
+fn inverse_of_larger(s: f32) -> f32 {
+    1.0 / s.max(0.0)
+}
+
+#[tile_kernel]
+fn signs(x: &Tensor<f32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let s = x.load_masked(y.index()).item();
+    let (largest, least) = (1.0 / s.max(0.0), 1.0 / (-s).min(s));
+    let of_kernel = if largest > 0.0 && least < 0.0 { 1 } else { 0 };
+    let of_function = if inverse_of_larger(s) > 0.0 { 2 } else { 0 };
+    y.store_masked(Tile::full([1], of_kernel + of_function));
+}
+
+#[test]
+fn zeros_are_ordered_by_their_signs() {
+    check_exact!(signs<>(x: [0.0f32, -0.0], [2]) -> i32, [2] => [3, 3]);
+}

@@ -43,6 +43,15 @@ pub(crate) fn of_statements(statements: &[Stmt]) -> Vec<Exit> {
     exits.found
 }
 
+/// Whether a `break` ends a `loop`, so that what follows it is reached.
+pub(crate) fn is_broken(endless: &ExprLoop) -> bool {
+    let own = endless.label.as_ref().map(|label| label_name(&label.name));
+    of_block(&endless.body).iter().any(|exit| match exit {
+        Exit::Break(label) => label.is_none() || *label == own,
+        Exit::Continue(_) | Exit::Return => false,
+    })
+}
+
 /// An exit in the middle of an expression, whose other operands would have to be undone: what contains it.
 pub(crate) fn in_the_middle(expression: &Expr) -> Option<&Expr> {
     let within = |inner: &Expr| !of_expression(inner).is_empty();
@@ -186,6 +195,38 @@ mod tests {
         let expected =
             [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None), Exit::Continue(None)];
         assert_eq!(of_block(&block), expected);
+    }
+
+    #[test]
+    fn a_loop_is_broken_by_its_own_breaks() {
+        let broken: [ExprLoop; 2] = [
+            parse_quote!(loop {
+                if a {
+                    break;
+                }
+            }),
+            parse_quote!('own: loop {
+                for i in 0..n {
+                    break 'own;
+                }
+            }),
+        ];
+        assert!(broken.iter().all(is_broken));
+        let left: [ExprLoop; 2] = [
+            parse_quote!(loop {
+                for i in 0..n {
+                    break;
+                }
+                return x;
+            }),
+            parse_quote!('own: loop {
+                if a {
+                    continue 'own;
+                }
+                break 'outer 1.0;
+            }),
+        ];
+        assert!(!left.iter().any(is_broken));
     }
 
     #[test]

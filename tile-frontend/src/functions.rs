@@ -13,7 +13,7 @@ use crate::lower::names;
 use crate::lower::unknown::Unknown;
 use crate::macros;
 use crate::refused;
-use crate::rewrite::{bare, call_of_cast, predicate};
+use crate::rewrite::{assignment, bare, call_of_cast, predicate};
 use crate::span::Spanned;
 use crate::totals;
 use crate::updates;
@@ -23,8 +23,8 @@ use std::collections::HashSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item, ItemFn, Lit, Macro,
-    ReceiverKind, Stmt, Type, UnOp, parse_quote,
+    BinOp, Expr, ExprBinary, ExprMethodCall, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item,
+    ItemFn, Lit, Macro, ReceiverKind, Stmt, Type, UnOp, parse_quote,
 };
 use tile_ir::DType;
 
@@ -145,10 +145,14 @@ impl Rewrite {
             None => arithmetic(&binary.op)?,
         };
         let function = Self::call(name, span);
-        let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right, span));
-        let value = beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)));
-        let assigns = is_compound_assignment(&binary.op);
-        Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
+        let value = |left: &Expr, right: &Expr| {
+            let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right, span));
+            beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)))
+        };
+        Some(Expr::Verbatim(match is_compound_assignment(&binary.op) {
+            true => assignment(left, right, span, value),
+            false => value(left, right),
+        }))
     }
 
     fn unary(unary: &ExprUnary) -> Option<Expr> {
@@ -189,6 +193,16 @@ fn is_literal(expression: &Expr) -> bool {
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(bare(&unary.expr)),
         _ => false,
     }
+}
+
+/// Makes a method of scalars whose values aren't those of Rust's one of `either::value(x)`, which has it for scalars alone:
+/// of tiles and structs it is theirs.
+fn of_value(call: &mut ExprMethodCall) {
+    if !names::is_other_than_rusts(&call.method.to_string(), call.args.len()) {
+        return;
+    }
+    let (receiver, value) = (bare(&call.receiver), Rewrite::call("value", call.method.span()));
+    *call.receiver = Expr::Verbatim(quote_spanned!(call.method.span()=> #value(#receiver)));
 }
 
 /// The function in place of an arithmetic operator; those on bits are Rust's own on tiles and scalars alike.
@@ -252,7 +266,10 @@ impl VisitMut for Rewrite {
             }
             Expr::MethodCall(call) => {
                 let made = self.literals.as_ref().and_then(|_| literals::in_method(call));
-                made.or_else(|| totals::as_function(call))
+                made.or_else(|| totals::as_function(call)).or_else(|| {
+                    of_value(call);
+                    None
+                })
             }
             Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,

@@ -8,12 +8,14 @@ use crate::diagnostic::Diagnostic;
 use proc_macro2::Span;
 use std::collections::HashMap;
 use syn::visit::{self, Visit};
-use syn::{ItemFn, Label, PatIdent};
+use syn::{GenericArgument, Ident, ItemFn, Label, PatIdent, PathArguments, PathSegment, Type};
 
 /// What to say of such names in a function.
 pub(crate) fn inside(function: &ItemFn) -> Vec<Diagnostic> {
     let mut names = BoundNames::default();
-    names.visit_item_fn(function);
+    // The body's names come after those of the signature, and are what is to be renamed.
+    function.sig.inputs.iter().for_each(|input| names.visit_fn_arg(input));
+    names.visit_block(&function.block);
     names.diagnostics
 }
 
@@ -37,7 +39,25 @@ impl BoundNames {
     }
 }
 
+/// The run-time size that an argument of a tensor's type is: a name in small letters.
+fn size(argument: &GenericArgument) -> Option<&Ident> {
+    let GenericArgument::Type(Type::Path(path)) = argument else { return None };
+    path.path.get_ident().filter(|name| !name.to_string().starts_with(char::is_uppercase))
+}
+
 impl<'ast> Visit<'ast> for BoundNames {
+    /// The sizes in `Tensor<f32, m, n>`, behind the format; the body sees each as a variable.
+    fn visit_path_segment(&mut self, segment: &'ast PathSegment) {
+        if let (true, PathArguments::AngleBracketed(arguments)) =
+            (segment.ident == "Tensor", &segment.arguments)
+        {
+            for name in arguments.args.iter().skip(1).filter_map(size) {
+                self.bound(name.to_string(), name.span());
+            }
+        }
+        visit::visit_path_segment(self, segment);
+    }
+
     fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
         self.bound(pattern.ident.to_string(), pattern.ident.span());
         visit::visit_pat_ident(self, pattern);

@@ -2,7 +2,8 @@
 //!
 //! Comparisons of tiles are calls: `a < b` of tiles is `::tile::kernel::lt(a, b)`, because Rust's comparison
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
-//! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. An atomic operation of numbers
+//! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. That of extents is
+//! `::tile::kernel::extent::add(a, b)`, which panics in every build. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
 //! leaves. `min` and `max` of sizes are Rust's own, because those of tiles and numbers aren't of `usize`. A `const` made of the
 //! kernel's const parameters is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at,
@@ -61,7 +62,7 @@ pub(crate) struct Rewrites {
     pub(crate) of_sizes: HashSet<Place>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
-    /// Literals, and variables that are some, in formats that Rust has no literals of.
+    /// Literals in formats that Rust has none of.
     pub(crate) literals: HashMap<Place, Elem>,
     /// Optional outputs and arrays of outputs, which Rust would move: the method that lends them.
     pub(crate) lent: HashMap<Place, &'static str>,
@@ -93,9 +94,11 @@ impl Rewrite<'_> {
             return Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::#function(#left, #right))));
         }
         let function = self.scalar_function(at, span)?;
-        let value = quote_spanned!(span=> #function(#left, #right));
-        let assigns = is_compound_assignment(&binary.op);
-        Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
+        let value = |left: &Expr, right: &Expr| quote_spanned!(span=> #function(#left, #right));
+        Some(Expr::Verbatim(match is_compound_assignment(&binary.op) {
+            true => assignment(left, right, span, value),
+            false => value(left, right),
+        }))
     }
 
     fn unary(&self, unary: &ExprUnary) -> Option<Expr> {
@@ -158,11 +161,48 @@ impl Rewrite<'_> {
     }
 }
 
-/// Whether an expression may be a float whose format is open: a literal, or a variable that is one.
+/// `left = value(left, right)`, in which what has an effect on the left, in an index, is computed once.
+pub(crate) fn assignment(
+    left: &Expr,
+    right: &Expr,
+    span: proc_macro2::Span,
+    value: impl FnOnce(&Expr, &Expr) -> TokenStream,
+) -> TokenStream {
+    if is_pure(left) {
+        let value = value(left, right);
+        return quote_spanned!(span=> #left = #value);
+    }
+    let [place, other] =
+        ["place", "right"].map(|name| syn::Ident::new(name, proc_macro2::Span::mixed_site()));
+    // A literal takes its format from the left side where it stands.
+    let (other, given) = match right {
+        Expr::Lit(_) => (right.clone(), None),
+        right => (parse_quote!(#other), Some(quote_spanned!(span=> let #other = #right;))),
+    };
+    let value = value(&parse_quote!(*#place), &other);
+    quote_spanned!(span=> { #given let #place = &mut #left; *#place = #value; })
+}
+
+/// Whether nobody sees how often a place is computed: it has names, fields and indices made of operators alone.
+fn is_pure(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(_) | Expr::Path(_) => true,
+        Expr::Paren(inner) => is_pure(&inner.expr),
+        Expr::Group(inner) => is_pure(&inner.expr),
+        Expr::Field(field) => is_pure(&field.base),
+        Expr::Index(index) => is_pure(&index.expr) && is_pure(&index.index),
+        Expr::Cast(cast) => is_pure(&cast.expr),
+        Expr::Unary(unary) => is_pure(&unary.expr),
+        Expr::Binary(binary) => is_pure(&binary.left) && is_pure(&binary.right),
+        Expr::MethodCall(call) => call.method == "len" && is_pure(&call.receiver),
+        _ => false,
+    }
+}
+
+/// Whether an expression is a float literal.
 fn is_float_literal(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(literal) => matches!(literal.lit, Lit::Float(_)),
-        Expr::Path(path) => path.path.get_ident().is_some(),
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_float_literal(bare(&unary.expr)),
         _ => false,
     }

@@ -9,18 +9,36 @@ use std::collections::HashMap;
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) value: Val,
-    pub(crate) mutable: bool,
+    pub(crate) changes: Changes,
     /// Whether it is a `const`, which a pattern compares with.
     pub(crate) constant: bool,
     /// Where it was defined.
     pub(crate) span: Span,
 }
 
+/// Whether a variable may be assigned to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    /// It was bound with `mut`.
+    Allowed,
+    /// It was bound without.
+    Refused,
+    /// Nothing binds it that takes a `mut`: a size, a constant.
+    Never,
+}
+
+impl Changes {
+    /// Those of a name that is bound with `mut` or without.
+    pub(crate) fn of_binding(mutable: bool) -> Changes {
+        if mutable { Changes::Allowed } else { Changes::Refused }
+    }
+}
+
 /// The position of a variable among all of the kernel.
 pub(crate) type VariableId = usize;
 
 /// What names mean at a place in the body.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Scopes {
     pub(crate) variables: Vec<Variable>,
     stack: Vec<HashMap<String, VariableId>>,

@@ -9,7 +9,7 @@ pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;
-use crate::scope::{Scopes, Variable};
+use crate::scope::{Changes, Scopes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use arguments::{Argument, Form, array, parameter};
@@ -81,7 +81,7 @@ pub(crate) fn parse(
             scopes.define(Variable {
                 name: generic.name.clone(),
                 value,
-                mutable: false,
+                changes: Changes::Never,
                 constant: false,
                 span: function.sig.generics.span(),
             });
@@ -100,7 +100,7 @@ pub(crate) fn parse(
         scopes.define(Variable {
             name: size.clone(),
             value: Val::Dim(Dim::size(size)),
-            mutable: false,
+            changes: Changes::Never,
             constant: false,
             span: *span,
         });
@@ -108,7 +108,7 @@ pub(crate) fn parse(
     let is_bool = |generic: &&Generic| generic.kind == GenericKind::Bool;
     let bools: Vec<String> = kernel.generics.iter().filter(is_bool).map(|it| it.name.clone()).collect();
     let mut optional = Vec::new();
-    for Argument { name, form, span } in arguments {
+    for Argument { name, changes, form, span } in arguments {
         if parser.sizes.contains_key(&name) {
             let message = format!("`{name}` is both an argument and a run-time size");
             parser.error(span, message, "give one of them another name");
@@ -117,23 +117,23 @@ pub(crate) fn parse(
             Form::One(ty) => parameter(&mut kernel, ty, &name),
             Form::Optional(ty) => {
                 let param = kernel.new_param(ty, &name);
-                optional.push((name, param, span));
+                optional.push((name, changes, param, span));
                 continue;
             }
             Form::Array(elements, length) => array(&mut kernel, elements, &length, &name),
         };
-        scopes.define(Variable { name, value, mutable: false, constant: false, span });
+        scopes.define(Variable { name, value, changes, constant: false, span });
     }
     for name in bools {
         let value = Val::Data(truth(&mut kernel, &name, &name));
-        let span = function.sig.generics.span();
-        scopes.define(Variable { name, value, mutable: false, constant: false, span });
+        let (changes, span) = (Changes::Never, function.sig.generics.span());
+        scopes.define(Variable { name, value, changes, constant: false, span });
     }
-    for (name, param, span) in optional {
+    for (name, changes, param, span) in optional {
         kernel.generics.push(Generic { name: name.clone(), kind: GenericKind::Bool });
         kernel.optional.insert(param, Presence { parameter: name.clone(), above: 0 });
         let value = Val::Optional(param, truth(&mut kernel, &name, &format!("has_{name}")));
-        scopes.define(Variable { name, value, mutable: false, constant: false, span });
+        scopes.define(Variable { name, value, changes, constant: false, span });
     }
     if parser.errors.is_empty() {
         Ok(Signature { kernel, scopes })

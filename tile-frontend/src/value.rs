@@ -1,5 +1,6 @@
 //! What an expression of a kernel is, while it is lowered.
 
+use crate::rewrite::Place;
 use crate::scope::Variable;
 use crate::text::Text;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ pub(crate) enum Val {
     /// An integer literal whose type is still open.
     Int(Int),
     /// A float literal whose type is still open.
-    Float(f64),
+    Float(Float),
     /// A `usize` that is known as an expression of parameters and run-time sizes.
     Dim(Dim),
     /// A scalar or tile.
@@ -59,6 +60,18 @@ pub(crate) struct Int {
     pub(crate) shared: Option<Elem>,
 }
 
+/// A float that is known, and whose type isn't.
+#[derive(Clone, Debug)]
+pub(crate) struct Float {
+    pub(crate) value: f64,
+    /// The number of f32 that is nearest to what is written, which isn't always the one nearest to `value`.
+    pub(crate) single: f32,
+    /// The type, where all uses of a variable decide it together.
+    pub(crate) shared: Option<Elem>,
+    /// Where it is written in the kernel's own text, until it is noted what rustc must see there.
+    pub(crate) place: Option<Place>,
+}
+
 /// Whether some format, or the negative of one of its numbers, is this integer. So sums of two are far from the bounds of
 /// `i128`.
 pub(crate) fn has_a_format(value: i128) -> bool {
@@ -69,6 +82,28 @@ impl Val {
     /// An integer literal that stands for itself alone.
     pub(crate) fn int(value: i128) -> Val {
         Val::Int(Int { value, shared: None })
+    }
+
+    /// A float literal that stands nowhere in the source.
+    pub(crate) fn float(value: f64) -> Val {
+        Val::Float(Float { value, single: value as f32, shared: None, place: None })
+    }
+
+    /// The type of a literal, where all uses of a variable decide it together.
+    pub(crate) fn shared(&self) -> Option<&Elem> {
+        match self {
+            Val::Int(int) => int.shared.as_ref(),
+            Val::Float(float) => float.shared.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The value as one whose type this use doesn't decide: an integer as a literal that stands for itself.
+    pub(crate) fn alone(&self) -> Val {
+        match self {
+            Val::Int(int) => Val::int(int.value),
+            value => value.clone(),
+        }
     }
 }
 

@@ -210,7 +210,7 @@ fn head(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
 
 /// The arguments of a launch function, with their types.
 fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
-    arguments.iter().map(|Argument { name, kind }| {
+    arguments.iter().map(|Argument { name, kind, .. }| {
         let ty = host_type(kind);
         quote!(#name: #ty)
     })
@@ -279,7 +279,7 @@ fn pass_parameter(parameter: &GenericParam) -> Option<TokenStream> {
 
 /// Passes the arguments to a launch.
 fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
-    arguments.iter().map(|Argument { name, kind }| {
+    arguments.iter().map(|Argument { name, kind, .. }| {
         let text = name.to_string();
         let method = match kind {
             ArgumentKind::Tensor { mutable: false, .. } => "tensor",
@@ -305,8 +305,8 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
     let bounds = &function.sig.generics.where_clause;
     let allowed = function.attrs.iter().filter(|attribute| is_lint(attribute));
     let body = &function.block.stmts;
-    let views = arguments.iter().map(|Argument { name, kind }| {
-        let (ty, mutable) = (block_type(kind), is_lent(kind).then(|| quote!(mut)));
+    let views = arguments.iter().map(|Argument { name, mutable, kind }| {
+        let (ty, mutable) = (block_type(kind), (*mutable || is_lent(kind)).then(|| quote!(mut)));
         quote!(#mutable #name: #ty)
     });
     let name = block_name();
@@ -429,7 +429,7 @@ fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> 
     let mut used = Identifiers::default();
     used.visit_block(&function.block);
     let mut bindings = Vec::new();
-    for Argument { name, kind } in arguments {
+    for Argument { name, kind, .. } in arguments {
         let (extents, tensor) = match kind {
             ArgumentKind::Tensor { extents, .. } => (extents, quote!(#name)),
             ArgumentKind::Array { element, .. } => match &**element {

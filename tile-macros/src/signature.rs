@@ -9,6 +9,8 @@ use syn::{Expr, FnArg, GenericArgument, GenericParam, Pat, Path, PathArguments, 
 /// One argument of a kernel.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
+    /// Whether the body may assign to it.
+    pub(crate) mutable: bool,
     pub(crate) kind: ArgumentKind,
 }
 
@@ -35,7 +37,8 @@ impl Argument {
     fn of(input: &FnArg) -> Option<Argument> {
         let FnArg::Typed(input) = input else { return None };
         let Pat::Ident(name) = &*input.pat else { return None };
-        Some(Argument { name: name.ident.clone(), kind: ArgumentKind::of(&input.ty) })
+        let mutable = name.mutability.is_some();
+        Some(Argument { name: name.ident.clone(), mutable, kind: ArgumentKind::of(&input.ty) })
     }
 }
 

@@ -5,7 +5,7 @@
 //! functions that name such formats or are generic over them; elsewhere it stays Rust's, with rustc's words for what
 //! doesn't fit.
 
-use super::{is_foreign_to_rust, is_literal};
+use super::{is_foreign_to_rust, is_literal, of_value};
 use crate::lower::Fold;
 use crate::lower::names;
 use crate::rewrite::bare;
@@ -88,6 +88,7 @@ pub(super) fn in_method(call: &ExprMethodCall) -> Option<Expr> {
         *argument = Expr::Verbatim(quote_spanned!(literal.span()=> #of(#literal)));
     }
     let receiver = std::mem::replace(&mut *call.receiver, parse_quote!(#value));
+    of_value(&mut call);
     let receiver = bare(&receiver);
     Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::beside::with(#receiver, |#value, #of| #call))))
 }

@@ -6,7 +6,7 @@ use super::{Lowered, Lowering};
 use crate::conditional;
 use crate::diagnostic::Diagnostic;
 use crate::rewrite::place;
-use crate::scope::Variable;
+use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{Block, ExprMethodCall, Item, ItemConst, Stmt, Type};
@@ -48,7 +48,7 @@ impl Lowering {
         self.scopes.define(Variable {
             name: item.ident.to_string(),
             value,
-            mutable: false,
+            changes: Changes::Never,
             constant: true,
             span: item.ident.span().into(),
         });
@@ -148,7 +148,12 @@ impl Lowering {
         let (Some(a), false) = (known(receiver), other == Some(None)) else {
             return match (receiver, name.as_str()) {
                 (_, "min" | "max") => {
-                    Ok(arguments.values.first().and_then(|other| extreme(&name, receiver, other)))
+                    let other = &arguments.values[0];
+                    let extreme = extreme(&name, receiver, other);
+                    if extreme.is_some() {
+                        self.share_with(receiver, other, &format!("`{name}`"), call.span())?;
+                    }
+                    Ok(extreme)
                 }
                 (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, call.receiver.span()),
                 _ => Ok(None),
@@ -169,11 +174,42 @@ impl Lowering {
             // In Rust a `u32`, of a number of any type.
             return Ok(Some(Val::Int(Int { value, shared: Some(DType::U32.into()) })));
         }
-        let is_dim = matches!(receiver, Val::Dim(_)) || matches!(arguments.values.first(), Some(Val::Dim(_)));
+        let other = arguments.values.first();
+        let shared = match other {
+            // An exponent is a `u32` in Rust.
+            Some(exponent) if name == "pow" => {
+                self.share(exponent, &DType::U32.into(), "an exponent", call.span())?;
+                receiver.shared().cloned()
+            }
+            Some(other) => self.share_with(receiver, other, &format!("`{name}`"), call.span())?,
+            None => receiver.shared().cloned(),
+        };
+        let is_dim = matches!(receiver, Val::Dim(_))
+            || name != "pow" && matches!(other, Some(Val::Dim(_)))
+            || count == 0 && shared.is_none();
         Ok(Some(match i64::try_from(value) {
-            Ok(extent) if is_dim || count == 0 => Val::Dim(Dim::from(extent)),
-            _ => Val::int(value),
+            Ok(extent) if is_dim => Val::Dim(Dim::from(extent)),
+            _ => Val::Int(Int { value, shared }),
         }))
+    }
+
+    /// The type that two known numbers have together, if it is decided by more than this use.
+    pub(super) fn share_with(
+        &mut self,
+        left: &Val,
+        right: &Val,
+        what: &str,
+        span: Span,
+    ) -> Lowered<Option<Elem>> {
+        let elem = match (left, right) {
+            (Val::Dim(_), _) | (_, Val::Dim(_)) => Some(DType::Index.into()),
+            (left, right) => left.shared().or_else(|| right.shared()).cloned(),
+        };
+        if let Some(elem) = &elem {
+            self.share(left, elem, what, span)?;
+            self.share(right, elem, what, span)?;
+        }
+        Ok(elem)
     }
 
     fn unknown_number<T>(&mut self, name: &str, span: Span) -> Lowered<T> {

@@ -4,11 +4,11 @@ use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
 use crate::rewrite::place;
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val, has_a_format};
+use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprCast, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
 use tile_ir::array::wrap_int;
 use tile_ir::ops::{Literal, UnaryOp};
-use tile_ir::{DType, Dim, Elem, Op};
+use tile_ir::{DType, Dim, Elem, Op, Type};
 
 impl Lowering {
     pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Val> {
@@ -31,9 +31,12 @@ impl Lowering {
             Expr::Binary(binary) => self.binary_operator(binary),
             Expr::Assign(assign) => self.assign(assign),
             Expr::Cast(cast) => self.cast(cast),
-            Expr::Array(array) => self.list(array.elems.iter()),
+            Expr::Array(array) => {
+                let values = self.list(array.elems.iter())?;
+                self.of_one_type(values, array.span()).map(Val::List)
+            }
             Expr::Tuple(tuple) if tuple.elems.is_empty() => Ok(Val::Unit),
-            Expr::Tuple(tuple) => self.list(tuple.elems.iter()),
+            Expr::Tuple(tuple) => self.list(tuple.elems.iter()).map(Val::List),
             Expr::Field(field) => self.field(field),
             Expr::Call(call) => self.call(call),
             Expr::MethodCall(call) => self.method(call),
@@ -87,11 +90,16 @@ impl Lowering {
         match literal {
             Lit::Int(int) => self.integer_literal(int, false, span),
             Lit::Float(float) => {
-                let Ok(value) = float.base10_parse::<f64>() else {
+                let (Ok(value), Ok(single)) = (float.base10_parse::<f64>(), float.base10_parse::<f32>())
+                else {
                     return self.error(span, "this isn't a number", "write it as in `1.5e-3`");
                 };
                 match DType::from_rust_name(float.suffix()) {
-                    None => Ok(Val::Float(value)),
+                    None => {
+                        let place = self.in_own_text().then(|| place(span.start()));
+                        Ok(Val::Float(Float { value, single, shared: None, place }))
+                    }
+                    Some(DType::F32) => self.typed(Literal::Float(single.into()), DType::F32, span),
                     Some(dtype) => self.typed(Literal::Float(value), dtype, span),
                 }
             }
@@ -152,10 +160,7 @@ impl Lowering {
             return match self.scopes.find(&name) {
                 Some(id) => match self.scopes.variables[id].value.clone() {
                     Val::Poison => Err(super::Reported),
-                    Val::Unset => {
-                        let message = format!("`{name}` has no value here");
-                        self.error(path.span(), message, "assign to it before it is used")
-                    }
+                    Val::Unset => self.unassigned(&name, path.span()),
                     value => {
                         self.lend_optional(&value, path);
                         Ok(value)
@@ -185,6 +190,10 @@ impl Lowering {
         }
     }
 
+    pub(super) fn unassigned<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
+        self.error(span, format!("`{name}` has no value here"), "assign to it before it is used")
+    }
+
     pub(super) fn unknown_name<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
         let is_constant = name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit());
         if name == "None" {
@@ -212,7 +221,15 @@ impl Lowering {
         let value = self.expression(&unary.expr)?;
         match (&unary.op, &value) {
             (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
-            (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(-float)),
+            (UnOp::Neg(minus), Val::Float(float)) => {
+                // A literal is written with its minus; a variable may be of a type parameter, which has no such operator.
+                let place = float.place.map(|_| place(span.start()));
+                if let (Some(shared), None) = (&float.shared, place) {
+                    self.note_operator(minus.span(), "neg", Type::Scalar(shared.clone()));
+                }
+                let (value, single) = (-float.value, -float.single);
+                Ok(Val::Float(Float { value, single, shared: float.shared.clone(), place }))
+            }
             (UnOp::Neg(_), Val::Dim(_)) => self.negated_size(span),
             (UnOp::Neg(minus), _) => {
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
@@ -246,8 +263,8 @@ impl Lowering {
         let span = cast.span();
         if self.in_own_text() {
             let from = match &value {
-                Val::Data(value) => Some(*value),
-                _ => None,
+                Val::Data(value) => Some(self.elem(*value)),
+                literal => literal.shared().cloned(),
             };
             self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
         }
@@ -277,7 +294,7 @@ impl Lowering {
         self.emit_one(Op::Cast(to), &[value], span, &[cast.expr.span()]).map(Val::Data)
     }
 
-    fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Val> {
+    fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Vec<Val>> {
         let values = elements.map(|element| match self.expression(element)? {
             Val::Closure(_) => {
                 let help = "bind it to a name of its own, and call it by that";
@@ -286,7 +303,7 @@ impl Lowering {
             value => Ok(value),
         });
         // Each is looked at, so that each mistake is reported.
-        values.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>().map(Val::List)
+        values.collect::<Vec<Lowered<Val>>>().into_iter().collect()
     }
 }
 

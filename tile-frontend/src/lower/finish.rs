@@ -70,14 +70,14 @@ impl Lowering {
 
     fn note_rewrites(&mut self) {
         self.note_arithmetic();
-        for (place, literal) in std::mem::take(&mut self.float_literals) {
-            let elem = self.elem(literal);
+        for (place, elem) in std::mem::take(&mut self.float_literals) {
+            let elem = self.elements.resolve(&elem);
             if self.has_no_literals(&elem) {
                 self.rewrites.literals.insert(place, elem);
             }
         }
-        for (place, value, to) in std::mem::take(&mut self.scalar_casts) {
-            let from = value.map(|value| self.elem(value));
+        for (place, from, to) in std::mem::take(&mut self.scalar_casts) {
+            let from = from.map(|from| self.elements.resolve(&from));
             if [from, Some(self.elements.resolve(&to))]
                 .iter()
                 .flatten()
@@ -100,7 +100,7 @@ impl Lowering {
     }
 
     /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
-    /// which Rust rounds as it likes.
+    /// `max` and `min`, whose results Rust leaves open.
     fn note_arithmetic(&mut self) {
         const PARTIAL: [&str; 12] = [
             "add",
@@ -116,13 +116,14 @@ impl Lowering {
             "rem_euclid",
             "abs",
         ];
-        for &(place, function, value) in &self.scalar_arithmetic {
-            let ty = self.kernel.ty(value);
+        for (place, function, ty) in std::mem::take(&mut self.scalar_arithmetic) {
+            let ty = ty.with_elem(self.elements.resolve(ty.elem()));
             // A scalar of a type parameter may be an integer.
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
             let differs = match function {
                 "powi" => ty.elem().known().is_some(),
                 "clamp" => true,
+                "max" | "min" => ty.elem().known().is_none_or(DType::is_float),
                 _ => is_integer && PARTIAL.contains(&function),
             };
             if !differs {
@@ -223,7 +224,14 @@ impl Lowering {
         for op in self.kernel.op_ids() {
             let elem_of = |elem: &Elem| self.elements.resolve(elem);
             let replaced = match &self.kernel.op(op).op {
-                Op::Constant { value, elem } => constant(*value, elem_of(elem)),
+                Op::Constant { value, elem } => {
+                    let elem = elem_of(elem);
+                    let single = self.singles.get(&self.kernel.op(op).results[0]);
+                    match single.filter(|_| elem == DType::F32.into()) {
+                        Some(&single) => Op::Constant { value: Literal::Float(single.into()), elem },
+                        None => constant(*value, elem),
+                    }
+                }
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
                 Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),

@@ -181,7 +181,12 @@ impl Lowering {
             let op = if name == "min" { BinaryOp::Min } else { BinaryOp::Max };
             let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), call.span())?;
             let spans = [call.receiver.span(), arguments.spans[0]];
-            return self.arithmetic(op, receiver, &arguments.values[0], call.span(), spans);
+            let extreme = self.arithmetic(op, receiver, &arguments.values[0], call.span(), spans)?;
+            // Of two zeros Rust's may give either.
+            if self.is_scalar(&extreme) {
+                self.note_scalar(call.method.span().into(), op.name(), &extreme);
+            }
+            return Ok(extreme);
         }
         if let "ln" | "log" = name.as_str() {
             return self.logarithm(receiver, call);

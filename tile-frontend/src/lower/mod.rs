@@ -22,6 +22,7 @@ mod places;
 mod statements;
 mod tensors;
 pub(crate) mod unknown;
+mod unreached;
 
 pub(crate) use ops::folds::Fold;
 
@@ -35,7 +36,7 @@ use crate::span::Span;
 use crate::text::Text;
 use crate::value::Val;
 use describe::{kind, rust_elem};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use syn::{Generics, ItemFn};
 use tile_ir::analysis::Facts;
@@ -72,6 +73,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         rewrites: Rewrites::default(),
         scalar_arithmetic: Vec::new(),
         float_literals: Vec::new(),
+        singles: HashMap::new(),
         scalar_casts: Vec::new(),
         frames: Vec::new(),
         nesting: 0,
@@ -85,6 +87,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         in_constant: false,
         folded: Vec::new(),
         constants: Vec::new(),
+        seen: HashSet::new(),
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -114,12 +117,14 @@ pub(crate) struct Lowering {
     /// The closure of a fold that is being lowered.
     closure: Option<ops::folds::Closure>,
     rewrites: Rewrites,
-    /// Arithmetic operators on scalars, whose formats may be decided later.
-    scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
+    /// Arithmetic operators on scalars, and the types of their results, whose formats may be decided later.
+    scalar_arithmetic: Vec<(Place, &'static str, Type)>,
     /// Float literals, whose formats may be decided later.
-    float_literals: Vec<(Place, ValueId)>,
+    float_literals: Vec<(Place, Elem)>,
+    /// The numbers of f32 that constants made of float literals are, should they come to be of that format.
+    singles: HashMap<ValueId, f32>,
     /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
-    scalar_casts: Vec<(Place, Option<ValueId>, Elem)>,
+    scalar_casts: Vec<(Place, Option<Elem>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
     frames: Vec<control::exits::Frame>,
     /// How many loops and branches of the source are around the current place.
@@ -144,6 +149,8 @@ pub(crate) struct Lowering {
     folded: Vec<ops::operators::Folded>,
     /// The constants of modules whose values are being lowered.
     constants: Vec<String>,
+    /// What may not be reached, and was lowered for what rustc sees there.
+    seen: HashSet<Place>,
 }
 
 impl Lowering {

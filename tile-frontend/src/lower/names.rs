@@ -78,6 +78,24 @@ pub(super) fn is_of_elements(name: &str) -> bool {
     Leaf::from_name(name).is_some()
 }
 
+/// Methods of scalars that panic in Rust of some numbers, whose results it leaves open, or that it has under no stable name of
+/// all, and how many arguments they have.
+const OTHER_THAN_RUSTS: [(&str, usize); 8] = [
+    ("abs", 0),
+    ("clamp", 2),
+    ("div_ceil", 1),
+    ("div_floor", 1),
+    ("max", 1),
+    ("min", 1),
+    ("powi", 1),
+    ("rem_euclid", 1),
+];
+
+/// Whether a method of a scalar isn't the one that Rust has.
+pub(crate) fn is_other_than_rusts(name: &str, arguments: usize) -> bool {
+    OTHER_THAN_RUSTS.contains(&(name, arguments))
+}
+
 /// Whether a path is that of a function that kernels know: its bare name, or its name in a module of this crate.
 pub(crate) fn is_known(path: &syn::Path) -> bool {
     let Some(last) = path.segments.last() else { return false };

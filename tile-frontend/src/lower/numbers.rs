@@ -1,7 +1,6 @@
 //! Values of expressions as SSA values: literals and extents get an op.
 
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
-use crate::rewrite::place;
 use crate::span::Span;
 use crate::value::Val;
 use tile_ir::ops::Literal;
@@ -16,6 +15,7 @@ impl Lowering {
                 Ok(*value)
             }
             Val::Int(_) | Val::Float(_) => {
+                self.share(value, elem, what, span)?;
                 let elem = self.elements.resolve(elem);
                 self.literal(value, elem, span)
             }
@@ -54,14 +54,59 @@ impl Lowering {
                 );
             }
             Val::Int(int) => Literal::Int(int.value),
-            Val::Float(value) => Literal::Float(*value),
+            Val::Float(float) if elem.known() == Some(DType::F32) => Literal::Float(float.single.into()),
+            Val::Float(float) => Literal::Float(float.value),
             _ => unreachable!("called with a literal"),
         };
-        let constant = self.emit_one(Op::Constant { value: literal, elem }, &[], span, &[])?;
-        if matches!(value, Val::Float(_)) && self.in_own_text() {
-            self.float_literals.push((place(span.start()), constant));
+        let constant = self.emit_one(Op::Constant { value: literal, elem: elem.clone() }, &[], span, &[])?;
+        if let Val::Float(float) = value {
+            self.singles.insert(constant, float.single);
+            self.float_literals.extend(float.place.map(|place| (place, elem)));
         }
         Ok(constant)
+    }
+
+    /// A value as one that has a name: all uses of a literal decide its type together, as they do for rustc.
+    pub(super) fn named(&mut self, value: Val) -> Val {
+        match value {
+            Val::Int(mut int) => {
+                int.shared.get_or_insert_with(|| self.elements.unknown());
+                Val::Int(int)
+            }
+            Val::Float(mut float) => {
+                let shared = float.shared.get_or_insert_with(|| self.elements.unknown()).clone();
+                self.float_literals.extend(float.place.take().map(|place| (place, shared)));
+                Val::Float(float)
+            }
+            Val::List(values) => Val::List(values.into_iter().map(|value| self.named(value)).collect()),
+            Val::Record(record, fields) => {
+                let fields = fields.into_iter().map(|(field, value)| (field, self.named(value)));
+                Val::Record(record, fields.collect())
+            }
+            value => value,
+        }
+    }
+
+    /// Requires of a literal whose type other uses decide as well that they decide for this one.
+    pub(super) fn share(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<()> {
+        let Some(shared) = value.shared() else { return Ok(()) };
+        let is_of_floats = self.elements.resolve(elem).known().map(DType::is_float);
+        // A literal of the other kind is refused where its constant is made.
+        if is_of_floats.is_some_and(|is_of_floats| is_of_floats != matches!(value, Val::Float(_)))
+            || self.elements.unify(shared, elem)
+        {
+            return Ok(());
+        }
+        let (shared, elem) = (self.elements.resolve(shared), self.elements.resolve(elem));
+        let (found, needed) = (rust_elem(&shared), rust_elem(&elem));
+        let message = match what.starts_with('`') {
+            true => format!("{what} mixes element types {found} and {needed}"),
+            false => format!("{what} is {found}, but {needed} is needed"),
+        };
+        let help = format!(
+            "write `… as {needed}`: a variable, a loop's counter too, is of one type, here {found}, wherever it is used"
+        );
+        self.error(span, message, &help)
     }
 
     pub(super) fn extent(&mut self, dim: &Dim, span: Span) -> ValueId {
@@ -72,12 +117,13 @@ impl Lowering {
         self.append(op, &[], &[Type::INDEX], Vec::new(), span)[0]
     }
 
-    /// Any scalar or tile as an SSA value; an open literal gets a format of its own.
+    /// Any scalar or tile as an SSA value; an open literal that has no name gets a format of its own.
     pub(super) fn data(&mut self, value: &Val, what: &str, span: Span) -> Lowered<ValueId> {
         match value {
             Val::Data(value) => Ok(*value),
             Val::Int(_) | Val::Float(_) => {
-                let elem = self.elements.unknown();
+                let elem = value.shared().cloned().unwrap_or_else(|| self.elements.unknown());
+                let elem = self.elements.resolve(&elem);
                 self.literal(value, elem, span)
             }
             Val::Dim(dim) => Ok(self.extent(dim, span)),

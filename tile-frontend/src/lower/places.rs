@@ -7,13 +7,13 @@ use super::ops::operators::{common_shape, has_one_element};
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::member_name;
 use crate::diagnostic::Diagnostic;
-use crate::scope::VariableId;
+use crate::scope::{Changes, VariableId};
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Float, Int, Val};
 use std::collections::BTreeMap;
 use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, UnOp};
-use tile_ir::ValueId;
 use tile_ir::ops::infer::display_shape;
+use tile_ir::{DType, ValueId};
 
 /// The longest array of repeated values.
 const MAX_LENGTH: i128 = 256;
@@ -26,7 +26,7 @@ enum Step {
 }
 
 /// A variable, or a part of one, that is assigned to.
-struct Place {
+pub(super) struct Place {
     variable: VariableId,
     steps: Vec<Step>,
     /// Its text in messages.
@@ -39,7 +39,9 @@ impl Lowering {
         let value = self.expression(&repeat.expr)?;
         let length = self.expression(&repeat.len)?;
         match known(&length).and_then(|length| usize::try_from(length).ok()) {
-            Some(length) if length as i128 <= MAX_LENGTH => Ok(Val::List(vec![value; length])),
+            Some(length) if length as i128 <= MAX_LENGTH => {
+                self.of_one_type(vec![value; length], repeat.span()).map(Val::List)
+            }
             Some(length) => {
                 let message = format!("an array of {length} values is too long: each is a value of its own");
                 self.error(repeat.len.span(), message, "use one tile with another axis")
@@ -70,6 +72,7 @@ impl Lowering {
             return self.error(index.span(), "a kernel has no slices of arrays", help);
         }
         let value = self.expression(index)?;
+        self.share(&value, &DType::Index.into(), "an index of an array", index.span())?;
         match known(&value).and_then(|at| usize::try_from(at).ok()) {
             Some(at) => Ok(Step::Element(at)),
             None if matches!(value, Val::Poison) => Err(Reported),
@@ -228,9 +231,20 @@ impl Lowering {
     }
 
     fn set_place(&mut self, target: &Expr, value: Lowered<Val>, span: Span) -> Lowered<Val> {
-        let Place { variable, steps, name } = self.place(target)?;
-        let Val::Poison = self.scopes.variables[variable].value else {
-            return self.set_part(target, variable, &steps, &name, value, span);
+        let place = self.place(target)?;
+        self.set_at(target, &place, value, span)
+    }
+
+    /// Assigns to a place, which stands as `target` in the source.
+    pub(super) fn set_at(
+        &mut self,
+        target: &Expr,
+        Place { variable, steps, name }: &Place,
+        value: Lowered<Val>,
+        span: Span,
+    ) -> Lowered<Val> {
+        let Val::Poison = self.scopes.variables[*variable].value else {
+            return self.set_part(target, *variable, steps, name, value, span);
         };
         value.and(Err(Reported))
     }
@@ -253,13 +267,25 @@ impl Lowering {
                 .help("give what changes as a result: fold a tuple");
             return self.report(diagnostic);
         }
-        if !variable.mutable {
+        if variable.changes != Changes::Allowed {
             let whole = &variable.name;
             let message = format!("`{whole}` is assigned to, but isn't mutable");
+            let help = match variable.changes {
+                Changes::Never => {
+                    let other = whole.to_lowercase();
+                    format!("begin with a variable that is: `let mut {other} = {whole};`")
+                }
+                _ => format!("write `mut {whole}` where it is bound"),
+            };
             let diagnostic = Diagnostic::new(target.span(), message)
                 .label(variable.span, format!("`{whole}` is defined here"))
-                .help(format!("write `let mut {whole}`"));
+                .help(help);
             return self.report(diagnostic);
+        }
+        if let (Val::Arguments(..), Some(_)) = (&variable.value, steps.first()) {
+            let message = format!("the elements of `{}` can't be assigned to", variable.name);
+            let help = "how many there are is known only when an instance is made: give one a name, `let mut first = weights[0];`";
+            return self.error(target.span(), message, help);
         }
         let Ok(value) = value else {
             self.scopes.variables[id].value = Val::Poison;
@@ -274,6 +300,7 @@ impl Lowering {
             old = self.part(&old, step, target.span())?;
         }
         let value = self.same_type_as(&old, &format!("`{name}`"), variable.span, value, span)?;
+        let value = self.named(value);
         if let Val::Data(new) = &value {
             self.kernel.name_value(*new, &variable.name);
         }
@@ -281,7 +308,24 @@ impl Lowering {
         Ok(Val::Unit)
     }
 
-    fn place(&mut self, target: &Expr) -> Lowered<Place> {
+    /// What stands at a place by now.
+    pub(super) fn value_at(&mut self, place: &Place, span: Span) -> Lowered<Val> {
+        let variable = &self.scopes.variables[place.variable];
+        let (mut value, name) = (variable.value.clone(), variable.name.clone());
+        if matches!(value, Val::Unset) {
+            return self.unassigned(&name, span);
+        }
+        for step in &place.steps {
+            value = self.part(&value, step, span)?;
+        }
+        match value {
+            Val::Poison => Err(Reported),
+            value => Ok(value),
+        }
+    }
+
+    /// What is assigned to, whose indices are computed here, once.
+    pub(super) fn place(&mut self, target: &Expr) -> Lowered<Place> {
         match target {
             Expr::Paren(inner) => self.place(&inner.expr),
             // `*self` of a method, where `self` is the value.
@@ -294,9 +338,9 @@ impl Lowering {
                 }
             }
             Expr::Index(index) => {
-                let base = self.expression(&index.expr)?;
-                let step = self.element_step(&base, &index.index)?;
                 let mut place = self.place(&index.expr)?;
+                let base = self.value_at(&place, index.expr.span())?;
+                let step = self.element_step(&base, &index.index)?;
                 if let Step::Element(at) = step {
                     place.name += &format!("[{at}]");
                 }
@@ -340,10 +384,10 @@ impl Lowering {
                 return self.number(&value, &elem, &format!("the new value of {name}"), span).map(Val::Data);
             }
             (Val::Int(_) | Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Float(_), Val::Float(_)) => {
-                return Ok(value);
+                return self.known_like(old, value, name, span);
             }
             (Val::Int(_) | Val::Float(_) | Val::Dim(_), Val::Data(new)) if self.shape(*new).is_none() => {
-                return Ok(value);
+                return self.known_like(old, value, name, span);
             }
             (Val::List(old), Val::List(new)) if old.len() == new.len() => {
                 let parts = old.iter().zip(new.clone()).enumerate().map(|(i, (old, new))| {
@@ -373,6 +417,26 @@ impl Lowering {
             return self.report(diagnostic);
         }
         Ok(value)
+    }
+
+    /// A number of the type of one that is known.
+    fn known_like(&mut self, old: &Val, value: Val, name: &str, span: Span) -> Lowered<Val> {
+        let what = format!("the new value of {name}");
+        let elem = match old {
+            Val::Dim(_) => DType::Index.into(),
+            old => old.shared().cloned().unwrap_or_else(|| self.elements.unknown()),
+        };
+        match value {
+            Val::Data(new) => self.require_elem(new, &elem, &what, span).map(|()| value),
+            Val::Dim(_) => self.share(old, &DType::Index.into(), &what, span).map(|()| value),
+            Val::Int(_) if matches!(old, Val::Dim(_)) => self.static_dim(&value, &what, span).map(Val::Dim),
+            Val::Int(Int { shared: None, value }) => Ok(Val::Int(Int { value, shared: Some(elem) })),
+            Val::Float(Float { shared: None, .. }) => match value {
+                Val::Float(float) => Ok(Val::Float(Float { shared: Some(elem), ..float })),
+                value => Ok(value),
+            },
+            value => self.share(&value, &elem, &what, span).map(|()| value),
+        }
     }
 
     /// What to write where a variable is given a tile of another shape.

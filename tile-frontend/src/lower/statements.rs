@@ -8,7 +8,7 @@ use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
 use crate::macros::{self, debugged};
 use crate::rewrite::unwrapped;
-use crate::scope::Variable;
+use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{
@@ -39,8 +39,10 @@ impl Lowering {
         }
         let Some((statement, rest)) = statements.split_first() else { return Ok(Val::Unit) };
         let value = self.statement(statement);
+        let Some(next) = rest.first() else { return value };
         // Nothing after an exit is reached; rustc warns of it.
-        if rest.is_empty() || matches!(value, Ok(Val::Never)) {
+        if matches!(value, Ok(Val::Never)) {
+            self.unreached(crate::span::Spanned::span(next), |lowering| lowering.statements(rest));
             return value;
         }
         // What was wrong is reported; the next statement is lowered all the same.
@@ -176,10 +178,6 @@ impl Lowering {
                     value => Ok(value),
                 }
             }
-            Expr::Array(array) => match self.expression(expression)? {
-                Val::List(values) => self.of_one_type(values, array.span()).map(Val::List),
-                value => Ok(value),
-            },
             _ => self.expression(expression),
         }
     }
@@ -361,11 +359,13 @@ impl Lowering {
     }
 
     pub(super) fn define(&mut self, name: &syn::Ident, mutable: bool, value: Val) {
+        let value = self.named(value);
         if let Val::Data(id) | Val::View(id) = &value {
             self.kernel.name_value(*id, &name.to_string());
         }
         let (name, span) = (name.to_string(), name.span().into());
-        self.scopes.define(Variable { name, value, mutable, constant: false, span });
+        let changes = Changes::of_binding(mutable);
+        self.scopes.define(Variable { name, value, changes, constant: false, span });
     }
 
     /// Defines a pattern's names, so that their uses report nothing more.
@@ -406,8 +406,32 @@ impl Lowering {
     pub(super) fn compound_assign(&mut self, binary: &ExprBinary) -> Lowered<Val> {
         debug_assert!(is_compound_assignment(&binary.op));
         self.check_right_side(binary)?;
-        let value = self.binary_operator(binary);
-        self.set(&binary.left, value, binary.span())
+        // As in Rust, the right side comes first where numbers are changed.
+        let (place, right) = if self.names_tiles(&binary.left) {
+            (self.place(&binary.left), self.expression(&binary.right))
+        } else {
+            let right = self.expression(&binary.right);
+            (self.place(&binary.left), right)
+        };
+        let place = place?;
+        let left = self.value_at(&place, binary.left.span());
+        let value = left.and_then(|left| self.operated(binary, &left, &right?));
+        self.set_at(&binary.left, &place, value, binary.span())
+    }
+
+    /// Whether a place is of a variable that holds tiles.
+    fn names_tiles(&self, place: &Expr) -> bool {
+        fn first(value: &Val) -> Option<&Val> {
+            match value {
+                Val::List(parts) => parts.first().and_then(first),
+                Val::Record(_, fields) => fields.values().next().and_then(first),
+                value => Some(value),
+            }
+        }
+        let names = assigned::by_target(place);
+        let variables = names.iter().filter_map(|name| self.scopes.find(name));
+        let mut values = variables.filter_map(|id| first(&self.scopes.variables[id].value));
+        values.any(|value| !self.is_scalar(value))
     }
 
     /// Refuses a right side that assigns to what it is added to: Rust reads a number on the left after it, and anything else

@@ -6,6 +6,7 @@
 
 use super::Parser;
 use crate::rewrite::predicate;
+use crate::scope::Changes;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{BinOp, Expr, FnArg, Lit, Pat, TypeArray};
@@ -19,6 +20,7 @@ const MAX_LENGTH: i64 = 64;
 /// An argument as it is declared.
 pub(super) struct Argument {
     pub(super) name: String,
+    pub(super) changes: Changes,
     pub(super) form: Form,
     pub(super) span: Span,
 }
@@ -84,13 +86,14 @@ impl Parser<'_> {
             );
             return None;
         };
+        let changes = Changes::of_binding(name.mutability.is_some());
         let (span, name) = (name.ident.span().into(), name.ident.to_string());
         let form = match (&*input.ty, super::optional(&input.ty)) {
             (_, Some(inner)) => self.optional_argument(generics, inner, &name)?,
             (syn::Type::Array(array), None) => self.array(generics, conditions, array, &name)?,
             (ty, None) => Form::One(self.argument_type(generics, ty, &name)?),
         };
-        Some(Argument { name, form, span })
+        Some(Argument { name, changes, form, span })
     }
 
     fn optional_argument(&mut self, generics: &[Generic], ty: &syn::Type, name: &str) -> Option<Form> {

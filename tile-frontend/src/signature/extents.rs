@@ -19,7 +19,8 @@ impl Parser<'_> {
     ) -> Option<Dim> {
         match argument {
             GenericArgument::Type(syn::Type::Infer(_)) => {
-                let size = format!("{name}_{}", self.anonymous);
+                // Rust's names have no `.`, so that no size of the author's is meant.
+                let size = format!("{name}.extent_{}", self.anonymous);
                 self.anonymous += 1;
                 Some(Dim::size(size))
             }

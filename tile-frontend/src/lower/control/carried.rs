@@ -3,7 +3,7 @@
 
 use crate::assigned::Assigned;
 use crate::lower::{Lowered, Lowering};
-use crate::scope::{Variable, VariableId};
+use crate::scope::{Changes, Variable, VariableId};
 use crate::span::Span;
 use crate::value::Val;
 use tile_ir::{Op, RegionId, ValueId};
@@ -18,8 +18,8 @@ impl Lowering {
         candidates.dedup();
         let mut carried = Vec::new();
         for id in candidates {
-            let Variable { value, mutable, name, .. } = self.scopes.variables[id].clone();
-            if !mutable || matches!(value, Val::Poison) {
+            let Variable { value, changes, name, .. } = self.scopes.variables[id].clone();
+            if changes != Changes::Allowed || matches!(value, Val::Poison) {
                 continue;
             }
             if !matches!(value, Val::Unset) {

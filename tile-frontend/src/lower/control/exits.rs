@@ -10,7 +10,7 @@ use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;
 use crate::exits::{self, Exit, label_name};
 use crate::lower::{Lowered, Lowering};
-use crate::scope::{Variable, VariableId};
+use crate::scope::{Changes, Variable, VariableId};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Block, Expr, ExprBreak, ExprContinue, ExprReturn, Label, Stmt};
@@ -119,7 +119,8 @@ impl Lowering {
     }
 
     fn hidden(&mut self, name: &str, value: Val, span: Span) -> VariableId {
-        self.scopes.hide(Variable { name: name.to_owned(), value, mutable: true, constant: false, span })
+        let (name, changes) = (name.to_owned(), Changes::Allowed);
+        self.scopes.hide(Variable { name, value, changes, constant: false, span })
     }
 
     fn flag(&mut self, name: &str, span: Span) -> Flag {
@@ -238,7 +239,8 @@ impl Lowering {
             );
         };
         let keyword = *keyword;
-        let mut given = self.expression(value)?;
+        let given = self.expression(value)?;
+        let mut given = self.named(given);
         match self.frames[target].given.clone() {
             None => self.frames[target].given = Some((given.clone(), value.span())),
             Some((first, place)) => {

@@ -54,7 +54,8 @@ impl Lowering {
             "map" => {
                 let given = values.into_iter().map(|value| self.given_to_closure(call, 0, vec![value]));
                 // Each is lowered, so that each mistake is reported.
-                values = given.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>()?;
+                let given = given.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>()?;
+                values = self.of_one_type(given, call.span())?;
             }
             "fold" => return self.folded(values, call),
             "sum" | "product" if call.args.is_empty() => return self.total(values, call),
@@ -184,6 +185,7 @@ impl Lowering {
     fn amount(&mut self, call: &ExprMethodCall) -> Lowered<usize> {
         let name = call.method.to_string();
         let arguments = self.arguments(&name, &call.args, 1, &format!("x.{name}(2)"), call.span())?;
+        self.share(&arguments.values[0], &DType::Index.into(), "a number of elements", arguments.spans[0])?;
         match known(&arguments.values[0]).and_then(|amount| usize::try_from(amount).ok()) {
             Some(amount) => Ok(amount),
             None => {

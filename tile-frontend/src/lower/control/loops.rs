@@ -58,7 +58,12 @@ impl Lowering {
             return self.tile_loop(for_loop, tiles);
         }
         let counting = match self.sequence(for_loop)? {
-            Sequence::Unrolled(turns) => return self.unroll(for_loop, &turns),
+            Sequence::Unrolled(turns) => {
+                if turns.is_empty() {
+                    self.without_turns(for_loop);
+                }
+                return self.unroll(for_loop, &turns);
+            }
             Sequence::Counted(counting) => counting,
         };
         let counter = match &*for_loop.pat {
@@ -120,7 +125,9 @@ impl Lowering {
             assigned: assigned::by_expression(&Expr::Loop(endless.clone())),
             span,
         };
-        self.repeat(&parts, &Times::Forever, &mut |lowering, _| lowering.block(&endless.body))
+        let value = self.repeat(&parts, &Times::Forever, &mut |lowering, _| lowering.block(&endless.body))?;
+        // What a `return` or the `break` of another loop leaves has no value, and stands where any is needed.
+        Ok(if exits::is_broken(endless) { value } else { Val::Never })
     }
 
     /// Lowers a loop; `body` is given the counter.

@@ -1,5 +1,6 @@
 //! `match` and `let … else` on numbers, bools and optional arguments, and arrays, tuples and structs of them: a chain of
-//! `if`. An arm that is known to be taken or not when the macro expands costs nothing.
+//! `if`. An arm that is known to be taken or not when the macro expands costs nothing; what isn't taken is still lowered for
+//! what rustc sees of it ([`crate::lower::unreached`]).
 
 use super::alternatives;
 use super::branches::same;
@@ -54,6 +55,14 @@ impl LetElse<'_> {
     }
 }
 
+/// An arm's pattern and its guard.
+fn parts_of(arm: &Arm) -> (&Pat, Option<&Expr>) {
+    match &arm.pat {
+        Pat::Guard(guarded) => (&*guarded.pat, Some(&*guarded.guard)),
+        pattern => (pattern, None),
+    }
+}
+
 /// A name that a pattern binds.
 struct Binding {
     name: Ident,
@@ -93,8 +102,15 @@ impl Lowering {
         let mut leaves = |lowering: &mut Self| lowering.expression(let_else.otherwise).map(|_| Val::Never);
         self.nesting += 1;
         let value = match fits {
-            Fits::Always => goes_on(self),
-            Fits::Never => leaves(self),
+            Fits::Always => {
+                self.unreached(let_else.otherwise.span(), leaves);
+                goes_on(self)
+            }
+            Fits::Never => {
+                let next = rest.first().map_or(let_else.span, Spanned::span);
+                self.unreached(next, goes_on);
+                leaves(self)
+            }
             Fits::If(condition) => {
                 let (assigned, span) = (&let_else.assigned, let_else.span);
                 self.choose(KEYWORD, condition, assigned, span, &mut goes_on, &mut leaves)
@@ -128,23 +144,39 @@ impl Lowering {
     fn arms(&mut self, arms: &[Arm], value: &Val, assigned: &Assigned, span: Span) -> Lowered<Val> {
         // rustc reports a `match` that doesn't cover all values.
         let Some((arm, rest)) = arms.split_first() else { return Ok(Val::Never) };
-        let (pattern, guard) = match &arm.pat {
-            Pat::Guard(guarded) => (&*guarded.pat, Some(&*guarded.guard)),
-            pattern => (pattern, None),
-        };
+        let (pattern, guard) = parts_of(arm);
         let (fits, bound) = self.fits_and_binds(pattern, guard, value, rest.is_empty())?;
+        let mut taken = |lowering: &mut Self| {
+            lowering.reached(arm.body.span());
+            lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body))
+        };
         match fits {
-            Fits::Always => self.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
-            Fits::Never => self.arms(rest, value, assigned, span),
-            Fits::If(condition) => self.choose(
-                "match",
-                condition,
-                assigned,
-                span,
-                &mut |lowering| lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
-                &mut |lowering| lowering.arms(rest, value, assigned, span),
-            ),
+            Fits::Always => {
+                rest.iter().for_each(|arm| self.arm_not_taken(arm, value));
+                taken(self)
+            }
+            Fits::Never => {
+                self.arm_not_taken(arm, value);
+                self.arms(rest, value, assigned, span)
+            }
+            Fits::If(condition) => {
+                self.choose("match", condition, assigned, span, &mut taken, &mut |lowering| {
+                    lowering.arms(rest, value, assigned, span)
+                })
+            }
         }
+    }
+
+    /// An arm that is known not to be taken, and its guard, which isn't asked.
+    fn arm_not_taken(&mut self, arm: &Arm, value: &Val) {
+        self.unreached(arm.body.span(), |lowering| {
+            let (pattern, guard) = parts_of(arm);
+            let (_, bound) = lowering.fits_and_binds(pattern, None, value, false)?;
+            lowering.with_bound(&bound, |lowering| {
+                let _ = guard.map(|guard| lowering.condition(guard, "match"));
+                lowering.expression(&arm.body)
+            })
+        });
     }
 
     /// Whether a value fits a pattern and its guard, and what the names are then. Of several alternatives the first that
@@ -392,7 +424,9 @@ impl Lowering {
     }
 
     fn compared(&mut self, predicate: Predicate, value: &Val, bound: &Val, span: Span) -> Lowered<Fits> {
-        if let (Some(value), Some(bound)) = (known(value), known(bound)) {
+        if let (Some(number), Some(limit)) = (known(value), known(bound)) {
+            self.share_with(value, bound, "a pattern", span)?;
+            let (value, bound) = (number, limit);
             let holds = match predicate {
                 Predicate::Eq => value == bound,
                 Predicate::Ge => value >= bound,

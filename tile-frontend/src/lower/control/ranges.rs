@@ -11,9 +11,9 @@ use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val};
+use crate::value::{Float, Int, Val};
 use syn::{Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
-use tile_ir::ops::{BinaryOp, Literal, Predicate};
+use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 /// The most iterations that a loop is unrolled to.
@@ -117,24 +117,41 @@ impl Lowering {
 
     /// The elements of an array, whose types are one.
     pub(in crate::lower) fn of_one_type(&mut self, mut values: Vec<Val>, span: Span) -> Lowered<Vec<Val>> {
+        self.make_one_type(values.iter_mut().collect(), span)?;
+        Ok(values)
+    }
+
+    /// The same of values of one kind: of arrays, tuples and structs it is their parts, each with those of the others.
+    fn make_one_type(&mut self, mut values: Vec<&mut Val>, span: Span) -> Lowered<()> {
+        let count = values.first_mut().map_or(0, |value| parts_of(value).len());
+        if count > 0 && values.iter_mut().all(|value| parts_of(value).len() == count) {
+            let mut beside: Vec<Vec<&mut Val>> = (0..count).map(|_| Vec::new()).collect();
+            for value in values {
+                beside.iter_mut().zip(parts_of(value)).for_each(|(parts, part)| parts.push(part));
+            }
+            return beside.into_iter().try_for_each(|parts| self.make_one_type(parts, span));
+        }
         let known = values.iter().find_map(|value| match value {
             Val::Dim(_) => Some(DType::Index.into()),
             Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
-            _ => None,
+            value => value.shared().cloned(),
         });
-        let shared = known.unwrap_or_else(|| self.elements.unknown());
-        // Literals of other floats are made where they are used.
-        let float = shared.known().filter(|dtype| matches!(dtype, DType::F32 | DType::F64));
-        for value in &mut values {
-            match (&mut *value, float) {
-                (Val::Int(int), _) => drop(int.shared.get_or_insert_with(|| shared.clone())),
-                (Val::Float(number), Some(float)) => {
-                    *value = self.typed(Literal::Float(*number), float, span)?;
+        let elem = known.unwrap_or_else(|| self.elements.unknown());
+        for value in values {
+            self.share(value, &elem, "an element of an array", span)?;
+            match value {
+                Val::Int(Int { shared, .. }) | Val::Float(Float { shared, .. }) => {
+                    shared.get_or_insert_with(|| elem.clone());
+                }
+                // What else it may be, rustc says.
+                Val::Data(value) if self.shape(*value).is_none() => {
+                    let found = self.elem(*value);
+                    self.elements.unify(&found, &elem);
                 }
                 _ => {}
             }
         }
-        Ok(values)
+        Ok(())
     }
 
     fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {
@@ -144,6 +161,13 @@ impl Lowering {
         }
         let help = "write `for p in a..b`, with `.rev()` and `.step_by(n)` if need be, or run over an array of values";
         self.error(expression.span(), "a kernel's `for` runs over a range", help)
+    }
+
+    /// The number that a loop over a range begins with, whether or not there is a turn.
+    pub(in crate::lower) fn first_of(&mut self, for_loop: &ExprForLoop) -> Option<Val> {
+        let expression = unborrowed(&for_loop.expr);
+        let range = is_counted(expression).then(|| self.range(expression).ok())??;
+        range.known().map(|known| Val::int(known.first))
     }
 
     fn range(&mut self, expression: &Expr) -> Lowered<Range> {
@@ -190,6 +214,7 @@ impl Lowering {
         let mut range = self.range(&call.receiver)?;
         let arguments = self.arguments("step_by", &call.args, 1, "(a..b).step_by(n)", call.span())?;
         let step = arguments.values[0].clone();
+        self.share(&step, &DType::Index.into(), "a step", arguments.spans[0])?;
         if matches!(known(&step), Some(step) if step <= 0) {
             return self.error(arguments.spans[0], "a step is at least 1", "`.rev()` counts down");
         }
@@ -200,6 +225,7 @@ impl Lowering {
     /// The turns of a range with literal ends, or that ends at the length of an array of arguments.
     fn listed(&mut self, range: &Range, index: &ExprIndex) -> Lowered<Vec<Unrolled>> {
         if let Some(turns) = self.counting_arguments(range) {
+            self.share_ends(range, &DType::Index.into())?;
             return turns;
         }
         let of_arguments = self.names_arguments(&index.expr);
@@ -230,6 +256,7 @@ impl Lowering {
             return self.report(diagnostic);
         }
         // What indexes an array of Rust is `usize`.
+        self.share_ends(range, &DType::Index.into())?;
         Ok(known.turns(&DType::Index.into()))
     }
 
@@ -258,7 +285,7 @@ impl Lowering {
         let is_literal =
             matches!((&range.start, &range.end), (Val::Int(start), Val::Int(_)) if start.value >= 0);
         if plain && (elem == index || is_literal) {
-            let start = self.number(&range.start, &index, "a loop bound", range.span)?;
+            let start = self.number(&range.start.alone(), &index, "a loop bound", range.span)?;
             let end = match &range.end {
                 Val::Int(end) => Val::int((end.value + i128::from(range.inclusive)).max(0)),
                 end if range.inclusive => self.calculate(BinaryOp::Add, end, &Val::int(1), range.span)?,
@@ -279,15 +306,34 @@ impl Lowering {
         Ok(Counting { start, end, elem, affine: Some((first, stride)) })
     }
 
+    /// The counter's type, which the ends have, too.
     fn counter_format(&mut self, range: &Range) -> Lowered<Elem> {
+        let elem = match self.format_of_ends(range)? {
+            Some(elem) => elem,
+            None => {
+                let shared = range.start.shared().or_else(|| range.end.shared()).cloned();
+                shared.unwrap_or_else(|| self.elements.unknown())
+            }
+        };
+        self.share_ends(range, &elem)?;
+        Ok(self.elements.resolve(&elem))
+    }
+
+    fn share_ends(&mut self, range: &Range, elem: &Elem) -> Lowered<()> {
+        self.share(&range.start, elem, "a loop bound", range.span)?;
+        self.share(&range.end, elem, "a loop bound", range.span)
+    }
+
+    /// The type of the first end that is no literal.
+    fn format_of_ends(&mut self, range: &Range) -> Lowered<Option<Elem>> {
         for end in [&range.start, &range.end] {
             match end {
                 Val::Int(_) => {}
-                Val::Dim(_) => return Ok(DType::Index.into()),
+                Val::Dim(_) => return Ok(Some(DType::Index.into())),
                 Val::Data(value) if self.shape(*value).is_none() => {
                     let elem = self.elem(*value);
                     if elem.known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index) {
-                        return Ok(elem);
+                        return Ok(Some(elem));
                     }
                     return self.error(
                         range.span,
@@ -309,7 +355,7 @@ impl Lowering {
                 }
             }
         }
-        Ok(self.elements.unknown())
+        Ok(None)
     }
 
     /// First value, stride and number of values of a range whose ends are known only at run time.
@@ -459,6 +505,15 @@ impl Range {
             }
         }
         Some((first, stride, count))
+    }
+}
+
+/// The parts of an array, a tuple or a struct.
+fn parts_of(value: &mut Val) -> Vec<&mut Val> {
+    match value {
+        Val::List(parts) => parts.iter_mut().collect(),
+        Val::Record(_, fields) => fields.values_mut().collect(),
+        _ => Vec::new(),
     }
 }
 

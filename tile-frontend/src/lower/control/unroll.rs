@@ -32,6 +32,21 @@ impl Lowering {
         unrolled.map(|()| Val::Unit)
     }
 
+    /// A loop that is unrolled to nothing, which rustc sees all the same. The first number of a range that is empty may lie
+    /// outside of what is indexed, and 0 outside of what is indexed by one less.
+    pub(in crate::lower) fn without_turns(&mut self, for_loop: &ExprForLoop) {
+        self.unreached(for_loop.body.span(), |lowering| {
+            let turns = match lowering.first_of(for_loop) {
+                Some(first) => [first, Val::int(0)].map(Unrolled::always),
+                None => [Val::Poison, Val::Poison].map(Unrolled::always),
+            };
+            for turn in turns {
+                let _ = lowering.unroll(for_loop, &[turn]);
+            }
+            Ok(Val::Unit)
+        });
+    }
+
     fn unrolled(&mut self, for_loop: &ExprForLoop, Unrolled { value, exists }: &Unrolled) -> Lowered<()> {
         let span = for_loop.for_token.span();
         let assigned = assigned::by_statements(&for_loop.body.stmts);

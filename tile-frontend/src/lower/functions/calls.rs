@@ -148,9 +148,10 @@ impl Lowering {
             );
         };
         let span = arguments.spans[0];
+        self.share(&arguments.values[0], &DType::F64.into(), "what `of` takes", span)?;
         let literal = match (&arguments.values[0], elem.known()) {
-            (Val::Float(value), Some(dtype)) if !dtype.is_float() => Literal::Int(*value as i128),
-            (Val::Float(value), _) => Literal::Float(*value),
+            (Val::Float(float), Some(dtype)) if !dtype.is_float() => Literal::Int(float.value as i128),
+            (Val::Float(float), _) => Literal::Float(float.value),
             _ => {
                 return self.error(
                     span,

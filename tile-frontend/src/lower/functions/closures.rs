@@ -7,7 +7,7 @@ use crate::assigned;
 use crate::callable::Callable;
 use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering};
-use crate::scope::Variable;
+use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::text::Text;
 use crate::value::{Closure, Declared, Val};
@@ -37,7 +37,7 @@ impl Lowering {
         }
         let captured = names.used.iter().filter_map(|name| self.scopes.find(name));
         let captured = captured.map(|id| self.scopes.variables[id].clone());
-        let captured = captured.map(|variable| Variable { mutable: false, ..variable }).collect();
+        let captured = captured.map(|variable| Variable { changes: Changes::Never, ..variable }).collect();
         let (syntax, text) = (closure.clone(), Rc::clone(&self.text));
         Ok(Val::Closure(Rc::new(Closure { syntax, captured, text, declared: Vec::new() })))
     }

@@ -14,7 +14,7 @@ use crate::helpers::Helper;
 use crate::lower::control::exits::Frame;
 use crate::lower::{Lowered, Lowering, kind, names};
 use crate::rewrite::place;
-use crate::scope::Variable;
+use crate::scope::{Changes, Variable};
 use crate::signature::is_bool;
 use crate::span::{Span, Spanned};
 use crate::text::{Defined, Text};
@@ -418,7 +418,7 @@ impl Lowering {
             self.scopes.define(Variable {
                 name: parameter,
                 value,
-                mutable: false,
+                changes: Changes::Never,
                 constant: false,
                 span: call.func.span(),
             });

@@ -101,6 +101,7 @@ impl Lowering {
         let (span, receiver) = (call.span(), call.receiver.span());
         let arguments = self.arguments("powi", &call.args, 1, "x.powi(3)", span)?;
         let place = arguments.spans[0];
+        self.share(&arguments.values[0], &DType::I32.into(), "an exponent", place)?;
         let exponent = match &arguments.values[0] {
             Val::Int(exponent) => i32::try_from(exponent.value).ok(),
             Val::Dim(dim) => dim.as_const().and_then(|exponent| i32::try_from(exponent).ok()),

@@ -173,7 +173,7 @@ impl Lowering {
                 let bits = self.converted(words, DType::U32, span)?;
                 let bits = self.with(BinaryOp::Shr, &bits, Val::int(8), span)?;
                 let number = self.converted(&bits, DType::F32, span)?;
-                self.with(BinaryOp::Mul, &number, Val::Float(TO_UNIT.into()), span)
+                self.with(BinaryOp::Mul, &number, Val::float(TO_UNIT.into()), span)
             }
             _ => self.normal(words, span),
         }
@@ -183,13 +183,13 @@ impl Lowering {
     fn normal(&mut self, words: &Val, span: Span) -> Lowered<Val> {
         let low = self.converted(words, DType::U32, span)?;
         let u = self.converted(&low, DType::F32, span)?;
-        let u = self.with(BinaryOp::Add, &u, Val::Float(1.0), span)?;
-        let u = self.with(BinaryOp::Mul, &u, Val::Float(TO_UNIT_32.into()), span)?;
+        let u = self.with(BinaryOp::Add, &u, Val::float(1.0), span)?;
+        let u = self.with(BinaryOp::Mul, &u, Val::float(TO_UNIT_32.into()), span)?;
         let high = self.with(BinaryOp::Shr, words, Val::int(40), span)?;
         let angle = self.converted(&high, DType::F32, span)?;
-        let angle = self.with(BinaryOp::Mul, &angle, Val::Float((TAU * TO_UNIT).into()), span)?;
+        let angle = self.with(BinaryOp::Mul, &angle, Val::float((TAU * TO_UNIT).into()), span)?;
         let log = self.unary(UnaryOp::Log, &u, span, span)?;
-        let square = self.with(BinaryOp::Mul, &log, Val::Float(-2.0), span)?;
+        let square = self.with(BinaryOp::Mul, &log, Val::float(-2.0), span)?;
         let radius = self.unary(UnaryOp::Sqrt, &square, span, span)?;
         let cos = self.unary(UnaryOp::Cos, &angle, span, span)?;
         self.with(BinaryOp::Mul, &radius, cos, span)
@@ -235,7 +235,8 @@ impl Lowering {
         let offset = match *value {
             Val::Dim(ref dim) => self.extent(dim, span),
             Val::Data(offset) if self.shape(offset).is_none() && self.is_other_integer(offset) => offset,
-            _ => return self.number(value, &of_elements, "the offset", span),
+            // In Rust it may be of any type.
+            _ => return self.number(&value.alone(), &of_elements, "the offset", span),
         };
         self.emit_one(Op::Cast(of_elements), &[offset], span, &[span])
     }

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::lower::control::logical::Connective;
-use crate::lower::{Lowered, Lowering, Reported, rust_elem};
+use crate::lower::{Lowered, Lowering, Reported};
 use crate::rewrite::{place, predicate};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val, has_a_format};
@@ -62,20 +62,29 @@ impl Lowering {
             return self.logical(connective, binary);
         }
         let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
-        let (left, right) = (left?, right?);
+        self.operated(binary, &left?, &right?)
+    }
+
+    /// What an operator other than `&&` and `||` gives of its operands, compound assignment's included.
+    pub(in crate::lower) fn operated(
+        &mut self,
+        binary: &ExprBinary,
+        left: &Val,
+        right: &Val,
+    ) -> Lowered<Val> {
         let span = binary.op.span();
         let operands = [binary.left.span(), binary.right.span()];
         if let Some(op) = arithmetic(&binary.op) {
-            let value = self.arithmetic(op, &left, &right, span, operands)?;
-            if self.is_scalar(&left) {
+            let value = self.arithmetic(op, left, right, span, operands)?;
+            if self.is_scalar(left) {
                 self.note_scalar(span, op.name(), &value);
-            } else if self.is_shift_by_another_type(op, &left, &right) && self.in_own_text() {
+            } else if self.is_shift_by_another_type(op, left, right) && self.in_own_text() {
                 self.rewrites.scalars.insert(place(span.start()), ("either", op.name()));
             }
             return Ok(value);
         }
         if let Some(predicate) = predicate(&binary.op) {
-            let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
+            let [a, b] = self.pair(left, right, &format!("`{}`", predicate.symbol()), span, operands)?;
             let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
             if self.shape(result).is_some() && self.in_own_text() {
                 self.rewrites.comparisons.insert(place(span.start()));
@@ -96,10 +105,20 @@ impl Lowering {
     /// Notes an operator whose first operand is a scalar, which rustc must not see as Rust's own if that is an
     /// integer, or if Rust has none for its type.
     pub(in crate::lower) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
-        if let Val::Data(value) = value
-            && self.in_own_text()
-        {
-            self.scalar_arithmetic.push((place(operator.start()), function, *value));
+        match value {
+            Val::Data(value) => self.note_operator(operator, function, self.kernel.ty(*value).clone()),
+            // Rust's own operators check extents in some builds only.
+            Val::Dim(_) if self.in_own_text() && matches!(function, "add" | "sub" | "mul") => {
+                self.rewrites.scalars.insert(place(operator.start()), ("extent", function));
+            }
+            _ => {}
+        }
+    }
+
+    /// The same of one whose result is of this type.
+    pub(in crate::lower) fn note_operator(&mut self, operator: Span, function: &'static str, ty: Type) {
+        if self.in_own_text() {
+            self.scalar_arithmetic.push((place(operator.start()), function, ty));
         }
     }
 
@@ -124,12 +143,9 @@ impl Lowering {
                 let by = self.extent(by, operands[1]);
                 self.shifted_by(left, by, &what, operands)?
             }
-            // A counter over an array, which has a type of its own.
-            (Val::Data(_), Val::Int(Int { value, shared: Some(_) }))
-                if op.moves_bits() && self.is_scalar(left) =>
-            {
-                let by = Val::Int(Int { value: *value, shared: None });
-                self.pair(left, &by, &what, span, operands)?
+            // A variable, which has a type of its own.
+            (left, by @ Val::Int(Int { shared: Some(_), .. })) if op.moves_bits() && self.is_scalar(left) => {
+                self.pair(left, &by.alone(), &what, span, operands)?
             }
             (&Val::Data(tile), by) if self.is_shift_by_another_type(op, left, by) => {
                 let by = self.distance_for(tile, by, &what, operands[1])?;
@@ -154,7 +170,7 @@ impl Lowering {
     /// By how much a tile is shifted or rotated, as a number of its type: of the distance the low bits count.
     fn distance_for(&mut self, tile: ValueId, by: &Val, what: &str, place: Span) -> Lowered<Val> {
         let by = match by {
-            Val::Int(Int { value, .. }) => return Ok(Val::Int(Int { value: *value, shared: None })),
+            Val::Int(_) => return Ok(by.alone()),
             Val::Dim(by) => self.extent(by, place),
             by => self.data(by, what, place)?,
         };
@@ -216,7 +232,8 @@ impl Lowering {
                 };
                 match value.filter(|&value| has_a_format(value)) {
                     Some(value) => {
-                        let shared = self.shared_by(left, right, op, span)?;
+                        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+                        let shared = self.shared_by(left, right, &what, span)?;
                         Ok(self.known_result(Int { value, shared }, op, span))
                     }
                     None => self.error(span, "the number is too large", "no format holds it"),
@@ -265,44 +282,36 @@ impl Lowering {
     /// Reports what was computed of integers that are known, and is no number of the type that they came to have.
     pub(in crate::lower) fn check_folded(&mut self) {
         for Folded { value, elem, op, span } in std::mem::take(&mut self.folded) {
-            let dtype = self.elements.resolve(&elem).known().filter(|dtype| dtype.is_int());
-            let Some(dtype) = dtype.filter(|&dtype| wrap_int(dtype, value) != value) else { continue };
+            let Some(dtype) = self.elements.resolve(&elem).known().filter(|dtype| !dtype.is_float()) else {
+                continue;
+            };
+            let fits = match dtype {
+                DType::Index => i64::try_from(value).is_ok_and(|value| value >= 0),
+                dtype => wrap_int(dtype, value) == value,
+            };
+            if fits {
+                continue;
+            }
             let (name, dtype) = (op.operator().unwrap_or(op.name()), dtype.rust_name());
             let message = format!("`{name}` gives {value} here, which isn't a number of {dtype}");
             let help = format!(
-                "convert what it is computed of, `… as i32`; where it is to wrap, give the numbers their type: `[1{dtype}, 2]`"
+                "convert what it is computed of, `… as i32`; where it is to wrap, give the numbers their type: `let k: {dtype} = 1;`, `[1{dtype}, 2]`"
             );
             self.errors.push(Diagnostic::new(span, message).help(help));
         }
     }
 
     /// The type that two integers have, if it is decided by more than their own uses.
-    fn shared_by(&mut self, left: &Int, right: &Int, op: BinaryOp, span: Span) -> Lowered<Option<Elem>> {
-        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
-        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
-        self.share(&Val::Int(right.clone()), &shared, &what, span)?;
-        Ok(Some(shared))
-    }
-
-    /// Requires of an integer whose type other uses decide as well that they decide for this one.
-    pub(in crate::lower) fn share(
+    pub(in crate::lower) fn shared_by(
         &mut self,
-        value: &Val,
-        elem: &Elem,
+        left: &Int,
+        right: &Int,
         what: &str,
         span: Span,
-    ) -> Lowered<()> {
-        let Val::Int(Int { shared: Some(shared), .. }) = value else { return Ok(()) };
-        if self.elements.unify(shared, elem) {
-            return Ok(());
-        }
-        let (shared, elem) = (self.elements.resolve(shared), self.elements.resolve(elem));
-        let (found, needed) = (rust_elem(&shared), rust_elem(&elem));
-        let message = format!("{what} mixes element types {found} and {needed}");
-        let help = format!(
-            "write `… as {needed}`: a loop's counter is of one type, here {found}, wherever it is used"
-        );
-        self.error(span, message, &help)
+    ) -> Lowered<Option<Elem>> {
+        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
+        self.share(&Val::Int(right.clone()), &shared, what, span)?;
+        Ok(Some(shared))
     }
 
     /// Two operands as values of one type: open literals take the other's format, scalars are splat and
@@ -331,7 +340,8 @@ impl Lowering {
                 _ => {}
             }
         }
-        self.elements.unknown()
+        let shared = left.shared().or_else(|| right.shared()).cloned();
+        shared.unwrap_or_else(|| self.elements.unknown())
     }
 
     fn operand(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {

@@ -171,7 +171,8 @@ impl Lowering {
         }
         let wide = DType::I64.into();
         let mut scalar = match index {
-            Val::Int(_) => self.number(index, &wide, "an index", span)?,
+            // In Rust it may be of any type.
+            Val::Int(_) => self.number(&index.alone(), &wide, "an index", span)?,
             value => self.data(value, "an index", span)?,
         };
         let elem = self.elem(scalar);

@@ -224,6 +224,7 @@ impl Lowering {
 
     /// How far `shift` goes: the one argument that may be negative.
     fn shift_distance(&mut self, value: &Val, span: Span) -> Lowered<Dim> {
+        self.share(value, &DType::I32.into(), "how far `shift` goes", span)?;
         match value {
             Val::Int(by) if i32::try_from(by.value).is_ok() => Ok(Dim::from(by.value as i64)),
             Val::Poison => Err(crate::lower::Reported),
