@@ -282,8 +282,11 @@ fn less_three_times<T: Float>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
 
 #[test]
 fn a_part_is_multiplied_by_a_literal_of_any_format() {
-    let x = [1.0f32, 2.0];
-    check_exact!(less_three_times(x: x, [2]) -> f32, [2] => [-2.0, -4.0]);
-    let [x, expected] = [x, [-2.0, -4.0]].map(|x| x.map(bf16::from_f32));
-    check_exact!(less_three_times(x: x, [2]) -> bf16, [2] => expected);
+    for (device, label) in super::devices() {
+        let [x, expected] = [[1.0, 2.0], [-2.0, -4.0]].map(|x: [f32; 2]| x.map(bf16::from_f32));
+        let x = Tensor::from_slice(&device, &x, [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        less_three_times(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
 }
