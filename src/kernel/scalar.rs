@@ -1,5 +1,5 @@
 //! Arithmetic of scalars as kernels mean it on every device: that of integers wraps, `x / 0` is 0 and `x % 0` is `x`,
-//! and a shift takes the low bits of its distance; that of floats is Rust's.
+//! and a shift takes the low bits of its distance; that of floats is Rust's, but for zeros in `max` and `min`, and `powi`.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
 //! fit, of methods that do so or that Rust has of no stable name, and on scalars of a type parameter, which may be one; of
@@ -64,6 +64,24 @@ pub fn abs<T: Arithmetic>(value: T) -> T {
 pub fn clamp<T: Scalar>(value: T, low: T, high: T) -> T {
     let value = if value < low { low } else { value };
     if value > high { high } else { value }
+}
+
+/// A number as it is, also of a reference to one, as methods have it.
+///
+/// ```
+/// use tile::kernel::scalar::ByValue as _;
+///
+/// assert_eq!([1.5, 2.5].iter().map(|x| x.by_value()).sum::<f64>(), 4.0);
+/// ```
+pub trait ByValue {
+    /// The number.
+    fn by_value(self) -> Self;
+}
+
+impl<T: Arithmetic> ByValue for T {
+    fn by_value(self) -> T {
+        self
+    }
 }
 
 /// What Rust has `powi` of, as a method: a number, or a reference to one.

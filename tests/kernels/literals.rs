@@ -507,3 +507,91 @@ fn literals_are_rounded_once() {
     let below = 1.00000017881393432617187499f32;
     check_exact!(halfway<B = 1>(x: [1.0f32], [1]) -> f32, [1] => [below]);
 }
+
+/// In each turn the name is another variable, whose type the arm decides that isn't taken in the other turn.
+#[tile_kernel]
+fn by_turn<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let parts = [t, t];
+    let mut sum = t * 0.0;
+    for i in 0..2 {
+        let w = 0.1;
+        match i {
+            0 => sum += parts[i] * w,
+            _ => {
+                if w * 3.0 > 0.3 {
+                    sum += 100.0;
+                }
+            }
+        }
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn a_turns_variable_has_the_type_that_any_arm_decides() {
+    let x = [1.0f32, 2.0, 3.0];
+    check_exact!(by_turn<B = 2>(x: x, [3]) -> f32, [3] => x.map(|x| x * 0.1));
+}
+
+/// The arms' literals have one type, whichever is taken.
+#[tile_kernel]
+fn scaled_by_mode<T: Float>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    const MODE: usize = 1;
+    let x = x.partition_view([2]);
+    let mut y = y.partition_view_mut([2]);
+    let w = match MODE {
+        0 => 0.5,
+        1 => 0.25,
+        _ => -1.0,
+    };
+    y.store_masked(x.load_masked(y.index()) * w);
+}
+
+#[test]
+fn literals_of_arms_have_the_type_of_the_one_that_is_taken() {
+    for (device, label) in super::devices() {
+        let [x, expected] = [[1.0, 2.0, 3.0], [0.25, 0.5, 0.75]].map(|x: [f32; 3]| x.map(bf16::from_f32));
+        let x = Tensor::from_slice(&device, &x, [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        scaled_by_mode(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
+/// How much a view is padded by is a `usize`, and so is the variable.
+#[tile_kernel]
+fn padded_by_a_variable<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f64, m>) {
+    let k = 3;
+    let x = x.pad([(k, 0)]).partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let far = (k * 1_000_000_000) as f64;
+    y.store_masked(x.load_masked(y.index()).cast::<f64>() + far);
+}
+
+#[test]
+fn counts_of_movements_decide_the_type_of_a_variable() {
+    check_exact!(padded_by_a_variable<B = 4>(x: [1.0f32, 2.0], [2]) -> f64, [5] => [3e9, 3e9, 3e9, 3e9 + 1.0, 3e9 + 2.0]);
+}
+
+#[derive(TileStruct)]
+struct Generator {
+    state: u32,
+}
+
+/// What fits a field is computed exactly before it gets to a tile.
+#[tile_kernel]
+fn drawn_from_a_field<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let mut generator = Generator { state: 1000 };
+    generator.state = generator.state * 1_664_525 + 1_013_904_223;
+    y.store_masked(x.load_masked(y.index()) + (generator.state >> 16) as i32);
+}
+
+#[test]
+fn fields_of_structs_take_integers_of_any_type() {
+    check_exact!(drawn_from_a_field<B = 4>(x: [0, 1], [2]) -> i32, [2] => [40869, 40870]);
+}

@@ -240,3 +240,53 @@ fn signs(x: &Tensor<f32, n>, y: &mut Tensor<i32, n>) {
 fn zeros_are_ordered_by_their_signs() {
     check_exact!(signs<>(x: [0.0f32, -0.0], [2]) -> i32, [2] => [3, 3]);
 }
+
+/// Rust's methods take references to numbers.
+#[tile_kernel]
+fn by_largest_weight(weights: [f32; 3], x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let mut largest = weights[0];
+    for w in &weights {
+        largest = w.max(largest);
+    }
+    y.store_masked(x.load_masked(y.index()) * largest);
+}
+
+#[test]
+fn a_reference_to_a_number_has_its_methods() {
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0], [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        by_largest_weight([1.0, 4.0, -8.0], &x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [4.0, 8.0], "{label}");
+    }
+}
+
+#[tile_fn]
+fn turned<T: Float>(a: Tile<T, 1>, b: Tile<T, 1>) -> Tile<T, 1> {
+    let mut parts = [a, b];
+    for i in 0..1 {
+        parts[i + 1] *= -1.0;
+    }
+    parts[0] + parts[1]
+}
+
+#[tile_kernel]
+fn less_three_times<T: Float>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let t = x.load_masked(y.index());
+    y.store_masked(turned(t, t * 3.0));
+}
+
+#[test]
+fn a_part_is_multiplied_by_a_literal_of_any_format() {
+    for (device, label) in super::devices() {
+        let [x, expected] = [[1.0, 2.0], [-2.0, -4.0]].map(|x: [f32; 2]| x.map(bf16::from_f32));
+        let x = Tensor::from_slice(&device, &x, [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        less_three_times(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}

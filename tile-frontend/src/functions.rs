@@ -13,7 +13,7 @@ use crate::lower::names;
 use crate::lower::unknown::Unknown;
 use crate::macros;
 use crate::refused;
-use crate::rewrite::{assignment, bare, call_of_cast, predicate};
+use crate::rewrite::{assignment, bare, call_of_cast, is_literal, predicate};
 use crate::span::Spanned;
 use crate::totals;
 use crate::updates;
@@ -24,7 +24,7 @@ use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     BinOp, Expr, ExprBinary, ExprMethodCall, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item,
-    ItemFn, Lit, Macro, ReceiverKind, Stmt, Type, UnOp, parse_quote,
+    ItemFn, Macro, ReceiverKind, Stmt, Type, UnOp, parse_quote,
 };
 use tile_ir::DType;
 
@@ -185,14 +185,6 @@ fn is_foreign_to_rust(ty: &Type) -> bool {
     let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
     let dtype = DType::from_rust_name(&name);
     dtype.is_some_and(|dtype| dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64))
-}
-
-fn is_literal(expression: &Expr) -> bool {
-    match expression {
-        Expr::Lit(literal) => !matches!(&literal.lit, Lit::Bool(_)),
-        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(bare(&unary.expr)),
-        _ => false,
-    }
 }
 
 /// Makes a method of scalars whose values aren't those of Rust's one of `either::value(x)`, which has it for scalars alone:

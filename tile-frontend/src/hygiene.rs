@@ -6,7 +6,7 @@
 
 use crate::diagnostic::Diagnostic;
 use proc_macro2::Span;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use syn::visit::{self, Visit};
 use syn::{GenericArgument, Ident, ItemFn, Label, PatIdent, PathArguments, PathSegment, Type};
 
@@ -23,13 +23,16 @@ pub(crate) fn inside(function: &ItemFn) -> Vec<Diagnostic> {
 struct BoundNames {
     /// By the name, whose text bound it first.
     first: HashMap<String, String>,
+    /// Whose texts name sizes of the signature, by the name: for kernels a size is one, whoever names it.
+    sizes: HashMap<String, HashSet<String>>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl BoundNames {
     fn bound(&mut self, name: String, span: Span) {
         let Some(origin) = origin(&format!("{span:?}")) else { return };
-        if *self.first.entry(name.clone()).or_insert_with(|| origin.clone()) != origin {
+        let is_others_size = self.sizes.get(&name).is_some_and(|sizes| !sizes.contains(&origin));
+        if *self.first.entry(name.clone()).or_insert_with(|| origin.clone()) != origin || is_others_size {
             let message = format!(
                 "`{name}` is bound by a macro and by what the macro is given: two variables, which kernels can't tell apart"
             );
@@ -52,7 +55,9 @@ impl<'ast> Visit<'ast> for BoundNames {
             (segment.ident == "Tensor", &segment.arguments)
         {
             for name in arguments.args.iter().skip(1).filter_map(size) {
-                self.bound(name.to_string(), name.span());
+                if let Some(origin) = origin(&format!("{:?}", name.span())) {
+                    self.sizes.entry(name.to_string()).or_default().insert(origin);
+                }
             }
         }
         visit::visit_path_segment(self, segment);

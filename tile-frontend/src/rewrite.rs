@@ -146,7 +146,14 @@ impl Rewrite<'_> {
     fn method(&self, call: &ExprMethodCall) -> Option<Expr> {
         let (at, span) = (place(call.method.span().start()), call.method.span());
         if let Some(function) = self.scalar_function(at, span) {
-            let (receiver, arguments) = (bare(&call.receiver), &call.args);
+            let (receiver, arguments) = (&call.receiver, &call.args);
+            let receiver = match call.method == "max" || call.method == "min" {
+                // Of a reference Rust's method is the number's.
+                true => {
+                    quote_spanned!(span=> { use ::tile::kernel::scalar::ByValue as _; #receiver.by_value() })
+                }
+                false => bare(receiver).to_token_stream(),
+            };
             return Some(Expr::Verbatim(quote_spanned!(span=> #function(#receiver, #arguments))));
         }
         let mut call = call.clone();
@@ -175,9 +182,9 @@ pub(crate) fn assignment(
     let [place, other] =
         ["place", "right"].map(|name| syn::Ident::new(name, proc_macro2::Span::mixed_site()));
     // A literal takes its format from the left side where it stands.
-    let (other, given) = match right {
-        Expr::Lit(_) => (right.clone(), None),
-        right => (parse_quote!(#other), Some(quote_spanned!(span=> let #other = #right;))),
+    let (other, given) = match is_literal(bare(right)) {
+        true => (right.clone(), None),
+        false => (parse_quote!(#other), Some(quote_spanned!(span=> let #other = #right;))),
     };
     let value = value(&parse_quote!(*#place), &other);
     quote_spanned!(span=> { #given let #place = &mut #left; *#place = #value; })
@@ -195,6 +202,15 @@ fn is_pure(expression: &Expr) -> bool {
         Expr::Unary(unary) => is_pure(&unary.expr),
         Expr::Binary(binary) => is_pure(&binary.left) && is_pure(&binary.right),
         Expr::MethodCall(call) => call.method == "len" && is_pure(&call.receiver),
+        _ => false,
+    }
+}
+
+/// Whether an expression is a number that is written out.
+pub(crate) fn is_literal(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(literal) => !matches!(&literal.lit, Lit::Bool(_)),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(bare(&unary.expr)),
         _ => false,
     }
 }

@@ -270,11 +270,11 @@ mod tests {
         assert_eq!(together("gfx942", 64, true)[0], of(&[0..4, 20..24]));
         assert_eq!(together("gfx942", 64, true)[1], of(&[4..8, 16..20]));
         assert_eq!(together("gfx942", 64, true)[7], of(&[44..48, 56..60]));
-        assert_eq!(together("gfx942", 64, false)[1], of(&[8..16]));
+        assert_eq!(together("gfx942", 64, false)[1], Vec::from_iter(8..16));
         assert_eq!(together("gfx950", 64, true)[0], of(&[0..4, 12..16, 20..28]));
         assert_eq!(together("gfx950", 64, true)[3], of(&[36..44, 48..52, 60..64]));
         assert_eq!(together("gfx1100", 32, true)[2], of(&[8..12, 28..32]));
-        assert_eq!(together("gfx1201", 32, true)[2], of(&[16..24]));
+        assert_eq!(together("gfx1201", 32, true)[2], Vec::from_iter(16..24));
         // Rows of 256 bytes meet in one bank of 64.
         assert_eq!([32, 64].map(|lanes_| turns_on("gfx950", &lanes(lanes_, 4, |lane| 128 * lane))), [16, 32]);
         assert_eq!(turns_on("gfx950", &lanes(64, 4, |lane| 4 * lane)), 1);

@@ -5,10 +5,10 @@
 //! functions that name such formats or are generic over them; elsewhere it stays Rust's, with rustc's words for what
 //! doesn't fit.
 
-use super::{is_foreign_to_rust, is_literal, of_value};
+use super::{is_foreign_to_rust, of_value};
 use crate::lower::Fold;
 use crate::lower::names;
-use crate::rewrite::bare;
+use crate::rewrite::{bare, is_literal};
 use crate::signature::{bounds_of, domain_of_parameter};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;

@@ -36,7 +36,7 @@ use crate::span::Span;
 use crate::text::Text;
 use crate::value::Val;
 use describe::{kind, rust_elem};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{Generics, ItemFn};
 use tile_ir::analysis::Facts;
@@ -87,7 +87,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         in_constant: false,
         folded: Vec::new(),
         constants: Vec::new(),
-        seen: HashSet::new(),
+        unreached: 0,
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -149,8 +149,8 @@ pub(crate) struct Lowering {
     folded: Vec<ops::operators::Folded>,
     /// The constants of modules whose values are being lowered.
     constants: Vec<String>,
-    /// What may not be reached, and was lowered for what rustc sees there.
-    seen: HashSet<Place>,
+    /// How deep the current place is in what isn't reached.
+    unreached: usize,
 }
 
 impl Lowering {

@@ -79,10 +79,7 @@ impl Lowering {
                 Val::Float(float)
             }
             Val::List(values) => Val::List(values.into_iter().map(|value| self.named(value)).collect()),
-            Val::Record(record, fields) => {
-                let fields = fields.into_iter().map(|(field, value)| (field, self.named(value)));
-                Val::Record(record, fields.collect())
-            }
+            // A field's type is the struct's, which isn't seen here.
             value => value,
         }
     }

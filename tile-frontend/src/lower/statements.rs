@@ -39,10 +39,12 @@ impl Lowering {
         }
         let Some((statement, rest)) = statements.split_first() else { return Ok(Val::Unit) };
         let value = self.statement(statement);
-        let Some(next) = rest.first() else { return value };
+        if rest.is_empty() {
+            return value;
+        }
         // Nothing after an exit is reached; rustc warns of it.
         if matches!(value, Ok(Val::Never)) {
-            self.unreached(crate::span::Spanned::span(next), |lowering| lowering.statements(rest));
+            self.unreached(|lowering| lowering.statements(rest));
             return value;
         }
         // What was wrong is reported; the next statement is lowered all the same.

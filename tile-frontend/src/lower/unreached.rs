@@ -3,30 +3,28 @@
 //! must be rewritten there, and for what it says of the types of variables.
 
 use super::{Lowered, Lowering};
-use crate::rewrite::place;
-use crate::span::Span;
 use crate::value::Val;
+use tile_ir::Elem;
+
+/// How deep what isn't reached is looked for in itself: twice as much is lowered with each.
+const MOST_WITHIN: usize = 4;
 
 impl Lowering {
-    /// Notes that what stands at a place is lowered as a part of the kernel.
-    pub(super) fn reached(&mut self, at: Span) {
-        if self.in_own_text() {
-            self.seen.insert(place(at.start()));
-        }
-    }
-
-    /// Lowers what isn't reached, and leaves the kernel as it was.
-    pub(super) fn unreached(&mut self, at: Span, lower: impl FnOnce(&mut Self) -> Lowered<Val>) {
-        // Once is enough for rustc, which sees an unrolled loop's body once, too.
-        if self.in_own_text() && !self.seen.insert(place(at.start())) {
-            return;
+    /// Lowers what isn't reached, and leaves the kernel as it was; gives the type of a number that it would have given. Each
+    /// turn of an unrolled loop has variables of its own, so it is lowered for each.
+    pub(super) fn unreached(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Elem> {
+        if self.unreached == MOST_WITHIN {
+            return None;
         }
         let (kernel, scopes, frames) = (self.kernel.clone(), self.scopes.clone(), self.frames.clone());
         let (declared, singles, called) = (self.declared.clone(), self.singles.clone(), self.called.clone());
         let (folded, bounds, errors) = (self.folded.len(), self.bounds.len(), self.errors.len());
         let (messages, region, nesting) = (self.messages, self.region, self.nesting);
         // What is wrong there is no mistake, or rustc's to report.
-        let _ = lower(self);
+        self.unreached += 1;
+        let value = lower(self).ok().map(|value| self.named(value));
+        let elem = value.and_then(|value| self.elem_of_number(&value));
+        self.unreached -= 1;
         // But functions of other modules are looked up for it.
         let of_names: Vec<_> = self.errors.drain(errors..).filter(|error| error.missing.is_some()).collect();
         self.errors.extend(of_names);
@@ -35,5 +33,15 @@ impl Lowering {
         (self.messages, self.region, self.nesting) = (messages, region, nesting);
         (self.declared, self.singles, self.called) = (declared, singles, called);
         (self.kernel, self.scopes, self.frames) = (kernel, scopes, frames);
+        elem
+    }
+
+    /// The type of a number, decided or not.
+    pub(super) fn elem_of_number(&self, value: &Val) -> Option<Elem> {
+        match value {
+            Val::Dim(_) => Some(tile_ir::DType::Index.into()),
+            Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
+            value => value.shared().cloned(),
+        }
     }
 }

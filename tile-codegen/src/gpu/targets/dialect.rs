@@ -206,7 +206,7 @@ impl Device {
         function.set_call_conventions(self.calling_convention);
         for (i, argument) in abi.arguments.iter().enumerate() {
             if let &Argument::Tensor { mutable, atomic, loaded, .. } = argument {
-                let is_alone = !atomic && !(mutable && loaded);
+                let is_alone = !(atomic || mutable && loaded);
                 tensor_attributes(ir, function, i as u32, mutable, is_alone);
             }
         }

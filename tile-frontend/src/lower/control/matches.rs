@@ -14,7 +14,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Arm, Expr, ExprMatch, Ident, Lit, Local, Pat, PatRange, RangeLimits, Stmt};
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::{DType, Op, ValueId};
+use tile_ir::{DType, Elem, Op, ValueId};
 
 /// Whether a value fits a pattern.
 #[derive(Clone, Copy)]
@@ -103,12 +103,11 @@ impl Lowering {
         self.nesting += 1;
         let value = match fits {
             Fits::Always => {
-                self.unreached(let_else.otherwise.span(), leaves);
+                self.unreached(leaves);
                 goes_on(self)
             }
             Fits::Never => {
-                let next = rest.first().map_or(let_else.span, Spanned::span);
-                self.unreached(next, goes_on);
+                self.unreached(goes_on);
                 leaves(self)
             }
             Fits::If(condition) => {
@@ -146,18 +145,19 @@ impl Lowering {
         let Some((arm, rest)) = arms.split_first() else { return Ok(Val::Never) };
         let (pattern, guard) = parts_of(arm);
         let (fits, bound) = self.fits_and_binds(pattern, guard, value, rest.is_empty())?;
-        let mut taken = |lowering: &mut Self| {
-            lowering.reached(arm.body.span());
-            lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body))
-        };
+        let mut taken =
+            |lowering: &mut Self| lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body));
         match fits {
             Fits::Always => {
-                rest.iter().for_each(|arm| self.arm_not_taken(arm, value));
-                taken(self)
+                let others: Vec<Elem> =
+                    rest.iter().filter_map(|arm| self.arm_not_taken(arm, value)).collect();
+                let given = taken(self)?;
+                Ok(self.of_type_with(given, others))
             }
             Fits::Never => {
-                self.arm_not_taken(arm, value);
-                self.arms(rest, value, assigned, span)
+                let other = self.arm_not_taken(arm, value);
+                let given = self.arms(rest, value, assigned, span)?;
+                Ok(self.of_type_with(given, other))
             }
             Fits::If(condition) => {
                 self.choose("match", condition, assigned, span, &mut taken, &mut |lowering| {
@@ -167,16 +167,32 @@ impl Lowering {
         }
     }
 
-    /// An arm that is known not to be taken, and its guard, which isn't asked.
-    fn arm_not_taken(&mut self, arm: &Arm, value: &Val) {
-        self.unreached(arm.body.span(), |lowering| {
+    /// What the arm that is taken gives. To rustc all arms have one type, which may be decided by those that aren't.
+    fn of_type_with(&mut self, given: Val, others: impl IntoIterator<Item = Elem>) -> Val {
+        let mut others = others.into_iter().peekable();
+        if others.peek().is_none() {
+            return given;
+        }
+        let given = self.named(given);
+        if let Some(elem) = self.elem_of_number(&given) {
+            // Where they differ rustc says so.
+            for other in others {
+                self.elements.unify(&elem, &other);
+            }
+        }
+        given
+    }
+
+    /// An arm that is known not to be taken, and its guard, which isn't asked; gives the type of the number that it would give.
+    fn arm_not_taken(&mut self, arm: &Arm, value: &Val) -> Option<Elem> {
+        self.unreached(|lowering| {
             let (pattern, guard) = parts_of(arm);
             let (_, bound) = lowering.fits_and_binds(pattern, None, value, false)?;
             lowering.with_bound(&bound, |lowering| {
                 let _ = guard.map(|guard| lowering.condition(guard, "match"));
                 lowering.expression(&arm.body)
             })
-        });
+        })
     }
 
     /// Whether a value fits a pattern and its guard, and what the names are then. Of several alternatives the first that

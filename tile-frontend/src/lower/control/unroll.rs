@@ -35,7 +35,7 @@ impl Lowering {
     /// A loop that is unrolled to nothing, which rustc sees all the same. The first number of a range that is empty may lie
     /// outside of what is indexed, and 0 outside of what is indexed by one less.
     pub(in crate::lower) fn without_turns(&mut self, for_loop: &ExprForLoop) {
-        self.unreached(for_loop.body.span(), |lowering| {
+        self.unreached(|lowering| {
             let turns = match lowering.first_of(for_loop) {
                 Some(first) => [first, Val::int(0)].map(Unrolled::always),
                 None => [Val::Poison, Val::Poison].map(Unrolled::always),

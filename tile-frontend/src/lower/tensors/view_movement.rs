@@ -206,6 +206,7 @@ impl Lowering {
 
     /// A number of elements: known when the kernel is launched.
     fn count(&mut self, value: &Val, span: Span) -> Lowered<Dim> {
+        self.share(value, &DType::Index.into(), "a number of elements", span)?;
         match (as_dim(value), value) {
             (Some(dim), _) => Ok(dim),
             (None, Val::Poison) => Err(crate::lower::Reported),
