@@ -449,24 +449,14 @@ pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
     checks
 }
 
-fn is_atomic(kernel: &Kernel, param: ValueId) -> bool {
-    kernel.walk().into_iter().any(|op| {
-        let data = kernel.op(op);
-        matches!(data.op, Op::Atomic(_)) && Source::of(kernel, data.operands[0]).argument == param
-    })
-}
-
-fn is_loaded(kernel: &Kernel, param: ValueId) -> bool {
-    kernel.walk().into_iter().map(|op| kernel.op(op)).any(|data| {
-        let tensor = match (&data.op, data.load()) {
-            (_, Some(load)) => {
-                kernel.definition(load.view).expect("verified: a view is made by `partition`").operands[0]
-            }
-            (Op::GatherLoad, None) => data.operands[0],
-            _ => return false,
-        };
-        Source::of(kernel, tensor).argument == param
-    })
+/// Whether such an op comes to the elements of an argument.
+fn is_reached(kernel: &Kernel, param: ValueId, by: impl Fn(&Op) -> bool) -> bool {
+    kernel
+        .walk()
+        .into_iter()
+        .map(|op| kernel.op(op))
+        .filter(|data| by(&data.op))
+        .any(|data| Source::reached_by(kernel, data).is_some_and(|source| source.argument == param))
 }
 
 fn layout_sizes(kernel: &Kernel) -> Vec<(usize, LayoutSize)> {
@@ -484,7 +474,8 @@ fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let dtype = data.ty.elem().known().expect("an instance has no dtype parameters");
     match &data.ty {
         Type::Tensor(tensor) => {
-            let (atomic, loaded) = (is_atomic(kernel, param), is_loaded(kernel, param));
+            let atomic = is_reached(kernel, param, |op| matches!(op, Op::Atomic(_)));
+            let loaded = is_reached(kernel, param, |op| op.is_load() || matches!(op, Op::GatherLoad));
             let (extents, layout) = (tensor.extents.clone(), tensor.layout.as_deref().cloned());
             Argument::Tensor { name, dtype, extents, layout, mutable: tensor.mutable, atomic, loaded }
         }

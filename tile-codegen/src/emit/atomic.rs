@@ -45,7 +45,8 @@ fn align(access: LLVMValueRef, bytes: u32) {
 }
 
 impl<'c> Ir<'c> {
-    fn scope(&self, name: &str) -> u32 {
+    /// LLVM's number of the scope of this name.
+    pub(crate) fn scope(&self, name: &str) -> u32 {
         // SAFETY: the context is alive and the name is given with its length.
         unsafe { LLVMGetSyncScopeID(self.context.raw(), name.as_ptr().cast(), name.len()) }
     }

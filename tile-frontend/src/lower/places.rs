@@ -431,10 +431,9 @@ impl Lowering {
             Val::Dim(_) => self.share(old, &DType::Index.into(), &what, span).map(|()| value),
             Val::Int(_) if matches!(old, Val::Dim(_)) => self.static_dim(&value, &what, span).map(Val::Dim),
             Val::Int(Int { shared: None, value }) => Ok(Val::Int(Int { value, shared: Some(elem) })),
-            Val::Float(Float { shared: None, .. }) => match value {
-                Val::Float(float) => Ok(Val::Float(Float { shared: Some(elem), ..float })),
-                value => Ok(value),
-            },
+            Val::Float(float @ Float { shared: None, .. }) => {
+                Ok(Val::Float(Float { shared: Some(elem), ..float }))
+            }
             value => self.share(&value, &elem, &what, span).map(|()| value),
         }
     }

@@ -15,7 +15,7 @@ pub use requirement::Requirement;
 pub use windows::{PlacedWindows, Windows};
 
 use crate::dim::{Dim, DimError};
-use crate::kernel::{Kernel, ValueId};
+use crate::kernel::{Kernel, OpData, ValueId};
 use crate::ops::Op;
 use crate::types::{Shape, TensorType, Type};
 use std::fmt;
@@ -180,6 +180,20 @@ impl Source {
             source.argument = operand;
         }
         source
+    }
+
+    /// The source of the tensor that an op reads or writes, of a verified kernel; `None` of an op that does neither. A prefetch
+    /// does neither.
+    pub fn reached_by(kernel: &Kernel, data: &OpData) -> Option<Source> {
+        let tensor = match &data.op {
+            op if op.is_load() || op.is_store() => {
+                let view = kernel.definition(data.operands[0]);
+                view.expect("verified: a view is made by `partition`").operands[0]
+            }
+            Op::GatherLoad | Op::Atomic(_) => data.operands[0],
+            _ => return None,
+        };
+        Some(Source::of(kernel, tensor))
     }
 }
 

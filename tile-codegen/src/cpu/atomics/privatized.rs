@@ -9,7 +9,6 @@
 
 use super::company::is_of_the_launch;
 use super::{heeds_others, joined, site_of};
-use crate::cpu::memory::reached::reached;
 use crate::cpu::region::extents;
 use crate::emit::atomic::Site;
 use crate::emit::{Ir, LoopHint, Value};
@@ -18,6 +17,7 @@ use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{Atomic, AtomicKind, ReduceOp};
+use tile_ir::view::Source;
 use tile_ir::{DType, Dim, Instance, Op, Type, ValueId};
 
 /// Memory for the elements of all such tensors of a kernel: a part of any second cache.
@@ -50,7 +50,8 @@ impl Privatized {
         if heeds_others(instance) {
             return privatized;
         }
-        let accesses = ops.iter().filter_map(|&data| Some((data, reached(instance, data)?.argument)));
+        let accesses =
+            ops.iter().filter_map(|&data| Some((data, Source::reached_by(instance, data)?.argument)));
         let mut others: Vec<ValueId> = Vec::new();
         for (data, argument) in accesses {
             let is_added =
@@ -93,7 +94,7 @@ impl Updated {
         let join = joined(atomic.kind).filter(|_| is_of_the_launch(&atomic))?;
         let Type::Tensor(tensor) = instance.ty(data.operands[0]) else { return None };
         let dtype = tensor.elem.known()?;
-        let is_whole = tensor.layout.is_none() && reached(instance, data)?.selections.is_empty();
+        let is_whole = tensor.layout.is_none() && Source::reached_by(instance, data)?.selections.is_empty();
         let updates = match instance.ty(data.operands[1]).as_tile() {
             Some(tile) => extents(&tile.shape).iter().product(),
             None => 1,

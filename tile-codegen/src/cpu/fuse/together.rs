@@ -8,9 +8,9 @@
 
 use super::Fusion;
 use super::consumer::Consumer;
-use crate::cpu::memory::reached::reached;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::types::PartitionType;
+use tile_ir::view::Source;
 use tile_ir::{Instance, Op, RegionId, Type, ValueId};
 
 /// The loops of an instance's stores.
@@ -54,7 +54,7 @@ impl Together {
 
 /// The argument that a load or a store reaches.
 fn argument(instance: &Instance, access: &OpData) -> ValueId {
-    reached(instance, access).expect("loads and stores reach tensors").argument
+    Source::reached_by(instance, access).expect("loads and stores reach tensors").argument
 }
 
 /// Whether an op may stand between a store and the loop that does it.
@@ -72,7 +72,7 @@ impl<'a> Fusion<'a> {
         let partition = |data: &OpData| -> Option<&'a PartitionType> {
             let cut = self.instance.ty(self.definition(data.operands[0])?.operands[0]);
             // Of what a number selects, the one may exist and the other not.
-            let is_selected = !reached(self.instance, data)?.selections.is_empty();
+            let is_selected = !Source::reached_by(self.instance, data)?.selections.is_empty();
             let is_direct = !is_selected && matches!(cut, Type::Tensor(tensor) if tensor.layout.is_none());
             let is_computed = self.definition(data.operands[1])?.op.is_leaf();
             self.instance.ty(data.operands[0]).as_partition().filter(|_| is_direct && is_computed)
@@ -96,7 +96,7 @@ impl<'a> Fusion<'a> {
         let tensor = argument(instance, load);
         let writes = |data: &&OpData| {
             let is_write = data.op.is_store() || matches!(data.op, Op::Atomic(_));
-            is_write && reached(instance, data).is_some_and(|source| source.argument == tensor)
+            is_write && Source::reached_by(instance, data).is_some_and(|source| source.argument == tensor)
         };
         let ops = instance.walk().into_iter().map(|op| instance.op(op));
         stores.any(is_own) && ops.filter(writes).count() == 1

@@ -20,7 +20,6 @@
 
 use super::buffer::{Buffers, Elsewhere};
 use super::parts::{Bounds, Covering, Row, RowLoop};
-use super::reached::reached;
 use super::scratch::{Place, Scratch};
 use super::streaming::{self, LineStart, Lines, RowLines};
 use crate::cpu::fuse::{Fusion, is_reduction_of_rows};
@@ -32,6 +31,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
 use tile_ir::{Instance, Op};
 
 /// The most scratch memory of a block that has two halves: what the second cache has room for beside the rows.
@@ -149,7 +149,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
     let elem = tile.elem.known().expect("an instance has no dtype parameters");
     let shape = extents(&tile.shape);
     let (&width, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
-    let source = reached(instance, store).expect("a store reaches a tensor");
+    let source = Source::reached_by(instance, store).expect("a store reaches a tensor");
     let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
     let is_dense = view.tensor.layout.is_none() && source.selections.is_empty();
     is_dense

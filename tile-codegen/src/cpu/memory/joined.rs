@@ -5,12 +5,12 @@
 //! The index of such a row's element has its place along the last axis, beyond the tile's extent there, and 0 along the axes that
 //! are joined with it. As a position, in memory or in a buffer, it is the element's.
 
-use super::reached::reached;
 use crate::cpu::elements::is_short;
 use crate::cpu::region::{Emitter, extents};
 use tile_ir::Op;
 use tile_ir::kernel::OpData;
 use tile_ir::types::PartitionType;
+use tile_ir::view::Source;
 
 /// The axis that all behind it are joined with: the last one that tiles may divide.
 fn first_joined(ty: &PartitionType) -> Option<usize> {
@@ -36,7 +36,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The axis that the axes behind it are joined with in the rows that an access goes over.
     pub(super) fn first_joined_of(&self, access: &OpData) -> Option<usize> {
         let ty = self.instance.ty(access.operands[0]).as_partition()?;
-        let is_dense = ty.tensor.layout.is_none() && reached(self.instance, access)?.selections.is_empty();
+        let is_dense =
+            ty.tensor.layout.is_none() && Source::reached_by(self.instance, access)?.selections.is_empty();
         first_joined(ty).filter(|_| is_dense)
     }
 

@@ -10,7 +10,6 @@ pub(super) mod joined;
 pub(super) mod parts;
 pub(super) mod pieces;
 pub(super) mod prefetch;
-pub(super) mod reached;
 mod runs;
 pub(super) mod scratch;
 pub(super) mod single_lanes;

@@ -11,7 +11,6 @@
 
 use super::ahead::RowTurn;
 use super::parts::Row;
-use super::reached::reached;
 use super::views::Window;
 use crate::cpu::LINE_BYTES;
 use crate::cpu::elements::IndexRange;
@@ -22,6 +21,7 @@ use inkwell::IntPredicate;
 use inkwell::types::VectorType;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use std::collections::{HashMap, HashSet};
+use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, Type, ValueId};
 
 /// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
@@ -38,7 +38,7 @@ pub(in crate::cpu) fn written(instance: &Instance) -> Vec<ValueId> {
             return Vec::new();
         }
         let tensors = if data.op.is_store() { &mut written } else { &mut read };
-        tensors.extend(reached(instance, data).map(|source| source.argument));
+        tensors.extend(Source::reached_by(instance, data).map(|source| source.argument));
     }
     let mut written: Vec<ValueId> = written.difference(&read).copied().collect();
     written.sort_unstable();

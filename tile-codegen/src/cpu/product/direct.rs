@@ -8,12 +8,12 @@ use super::super::LINE_BYTES;
 use super::super::region::Emitter;
 use super::accumulate::Accumulation;
 use super::plan::Plan;
-use crate::cpu::memory::reached::reached;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
 use tile_ir::{Instance, ValueId};
 
 /// Where register blocks store their sums.
@@ -43,8 +43,8 @@ pub(in super::super) type Written<'c> = HashMap<ValueId, IntValue<'c>>;
 /// tensor.
 fn only_store<'a>(instance: &Instance, accumulation: &Accumulation<'a>, sum: ValueId) -> Option<&'a OpData> {
     let &[store] = accumulation.stores.as_slice() else { return None };
-    let target = reached(instance, store)?;
-    let all = instance.walk().into_iter().filter_map(|op| reached(instance, instance.op(op)));
+    let target = Source::reached_by(instance, store)?;
+    let all = instance.walk().into_iter().filter_map(|op| Source::reached_by(instance, instance.op(op)));
     let is_alone = all.filter(|source| source.argument == target.argument).count() == 1;
     (store.operands[1] == sum && target.selections.is_empty() && is_alone).then_some(store)
 }

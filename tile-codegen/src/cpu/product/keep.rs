@@ -16,12 +16,12 @@ use super::lasting::is_there_by_either;
 use super::left::TensorA;
 use super::plan::Plan;
 use crate::cpu::memory::buffer::Buffer;
-use crate::cpu::memory::reached::reached;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::cpu::KEPT_LEFT_BYTES;
 use tile_ir::kernel::{LoadOperands, OpData};
+use tile_ir::view::Source;
 use tile_ir::{Instance, RegionId, ValueId};
 
 /// A loop's `a` that is kept.
@@ -90,7 +90,7 @@ struct Given<'f, 'a> {
 impl Given<'_, '_> {
     /// Adds what decides which elements a load gives, but for its index at an axis of its matrix that doesn't matter.
     fn add_load(&mut self, instance: &Instance, load: &OpData, but: Option<usize>) -> Option<()> {
-        let selections = reached(instance, load)?.selections;
+        let selections = Source::reached_by(instance, load)?.selections;
         let selected = selections.into_iter().map(|selection| selection.index);
         let load = load.load()?;
         let but = match but {

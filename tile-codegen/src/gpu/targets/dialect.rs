@@ -12,7 +12,7 @@ use crate::gpu::pipeline::pairs::Pair;
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::LLVMAtomicOrdering;
-use inkwell::llvm_sys::core::{LLVMBuildFenceSyncScope, LLVMGetSyncScopeID};
+use inkwell::llvm_sys::core::LLVMBuildFenceSyncScope;
 use inkwell::module::Linkage;
 use inkwell::types::{AnyType, BasicMetadataTypeEnum};
 use inkwell::values::{FunctionValue, InstructionValue, IntValue, PointerValue};
@@ -468,10 +468,9 @@ impl Device {
 
     fn fence(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering, orders: Orders) {
         let Some(Fences { scope, of_shared_memory }) = &self.fences else { return };
-        // SAFETY: the context and the positioned builder are alive, and the scope's name is given with its
-        // length. inkwell has no fence with a scope.
+        let id = ir.scope(scope);
+        // SAFETY: the positioned builder is alive. inkwell has no fence with a scope.
         let fence = unsafe {
-            let id = LLVMGetSyncScopeID(ir.context.raw(), scope.as_ptr().cast(), scope.len());
             InstructionValue::new(LLVMBuildFenceSyncScope(
                 ir.builder.as_mut_ptr(),
                 ordering,

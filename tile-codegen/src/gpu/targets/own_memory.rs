@@ -7,7 +7,7 @@
 
 use crate::emit::Ir;
 use inkwell::llvm_sys::LLVMAtomicRMWBinOp;
-use inkwell::llvm_sys::core::{LLVMGetAtomicRMWBinOp, LLVMGetAtomicSyncScopeID, LLVMGetSyncScopeID};
+use inkwell::llvm_sys::core::{LLVMGetAtomicRMWBinOp, LLVMGetAtomicSyncScopeID};
 use inkwell::values::{AsValueRef, InstructionOpcode, InstructionValue};
 
 /// What is said of an addition.
@@ -19,10 +19,7 @@ const OF_THE_GPU: [&str; 2] = ["workgroup", "agent"];
 
 /// Says so of every addition of floats within the GPU.
 pub(in crate::gpu) fn say(ir: &Ir<'_>) {
-    // SAFETY: the context is alive, and a name is given with its length.
-    let scope =
-        |name: &str| unsafe { LLVMGetSyncScopeID(ir.context.raw(), name.as_ptr().cast(), name.len()) };
-    let scopes = OF_THE_GPU.map(scope);
+    let scopes = OF_THE_GPU.map(|name| ir.scope(name));
     let instructions = ir.module.get_functions().flat_map(|function| function.get_basic_blocks());
     for instruction in instructions.flat_map(|block| block.get_instructions()) {
         if adds_floats(instruction, &scopes) {

@@ -218,8 +218,7 @@ impl Lowering {
             matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
         match (left, right) {
             _ if !foldable => Ok(None),
-            (Val::Int(left), Val::Int(right)) => {
-                let (a, b) = (left.value, right.value);
+            (&Val::Int(Int { value: a, .. }), &Val::Int(Int { value: b, .. })) => {
                 if b == 0 && matches!(op, BinaryOp::Div | BinaryOp::Rem) {
                     return self.error(span, "division by zero", "divide by something else");
                 }
@@ -233,7 +232,7 @@ impl Lowering {
                 match value.filter(|&value| has_a_format(value)) {
                     Some(value) => {
                         let what = format!("`{}`", op.operator().unwrap_or(op.name()));
-                        let shared = self.shared_by(left, right, &what, span)?;
+                        let shared = self.share_with(left, right, &what, span)?;
                         Ok(self.known_result(Int { value, shared }, op, span))
                     }
                     None => self.error(span, "the number is too large", "no format holds it"),
@@ -299,19 +298,6 @@ impl Lowering {
             );
             self.errors.push(Diagnostic::new(span, message).help(help));
         }
-    }
-
-    /// The type that two integers have, if it is decided by more than their own uses.
-    pub(in crate::lower) fn shared_by(
-        &mut self,
-        left: &Int,
-        right: &Int,
-        what: &str,
-        span: Span,
-    ) -> Lowered<Option<Elem>> {
-        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
-        self.share(&Val::Int(right.clone()), &shared, what, span)?;
-        Ok(Some(shared))
     }
 
     /// Two operands as values of one type: open literals take the other's format, scalars are splat and

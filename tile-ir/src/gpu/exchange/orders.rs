@@ -9,7 +9,7 @@
 //!
 //! What comes before an op and what after is asked of where it stands: in a loop, all of the loop's ops are both.
 
-use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
+use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::view::Source;
 use std::collections::{HashMap, HashSet};
@@ -96,24 +96,12 @@ fn shared_tensors<'p>(kernel: &Kernel, places: &'p Places) -> Vec<Vec<Access<'p>
     let mut tensors: HashMap<ValueId, Vec<Access<'p>>> = HashMap::new();
     for op in kernel.walk() {
         let data = kernel.op(op);
-        let Some(tensor) = tensor(kernel, data) else { continue };
+        let Some(source) = Source::reached_by(kernel, data) else { continue };
         let is_atomic = matches!(data.op, Op::Atomic(_));
         let access = Access { place: &places.0[&op], writes: is_atomic || data.op.is_store(), is_atomic };
-        tensors.entry(Source::of(kernel, tensor).argument).or_default().push(access);
+        tensors.entry(source.argument).or_default().push(access);
     }
     tensors.into_values().filter(|accesses| accesses.iter().any(|access| access.writes)).collect()
-}
-
-/// The tensor to whose elements an op comes.
-fn tensor(kernel: &Kernel, data: &OpData) -> Option<ValueId> {
-    match data.op {
-        Op::Atomic(_) | Op::GatherLoad => Some(data.operands[0]),
-        _ if data.op.is_load() || data.op.is_store() => {
-            let view = kernel.definition(data.operands[0]).expect("verified: a view is made by `partition`");
-            Some(view.operands[0])
-        }
-        _ => None,
-    }
 }
 
 /// Whether what stands here may come after one access and before another one that isn't to change places with it.
