@@ -11,7 +11,7 @@
 //! `Tile::random_…_at(positions, seed)`, or to [`philox`].
 
 use super::gather::GatherIndex;
-use super::{Number, Tile, cos, eq, log, philox, select, sqrt};
+use super::{Element, Int, Number, Tile, cos, eq, log, philox, select, sqrt};
 use std::f32::consts::TAU;
 
 impl<T: Number> Tile<T, 1> {
@@ -28,6 +28,42 @@ impl<T: Number> Tile<T, 1> {
     pub fn arange(shape: [usize; 1], start: T, step: T) -> Self {
         let steps = Tile::iota(shape, 0);
         steps * Tile::full(shape, step) + Tile::full(shape, start)
+    }
+}
+
+impl<T: Element> Tile<T, 1> {
+    /// The numbers of an array. In a kernel they are constants, which lie in memory beside the code: `const` items, or
+    /// literals. To look such numbers up, [`Tile::lookup`] needs no tile of them.
+    ///
+    /// # Panics
+    /// If the array is empty; in a kernel that is a compile error.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// const WEIGHTS: [f32; 3] = [0.25, 0.5, 0.25];
+    /// assert_eq!((Tile::from_array(WEIGHTS) * 2.0).to_vec(), [0.5, 1.0, 0.5]);
+    /// ```
+    pub fn from_array<const N: usize>(numbers: [T; N]) -> Self {
+        Tile::<i32, 1>::iota([N], 0).lookup(numbers)
+    }
+}
+
+impl<T: Int, const R: usize> Tile<T, R> {
+    /// The number of a table at each of these integers, and 0 (`false`) where an integer is below 0 or beyond the table's
+    /// end. In a kernel the table is an array of constants, which lies in memory beside the code: `const` items, or literals.
+    ///
+    /// # Panics
+    /// If the table is empty; in a kernel that is a compile error.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// const SQUARES: [f32; 4] = [0.0, 1.0, 4.0, 9.0];
+    /// assert_eq!(Tile::<i32, 1>::arange([4], -1, 2).lookup(SQUARES).to_vec(), [0.0, 1.0, 9.0, 0.0]);
+    /// ```
+    pub fn lookup<U: Element, const N: usize>(self, table: [U; N]) -> Tile<U, R> {
+        assert!(N > 0, "the table has no numbers");
+        let table: Vec<_> = table.into_iter().map(|number| Tile::full([1], number).array().get(0)).collect();
+        Tile::hold(self.array().lookup(U::DTYPE, &table))
     }
 }
 

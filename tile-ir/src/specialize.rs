@@ -365,7 +365,13 @@ impl Substitution<'_> {
 
     fn op(&self, op: &Op) -> Op {
         match op {
-            Op::Constant { value, elem } => self.constant(*value, elem),
+            Op::Constant { value, elem } => {
+                Op::Constant { value: self.literal(*value, elem), elem: self.elem(elem) }
+            }
+            Op::Lookup { table, elem } => Op::Lookup {
+                table: table.iter().map(|&number| self.literal(number, elem)).collect(),
+                elem: self.elem(elem),
+            },
             Op::Extent(dim) => Op::Extent(self.dim(dim)),
             Op::Cast(elem) => Op::Cast(self.elem(elem)),
             Op::CastWith(elem, rounding) => Op::CastWith(self.elem(elem), *rounding),
@@ -394,17 +400,15 @@ impl Substitution<'_> {
     }
 
     /// A literal of a generic format becomes one of the format's class: `2.0` of `T = i32` is `2`.
-    fn constant(&self, value: Literal, elem: &Elem) -> Op {
-        let bound = self.elem(elem);
+    fn literal(&self, value: Literal, elem: &Elem) -> Literal {
         let generic = matches!(elem, Elem::Param(_));
-        let value = match (value, bound.known()) {
+        match (value, self.elem(elem).known()) {
             (Literal::Int(value), Some(dtype)) if generic && dtype.is_float() => Literal::Float(value as f64),
             (Literal::Float(value), Some(dtype)) if generic && !dtype.is_float() && value.fract() == 0.0 => {
                 Literal::Int(value as i128)
             }
             _ => value,
-        };
-        Op::Constant { value, elem: bound }
+        }
     }
 }
 

@@ -330,6 +330,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.cast_with(self.dtype(operands[0]), dtype, *rounding, value)
             }
             Op::Bitcast(_) => ir.bitcast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
+            Op::Lookup { table, .. } => {
+                ir.lookup(table, dtype, self.element(operands[0], index))
+            }
             Op::MulAdd => {
                 let values = [0, 1, 2].map(|i| self.element(operands[i], index));
                 ir.fused_mul_add(dtype, values)

@@ -57,6 +57,8 @@ pub(crate) struct Features {
     pub(crate) word_permutations: bool,
     /// Two words are rotated as words by an amount that isn't known, too: in fewer instructions than LLVM makes of its op.
     pub(crate) pair_rotations: bool,
+    /// The address space of tables that code brings along.
+    pub(crate) table_space: u16,
 }
 
 impl Features {
@@ -77,6 +79,7 @@ impl Features {
         upper_product: None,
         word_permutations: false,
         pair_rotations: false,
+        table_space: 0,
     };
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod ir;
 mod lanewise;
 pub(crate) mod leaf;
 mod log;
+mod lookup;
 pub(crate) mod math;
 mod order;
 mod philox;

@@ -200,6 +200,24 @@ fn bits_are_kept() {
     }
 }
 
+/// Tables of one number, of a few, and of more than a byte counts, at integers of every format, within and without.
+#[test]
+fn tables_are_looked_up() {
+    for from in elements().filter(|&dtype| Domain::Int.accepts(dtype)) {
+        let places = edges(from);
+        for (to, length) in elements().filter(|&to| to != DType::F8E8M0FNU).zip([1, 5, 128, 300].into_iter().cycle()) {
+            let number = |at: usize| match to {
+                DType::Bool => ["true", "false"][at % 3 / 2].to_owned(),
+                _ if to.is_float() => format!("{:?}", at as f64 * 0.5 - 3.0),
+                _ => (at % 100).to_string(),
+            };
+            let table: Vec<String> = (0..length).map(number).collect();
+            let source = elementwise(from.name(), to.name(), &format!("lookup [{}] %a", table.join(", ")));
+            agree(&source, &[("B", 8)], &[places.clone(), places.clone(), zeros(to, places.len())], 0.0);
+        }
+    }
+}
+
 #[test]
 fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
     for dtype in elements().filter(|&dtype| Domain::Float.accepts(dtype)) {

@@ -8,8 +8,7 @@ use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, ExprPath};
-use tile_ir::ops::Predicate;
-use tile_ir::{DType, Dim, Op, Type, ValueId};
+use tile_ir::{Dim, Type, ValueId};
 
 /// Whether a value is an array of tensors, or of arguments whose number is a const parameter.
 pub(super) fn is_of_arguments(value: &Val) -> bool {
@@ -43,22 +42,12 @@ impl Lowering {
         }
     }
 
-    /// How long an array of arguments may be whose length is a const parameter.
-    pub(super) fn most_arguments(&self, length: &Dim) -> Option<i64> {
-        self.scopes.variables.iter().find_map(|variable| match &variable.value {
-            Val::Arguments(values, count) if count == length => i64::try_from(values.len()).ok(),
-            _ => None,
-        })
-    }
-
     /// A turn of a loop that an instance has where an array of arguments has more elements than `at`.
     pub(super) fn if_counted(&mut self, value: Val, at: i64, count: &Dim, span: Span) -> Lowered<Unrolled> {
         if at == 0 {
             return Ok(Unrolled::always(value));
         }
-        let count = self.extent(count, span);
-        let at = self.number(&Val::int(at.into()), &DType::Index.into(), "a loop bound", span)?;
-        let exists = self.emit_one(Op::Compare(Predicate::Gt), &[count, at], span, &[])?;
+        let exists = self.exceeds(count, at, span)?;
         Ok(Unrolled { value, exists: Some(exists) })
     }
 

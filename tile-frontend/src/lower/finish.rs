@@ -229,12 +229,17 @@ impl Lowering {
                     let single = self.singles.get(&self.kernel.op(op).results[0]);
                     match single.filter(|_| elem == DType::F32.into()) {
                         Some(&single) => Op::Constant { value: Literal::Float(single.into()), elem },
-                        None => constant(*value, elem),
+                        None => Op::Constant { value: literal(*value, &elem), elem },
                     }
                 }
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
                 Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
+                Op::Lookup { table, elem } => {
+                    let elem = elem_of(elem);
+                    let table = table.iter().map(|&number| literal(number, &elem)).collect();
+                    Op::Lookup { table, elem }
+                }
                 Op::Iota { shape, axis, elem } => {
                     Op::Iota { shape: shape.clone(), axis: *axis, elem: elem_of(elem) }
                 }
@@ -246,14 +251,13 @@ impl Lowering {
 }
 
 /// `Tile::zeros` and `Tile::ones` are made before their format is known, with an integer.
-fn constant(value: Literal, elem: Elem) -> Op {
-    let value = match (value, elem.known()) {
+fn literal(value: Literal, elem: &Elem) -> Literal {
+    match (value, elem.known()) {
         (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(value as f64),
         // `T::of(2.0)` of a function's parameter that is an integer.
         (Literal::Float(value), Some(dtype)) if dtype.is_int() && value.is_finite() => {
             Literal::Int(value as i128)
         }
         _ => value,
-    };
-    Op::Constant { value, elem }
+    }
 }

@@ -6,7 +6,8 @@
 //! makes it `n`. The new unknowns are not negative, as sizes are, so that [`Dim::is_natural`] and `==` of forms
 //! decide as before, and more. A parameter's form has no sizes, so that what is known at specialisation stays so. Conditions that contradict each other prove anything, of a kernel that never runs.
 //!
-//! A condition that no substitution expresses (`m <= 64`, `m != n`, `m + n == 64`) is not used.
+//! A number that one of them doesn't exceed (`m <= 64`) is kept beside the forms, for [`Facts::interval`]. A condition that
+//! neither expresses (`m != n`, `m + n == 64`) is not used.
 
 use super::range::is_positive;
 use crate::condition::Condition;
@@ -25,6 +26,8 @@ const LARGEST: i128 = 1 << 62;
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Facts {
     forms: BTreeMap<String, Dim>,
+    /// What a size, a parameter or an unknown is at most.
+    most: BTreeMap<String, i64>,
 }
 
 impl Facts {
@@ -133,7 +136,10 @@ impl Facts {
     fn atom_interval(&self, atom: &Atom) -> Option<(i128, i128)> {
         let most = i128::from(i64::MAX);
         match atom {
-            Atom::Param(name) | Atom::Size(name) => Some((0, most / i128::from(self.multiple(name)))),
+            Atom::Param(name) | Atom::Size(name) => {
+                let most = most / i128::from(self.multiple(name));
+                Some((0, self.most.get(name).map_or(most, |&known| most.min(known.into()))))
+            }
             Atom::Min(a, b) | Atom::Max(a, b) => {
                 let (a, b) = (self.interval(a)?, self.interval(b)?);
                 let is_min = matches!(atom, Atom::Min(..));
@@ -286,10 +292,25 @@ impl Facts {
             };
             may_be(&atom, &least).then_some((atom, least))
         });
-        if let Some((atom, least)) = solution {
-            let form = next(&atom) + least;
-            self.define(&atom, form);
+        match solution {
+            Some((atom, least)) => {
+                let form = next(&atom) + least;
+                self.define(&atom, form);
+            }
+            None => self.bounded(form),
         }
+    }
+
+    /// `form >= 0` where the form is a number less a multiple of one size or parameter, which is no larger then.
+    fn bounded(&mut self, form: &Dim) {
+        let unknowns = unknowns(form);
+        let [(atom, coefficient)] = unknowns.as_slice() else { return };
+        let rest = form.clone() - Dim::from(*coefficient) * Dim::of(atom);
+        let (Some(name), Some(rest), ..0) = (name(atom), rest.as_const(), *coefficient) else { return };
+        // No size is below 0: conditions that ask for one contradict each other.
+        let most = rest.max(0) / coefficient.saturating_abs();
+        let known = self.most.entry(name.to_owned()).or_insert(most);
+        *known = most.min(*known);
     }
 
     /// Puts a form in the place of a size, of a parameter or of an unknown.
@@ -299,7 +320,8 @@ impl Facts {
         if self.forms.contains_key(name) {
             return;
         }
-        let single = Facts { forms: BTreeMap::from([(name.to_owned(), form.clone())]) };
+        let forms = BTreeMap::from([(name.to_owned(), form.clone())]);
+        let single = Facts { forms, ..Facts::default() };
         let mut forms: BTreeMap<String, Dim> =
             self.forms.iter().map(|(size, old)| (size.clone(), single.apply(old))).collect();
         forms.insert(name.to_owned(), form);

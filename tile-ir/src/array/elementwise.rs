@@ -135,6 +135,22 @@ impl Array {
         Array { dtype: to, shape: self.shape.clone(), elements }
     }
 
+    /// Op [`crate::Op::Lookup`].
+    pub fn lookup(&self, to: DType, table: &[Literal]) -> Array {
+        let Elements::Int(places) = &self.elements else { unreachable!("verified: integers are looked up") };
+        let number = |&place: &i128| {
+            let found = usize::try_from(place).ok().and_then(|place| table.get(place));
+            Array::scalar(to, found.copied().unwrap_or(Literal::Int(0)))
+        };
+        let numbers: Vec<Array> = places.iter().map(number).collect();
+        let elements = if to.is_float() {
+            Elements::Float(numbers.iter().map(|number| number.get_f64(0)).collect())
+        } else {
+            Elements::Int(numbers.iter().map(|number| number.ints()[0]).collect())
+        };
+        Array { dtype: to, shape: self.shape.clone(), elements }
+    }
+
     /// Op [`crate::Op::MulAdd`].
     pub fn mul_add(a: &Array, b: &Array, c: &Array) -> Array {
         let (Elements::Float(x), Elements::Float(y), Elements::Float(z)) =

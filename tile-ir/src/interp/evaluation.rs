@@ -261,6 +261,7 @@ impl Evaluation<'_> {
             Op::Cast(elem) => operand(0).cast(known(elem)),
             Op::CastWith(elem, rounding) => operand(0).cast_with(known(elem), *rounding),
             Op::Bitcast(elem) => operand(0).bitcast(known(elem)),
+            Op::Lookup { table, elem } => operand(0).lookup(known(elem), table),
             Op::MulAdd => Array::mul_add(operand(0), operand(1), operand(2)),
             Op::Splat(shape) => operand(0).splat(&extents(shape)),
             Op::Iota { shape, axis, elem } => Array::iota(known(elem), &extents(shape), *axis),

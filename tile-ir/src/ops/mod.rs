@@ -112,6 +112,13 @@ pub enum Op {
     CastWith(Elem, Rounding) = "cast_with",
     /// `data → data` of another format of the same width: the same bits. Not to or from `bool`.
     Bitcast(Elem) = "bitcast",
+    /// `data → data` of another format, an integer operand: the number of a table at each of them, 0 where there is none.
+    Lookup {
+        /// Numbers as those of [`Op::Constant`], at least one.
+        table: Vec<Literal>,
+        /// Their format.
+        elem: Elem,
+    } = "lookup",
     /// `data, data, data → data`, float operands of one type: `a·b + c`, rounded once.
     MulAdd = "mul_add",
     /// `scalar → tile` with every element equal.
@@ -365,6 +372,7 @@ impl Op {
                 | Op::Cast(_)
                 | Op::CastWith(..)
                 | Op::Bitcast(_)
+                | Op::Lookup { .. }
                 | Op::MulAdd
         )
     }

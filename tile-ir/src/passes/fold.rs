@@ -104,6 +104,7 @@ impl Fold {
             Op::Cast(_) => operand(0)?.cast(dtype),
             Op::CastWith(_, rounding) => operand(0)?.cast_with(dtype, *rounding),
             Op::Bitcast(_) => operand(0)?.bitcast(dtype),
+            Op::Lookup { table, .. } => operand(0)?.lookup(dtype, table),
             Op::MulAdd => Array::mul_add(operand(0)?, operand(1)?, operand(2)?),
             _ => return None,
         })

@@ -27,6 +27,7 @@ pub(super) enum HeadOp {
     Cast,
     CastWith(Rounding),
     Bitcast,
+    Lookup(Vec<Literal>),
     Splat,
     Iota(usize),
     Broadcast,
@@ -59,6 +60,10 @@ impl Parser {
                 Ok(Head { op: HeadOp::CastWith(rounding), operands: self.values()? })
             }
             "bitcast" => Ok(Head { op: HeadOp::Bitcast, operands: self.values()? }),
+            "lookup" => {
+                let table = self.list('[', ']', Parser::literal)?;
+                Ok(Head { op: HeadOp::Lookup(table), operands: self.values()? })
+            }
             "mul_add" => ready(Op::MulAdd, self.values()?),
             "splat" => Ok(Head { op: HeadOp::Splat, operands: self.values()? }),
             "iota" => Ok(Head { op: HeadOp::Iota(self.unsigned("an axis")? as usize), operands: Vec::new() }),
@@ -358,6 +363,7 @@ impl Parser {
             HeadOp::Cast => Op::Cast(elem(self)?),
             HeadOp::CastWith(rounding) => Op::CastWith(elem(self)?, rounding),
             HeadOp::Bitcast => Op::Bitcast(elem(self)?),
+            HeadOp::Lookup(table) => Op::Lookup { table, elem: elem(self)? },
             HeadOp::Splat => Op::Splat(shape(self)?),
             HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
             HeadOp::Broadcast => Op::Broadcast(shape(self)?),

@@ -215,6 +215,10 @@ impl<'k> Printer<'k> {
             (Op::Iota { axis, .. }, _) => format!("{name} {axis}"),
             (Op::BlockId { axis } | Op::BlockCount { axis }, _) => format!("{name} axis {axis}"),
             (Op::CastWith(_, rounding), _) => format!("{name} {} {operands}", rounding.name()),
+            (Op::Lookup { table, elem }, _) => {
+                let table: Vec<String> = table.iter().map(|number| literal(number, elem)).collect();
+                format!("{name} [{}] {operands}", table.join(", "))
+            }
             (Op::Permute(permutation), _) => format!("{name} {operands} {permutation:?}"),
             (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),
             (Op::Movement(movement), _) => format!("{name} {operands}{}", movement_attributes(movement)),

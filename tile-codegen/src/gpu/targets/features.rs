@@ -4,6 +4,13 @@ use super::rounding;
 use crate::emit::{Approximations, Features, Float8Conversion, PairRounding};
 use tile_ir::TargetDesc;
 
+/// Global memory of an NVIDIA GPU: lanes that read different numbers of its constant memory take turns.
+const GLOBAL: u16 = 1;
+
+/// Constant memory of an AMD GPU, which is global memory that nobody writes, and is read by scalar loads where all lanes
+/// read one number.
+const CONSTANT: u16 = 4;
+
 impl Features {
     /// Those of a family that one of its targets has.
     pub(in crate::gpu) fn of_target(self, target: &TargetDesc) -> Features {
@@ -35,6 +42,7 @@ pub(crate) const NVPTX: Features = Features {
     upper_product: Some("llvm.nvvm.mulhi.ui"),
     word_permutations: true,
     pair_rotations: true,
+    table_space: GLOBAL,
     ..Features::NONE
 };
 
@@ -55,5 +63,6 @@ pub(crate) const AMDGPU: Features = Features {
     pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
     float8: Some(Float8Conversion::Words),
     word_permutations: true,
+    table_space: CONSTANT,
     ..Features::NONE
 };

@@ -174,7 +174,7 @@ pub(super) unsafe fn watched_space(address: LLVMValueRef) -> Option<Space> {
     // SAFETY: the address is a pointer.
     unsafe {
         match LLVMGetPointerAddressSpace(LLVMTypeOf(address)) {
-            GLOBAL => Some(Space::Global),
+            GLOBAL if !is_table(address) => Some(Space::Global),
             SHARED_SPACE => Some(Space::Shared),
             CLUSTER_SPACE => Some(Space::Cluster),
             GENERIC if !is_own_memory(address) => Some(Space::Generic),
@@ -183,21 +183,32 @@ pub(super) unsafe fn watched_space(address: LLVMValueRef) -> Option<Space> {
     }
 }
 
-/// Whether an address is that of the thread's own variable.
-unsafe fn is_own_memory(mut address: LLVMValueRef) -> bool {
+/// Whether an address is in what a kernel brings along to be read.
+unsafe fn is_table(address: LLVMValueRef) -> bool {
     // SAFETY: the kind of each value is asked first.
     unsafe {
-        loop {
-            if !LLVMIsAAllocaInst(address).is_null() {
-                return true;
-            }
-            let derived =
-                !LLVMIsAGetElementPtrInst(address).is_null() || !LLVMIsAAddrSpaceCastInst(address).is_null();
-            if !derived {
-                return false;
-            }
+        let base = origin(address);
+        !LLVMIsAGlobalVariable(base).is_null() && LLVMIsGlobalConstant(base) != 0
+    }
+}
+
+/// Whether an address is that of the thread's own variable.
+unsafe fn is_own_memory(address: LLVMValueRef) -> bool {
+    // SAFETY: what an address is made of is a value.
+    unsafe { !LLVMIsAAllocaInst(origin(address)).is_null() }
+}
+
+/// What an address was made of by adding to it.
+unsafe fn origin(mut address: LLVMValueRef) -> LLVMValueRef {
+    // SAFETY: the kind of each value is asked first.
+    unsafe {
+        while !LLVMIsAGetElementPtrInst(address).is_null()
+            || !LLVMIsAAddrSpaceCastInst(address).is_null()
+            || !LLVMIsAConstantExpr(address).is_null()
+        {
             address = LLVMGetOperand(address, 0);
         }
+        address
     }
 }
 

@@ -26,6 +26,7 @@ const PREFETCH: &str = include_str!("../prefetch.rs");
 const SCALED: &str = include_str!("../scaled.rs");
 const SCHEDULES: &str = include_str!("../schedules.rs");
 const SIMT: &str = include_str!("../simt.rs");
+const LEAF: &str = include_str!("../leaf.rs");
 const VIEWS: &str = include_str!("../views.rs");
 const MESSAGES: &str = include_str!("../messages.rs");
 
@@ -63,6 +64,7 @@ const ELSEWHERE: &[Elsewhere] = &[
         why: "schedules have it in place of other ops",
         test: (SCALED, "instructions_scale_blocks"),
     },
+    Elsewhere { op: "lookup", why: "the table's numbers", test: (LEAF, "tables_are_looked_up") },
     Elsewhere { op: "gather_load", why: "memory, not numbers", test: (VIEWS, "gathers_of_every_integer") },
     Elsewhere { op: "for", why: "no numbers of its own", test: (SIMT, "loops_branches_and_movement") },
     Elsewhere { op: "if", why: "no numbers of its own", test: (SIMT, "loops_branches_and_movement") },

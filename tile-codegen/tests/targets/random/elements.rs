@@ -52,6 +52,13 @@ impl Writer<'_> {
             return;
         }
         let bools = to == DType::Bool || tile.dtype == DType::Bool;
+        if way == 2 && !bools && !tile.dtype.is_float() {
+            let length = 1 + self.choose(40);
+            let number = |at: usize| if to.is_float() { format!("{at}.0") } else { at.to_string() };
+            let table: Vec<String> = (0..length).map(number).collect();
+            self.define(&format!("lookup [{}] {}", table.join(", "), tile.name), &tile.shape, to);
+            return;
+        }
         if way == 1 && to.bits() == tile.dtype.bits() && to != tile.dtype && !bools {
             // The bits of a NaN are the machine's.
             let tile = self.summable(&tile);

@@ -3,6 +3,8 @@
 //! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
 //! is `first + turn · stride` in its own type.
 
+mod bounded;
+
 use super::counters::{indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
@@ -106,11 +108,15 @@ impl Lowering {
             return self.listed(&range, &index).map(Sequence::Unrolled);
         }
         if let Pat::Ident(counter) = &*for_loop.pat
-            && let Some(known) = range.known().filter(|known| known.count <= MAX_UNROLLED)
             && (says_where(&for_loop.body, &counter.ident)
                 || self.moves_tensors_by(&for_loop.body, &counter.ident))
         {
-            return Ok(Sequence::Unrolled(known.turns(&self.counter_format(&range)?)));
+            if let Some(known) = range.known().filter(|known| known.count <= MAX_UNROLLED) {
+                return Ok(Sequence::Unrolled(known.turns(&self.counter_format(&range)?)));
+            }
+            if let Some(turns) = self.bounded(&range) {
+                return turns.map(Sequence::Unrolled);
+            }
         }
         self.counting(&range).map(Sequence::Counted)
     }
@@ -222,10 +228,9 @@ impl Lowering {
         Ok(range)
     }
 
-    /// The turns of a range with literal ends, or that ends at the length of an array of arguments.
+    /// The turns of a range whose counter indexes an array.
     fn listed(&mut self, range: &Range, index: &ExprIndex) -> Lowered<Vec<Unrolled>> {
-        if let Some(turns) = self.counting_arguments(range) {
-            self.share_ends(range, &DType::Index.into())?;
+        if let Some(turns) = self.bounded(range) {
             return turns;
         }
         let of_arguments = self.names_arguments(&index.expr);
@@ -258,24 +263,6 @@ impl Lowering {
         // What indexes an array of Rust is `usize`.
         self.share_ends(range, &DType::Index.into())?;
         Ok(known.turns(&DType::Index.into()))
-    }
-
-    /// The turns of a range from a literal to the length of an array of arguments: as many as there may be, of which an
-    /// instance has those below its length.
-    fn counting_arguments(&mut self, range: &Range) -> Option<Lowered<Vec<Unrolled>>> {
-        let Val::Dim(count) = &range.end else { return None };
-        let most = self.most_arguments(count)?;
-        let is_plain = matches!(range.adapters[..], [] | [Adapter::Reversed]) && !range.inclusive;
-        let first = known(&range.start).filter(|&first| is_plain && first >= 0)?;
-        let mut turns: Vec<i64> = (i64::try_from(first).ok()?..most).collect();
-        if !range.adapters.is_empty() {
-            turns.reverse();
-        }
-        let turn = |at: i64| {
-            let value = Val::Int(Int { value: at.into(), shared: Some(DType::Index.into()) });
-            self.if_counted(value, at, count, range.span)
-        };
-        Some(turns.into_iter().map(turn).collect())
     }
 
     fn counting(&mut self, range: &Range) -> Lowered<Counting> {

@@ -26,6 +26,7 @@ impl Lowering {
             "full" => (2, "Tile::full([M, N], value)".to_owned()),
             "iota" => (2, "Tile::iota([M, N], axis)".to_owned()),
             "arange" => (3, "Tile::arange([N], start, step)".to_owned()),
+            "from_array" => (1, "Tile::from_array(TABLE)".to_owned()),
             "random_bits" | "random_uniform" | "random_normal" => {
                 (3, format!("Tile::{name}([M, N], seed, offset)"))
             }
@@ -33,7 +34,7 @@ impl Lowering {
                 (2, format!("Tile::{name}(positions, seed)"))
             }
             _ => {
-                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `random_bits`, `random_uniform`, `random_normal` and, at given positions, `random_bits_at`, `random_uniform_at` and `random_normal_at`";
+                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `from_array`, `random_bits`, `random_uniform`, `random_normal` and, at given positions, `random_bits_at`, `random_uniform_at` and `random_normal_at`";
                 return self.error(call.func.span(), format!("`Tile::{name}` doesn't exist"), help);
             }
         };
@@ -43,6 +44,9 @@ impl Lowering {
         };
         let span = call.span();
         let arguments = self.arguments(name, &call.args, count, &usage, span)?;
+        if name == "from_array" {
+            return self.tile_of_array(&arguments, &elem, span);
+        }
         if let Some(drawn) = name.strip_suffix("_at") {
             let words = self.random_words_at(&arguments, span)?;
             return self.random(drawn, name, &words, &elem, span);

@@ -7,6 +7,7 @@ pub(super) mod convert;
 pub(super) mod folds;
 pub(super) mod leaf;
 pub(super) mod lines;
+mod lookup;
 pub(super) mod movement;
 pub(super) mod operators;
 pub(super) mod scalars;

@@ -72,6 +72,29 @@ fn conditions_become_forms() {
 }
 
 #[test]
+fn what_conditions_bound_has_an_interval() {
+    let (m, n) = (Dim::size("m"), Dim::size("n"));
+    let eight = Dim::from(8);
+    for (conditions, dim, expected) in [
+        ("\"\": m le 64", m.clone(), (0, 64)),
+        ("\"\": 65 gt m, \"\": m le 80", m.clone(), (0, 64)),
+        ("\"\": 3*m le 64", m.clone(), (0, 21)),
+        ("\"\": m le 64, \"\": rem(m, 16) eq 8", m.clone(), (8, 56)),
+        ("\"\": m ge 8, \"\": m le 64", m.ceil_div(&eight), (1, 8)),
+        ("\"\": m le 64, \"\": n le 3", m.clone() * n.clone() - n.clone(), (-3, 192)),
+        ("\"\": m eq 2*n, \"\": m lt 7", n.clone(), (0, 3)),
+        ("\"\": m eq n, \"\": m lt 7", m.at_least(&eight), (8, 8)),
+        // Nothing satisfies this.
+        ("\"\": m lt 0", m.clone(), (0, 0)),
+        ("\"\": m + n le 64", m.clone(), (0, i64::MAX.into())),
+        ("\"\": m ne 64", m.clone(), (0, i64::MAX.into())),
+    ] {
+        let facts = facts(conditions);
+        assert_eq!(facts.interval(&facts.apply(&dim)), Some(expected), "{dim} where {conditions}");
+    }
+}
+
+#[test]
 fn conditions_of_parameters_become_forms_without_sizes() {
     let facts = |conditions: &str| {
         let source = format!(

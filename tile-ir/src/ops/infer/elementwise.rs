@@ -9,6 +9,12 @@ pub(super) fn constant(value: &Literal, elem: &Elem, operands: &[Type]) -> Infer
     if !operands.is_empty() {
         return Err(TypeError::new("`constant` takes no operands"));
     }
+    is_of_format(value, elem)?;
+    Ok(vec![Type::Scalar(elem.clone())])
+}
+
+/// Whether a number can be one of a format.
+fn is_of_format(value: &Literal, elem: &Elem) -> Inferred<()> {
     match (value, elem.known()) {
         (Literal::Float(_), Some(dtype)) if !dtype.is_float() => {
             Err(TypeError::new(format!("a float literal can't be {dtype}")))
@@ -20,8 +26,21 @@ pub(super) fn constant(value: &Literal, elem: &Elem, operands: &[Type]) -> Infer
         (Literal::Int(value), Some(dtype)) if !fits(*value, dtype) => {
             Err(TypeError::new(format!("{value} doesn't fit {dtype}")))
         }
-        _ => Ok(vec![Type::Scalar(elem.clone())]),
+        _ => Ok(()),
     }
+}
+
+pub(super) fn lookup(op: &Op, table: &[Literal], elem: &Elem, operands: &[Type]) -> Inferred<Type> {
+    let operand = one_type(op, Domain::Int, operands, 1)?;
+    if table.is_empty() {
+        return Err(TypeError::new("the table has no numbers"));
+    }
+    if elem.known() == Some(DType::F8E8M0FNU) {
+        let message = "what isn't in the table is 0, which f8e8m0fnu doesn't have";
+        return Err(TypeError::new(message).help("look exponents up as u8, and convert the powers of two"));
+    }
+    table.iter().try_for_each(|number| is_of_format(number, elem))?;
+    of_format(&operand, elem)
 }
 
 fn fits(value: i128, dtype: DType) -> bool {

@@ -90,6 +90,7 @@ pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred
             .map(|ty| vec![ty]),
         Op::CastWith(elem, _) => elementwise::cast_with(op, elem, operands).map(|ty| vec![ty]),
         Op::Bitcast(elem) => elementwise::bitcast(op, elem, operands).map(|ty| vec![ty]),
+        Op::Lookup { table, elem } => elementwise::lookup(op, table, elem, operands).map(|ty| vec![ty]),
         Op::MulAdd => elementwise::one_type(op, Domain::Float, operands, 3).map(|ty| vec![ty]),
         Op::Splat(shape) => tiles::splat(op, shape, operands).map(|ty| vec![ty]),
         Op::Iota { shape, axis, elem } => tiles::iota(op, shape, *axis, elem, operands).map(|ty| vec![ty]),

@@ -1,0 +1,130 @@
+//! Loops to a const parameter that a condition bounds, whose counter is an axis, a start, a distance, an index of an array
+//! or says how a tensor is moved: they are unrolled to the bound, and an instance has the turns below its parameter.
+
+use super::{check_exact, devices, numbers};
+use tile::prelude::*;
+
+/// A causal convolution: each tap is the tensor, moved.
+#[tile_kernel(where(W >= 1, W <= 5))]
+fn causal<const B: usize, const W: usize>(x: &Tensor<f64, n>, w: &Tensor<f64, W>, y: &mut Tensor<f64, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let mut sum = Tile::zeros([B]);
+    for k in 0..W {
+        let x = x.pad([(W - 1, 0)]).shrink([(k, n + k)]).partition_view([B]);
+        sum += x.load_masked(y.index()) * w.gather([k]);
+    }
+    y.store_masked(sum);
+}
+
+fn causally(x: &[f64], w: &[f64]) -> Vec<f64> {
+    let one = |i: usize| {
+        let first = w.len() - 1;
+        let taps = w.iter().enumerate().filter(|(k, _)| i + k >= first);
+        taps.map(|(k, w)| x[i + k - first] * w).fold(0.0, |sum, product| sum + product)
+    };
+    (0..x.len()).map(one).collect()
+}
+
+#[test]
+fn a_tensor_is_moved_by_the_counter_of_a_loop_to_a_parameter() {
+    let whole = |count, seed| -> Vec<f64> { numbers::<f64>(count, seed).iter().map(|x| (x * 8.0).round()).collect() };
+    let x = whole(21, 1);
+    let w = whole(5, 2);
+    check_exact!(causal<B = 8, W = 4>(x: x.clone(), [21]; w: w[..4].to_vec(), [4]) -> f64, [21] => causally(&x, &w[..4]));
+    check_exact!(causal<B = 8, W = 5>(x: x.clone(), [21]; w: w.clone(), [5]) -> f64, [21] => causally(&x, &w));
+    check_exact!(causal<B = 8, W = 1>(x: x.clone(), [21]; w: w[..1].to_vec(), [1]) -> f64, [21] => causally(&x, &w[..1]));
+}
+
+/// Every kind of place that takes a number which is known, in loops that go forwards, backwards, in steps and to the end.
+#[tile_kernel(where(W <= 4))]
+fn parts<const W: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([4 * W]);
+    let mut y = y.partition_view_mut([4 * W]);
+    let x = x.load_masked(y.index());
+    let weights = [1, 10, 100, 1000, 10_000];
+    let mut sum = Tile::zeros([4]);
+    // Each turn has the digits of a place of its own.
+    for k in (0..W).rev() {
+        sum = sum * 3 + x.extract([k * 4], [4]);
+    }
+    for k in (1..W).step_by(2) {
+        sum = sum * 3 + x.roll(0, k).extract([0], [4]);
+    }
+    for k in (0..W + 1).step_by(2).rev() {
+        sum = sum * 2 + weights[k];
+    }
+    for k in 0..=W {
+        sum = sum * 2 - weights[k];
+    }
+    y.store_masked(x + sum.repeat([W]));
+}
+
+fn part_sums(x: &[i32], width: usize) -> Vec<i32> {
+    let block = 4 * width;
+    let at = |first: usize, i: usize| x.get(first + i).copied().unwrap_or(0);
+    let one = |place: usize| {
+        let (first, i) = (place / block * block, place % 4);
+        let mut sum = 0i32;
+        for k in (0..width).rev() {
+            sum = sum * 3 + at(first, k * 4 + i);
+        }
+        for k in (1..width).step_by(2) {
+            sum = sum * 3 + at(first, (i + block - k) % block);
+        }
+        for k in (0..width + 1).step_by(2).rev() {
+            sum = sum * 2 + 10i32.pow(k as u32);
+        }
+        for k in 0..=width {
+            sum = sum * 2 - 10i32.pow(k as u32);
+        }
+        x[place] + sum
+    };
+    (0..x.len()).map(one).collect()
+}
+
+#[test]
+fn parts_are_taken_in_turns_below_a_parameter() {
+    let x: Vec<i32> = (0..40).map(|i| i * i % 17 - 8).collect();
+    check_exact!(parts<W = 4>(x: x.clone(), [40]) -> i32, [40] => part_sums(&x, 4));
+    check_exact!(parts<W = 3>(x: x.clone(), [40]) -> i32, [40] => part_sums(&x, 3));
+    check_exact!(parts<W = 1>(x: x.clone(), [40]) -> i32, [40] => part_sums(&x, 1));
+}
+
+/// A loop that may have no turn at all, with an exit.
+#[tile_kernel(where(LAST <= 6))]
+fn until<const LAST: usize>(x: &Tensor<i32, 8>, limit: i32, y: &mut Tensor<i32, 8>) {
+    let mut y = y.partition_view_mut([8]);
+    let x = x.partition_view([8]).load([0]);
+    let mut sum = x * 0;
+    for k in 2..LAST {
+        if k as i32 > limit {
+            break;
+        }
+        sum = sum * 2 + x.shift(0, k, 9);
+    }
+    y.store(sum);
+}
+
+#[test]
+fn turns_that_an_instance_lacks_end_nothing() {
+    let shifted = |x: &[i32], k: usize| -> Vec<i32> { (0..8).map(|i| if i < k { 9 } else { x[i - k] }).collect() };
+    let x = [3, 1, 4, 1, 5, 9, 2, 6];
+    for (device, label) in devices() {
+        let input = Tensor::from_slice(&device, &x, [8]).unwrap();
+        let mut y = Tensor::zeros(&device, [8]).unwrap();
+        for (last, limit) in [(0, 9), (2, 9), (3, 9), (6, 9), (6, 3), (6, 1)] {
+            match last {
+                0 => until::<0>(&input, limit, &mut y).launch().unwrap(),
+                2 => until::<2>(&input, limit, &mut y).launch().unwrap(),
+                3 => until::<3>(&input, limit, &mut y).launch().unwrap(),
+                _ => until::<6>(&input, limit, &mut y).launch().unwrap(),
+            }
+            let mut expected = vec![0; 8];
+            for k in (2..last).take_while(|&k| k as i32 <= limit) {
+                let moved = shifted(&x, k);
+                expected.iter_mut().zip(moved).for_each(|(sum, x)| *sum = *sum * 2 + x);
+            }
+            assert_eq!(y.to_vec().unwrap(), expected, "{last}, {limit} on {label}");
+        }
+    }
+}
