@@ -4,18 +4,22 @@
 
 mod header;
 
-use super::Stored;
-use super::stored::{check_names, elements, refused};
+use super::stored::{check_names, read_tensor, refused};
+use super::{Info, Stored};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use header::Header;
 use npyz::{WriteOptions, WriterBuilder};
+use std::borrow::Cow;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tile_ir::DType;
+use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
 
 /// NumPy's name of a format: byte order, kind and bytes.
@@ -55,8 +59,12 @@ impl<T: Element> Tensor<T> {
     /// else.
     pub fn read_npy(device: &Device, path: impl AsRef<Path>) -> Result<Tensor<T>> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|error| refused(path, error.to_string()))?;
-        read(device, BufReader::new(file), &|problem| refused(path, problem))
+        let failed = |error: io::Error| refused(path, error.to_string());
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        // A pipe says nothing of what comes.
+        let bytes = metadata.is_file().then_some(metadata.len());
+        read(device, BufReader::new(file), bytes, &|problem| refused(path, problem))
     }
 }
 
@@ -81,7 +89,7 @@ pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
 /// let device = Device::cpu();
 /// let (weights, steps) = (Tensor::full(&device, [2, 2], 0.5f32)?, Tensor::from_iter(&device, [7u64])?);
 /// npy::write_all(&path, &[("weights", &weights), ("steps", &steps)])?;
-/// let mut file = npy::Archive::open(&path)?;
+/// let file = npy::Archive::open(&path)?;
 /// assert_eq!(file.names(), ["weights", "steps"]);
 /// assert_eq!(file.tensor::<u64>(&device, "steps")?.to_vec()?, [7]);
 /// # std::fs::remove_file(path).unwrap();
@@ -118,10 +126,12 @@ fn write_archive(
     file.flush().map_err(|error| refused(path, error.to_string()))
 }
 
-/// An open `.npz` file.
+/// An open `.npz` file: an array is read when it is asked for. What several threads ask for is read one after the other.
 pub struct Archive {
     path: PathBuf,
-    archive: ZipArchive<BufReader<File>>,
+    /// The members' names, in the file's order.
+    members: Vec<String>,
+    archive: Mutex<ZipArchive<BufReader<File>>>,
 }
 
 impl Archive {
@@ -134,61 +144,111 @@ impl Archive {
         let file = File::open(path).map_err(|error| refused(path, error.to_string()))?;
         let archive = ZipArchive::new(BufReader::new(file));
         let archive = archive.map_err(|error| refused(path, error.to_string()))?;
-        Ok(Archive { path: path.to_owned(), archive })
+        let members = archive.file_names().flatten().map(|name| name.into_owned()).collect();
+        Ok(Archive { path: path.to_owned(), members, archive: Mutex::new(archive) })
     }
 
     /// The names of the arrays, in the file's order.
     pub fn names(&self) -> Vec<String> {
-        let names = self.archive.file_names().flatten();
-        names.map(|name| name.strip_suffix(".npy").unwrap_or(&name).to_owned()).collect()
+        let names = self.members.iter().map(|name| name.strip_suffix(".npy").unwrap_or(name));
+        names.map(str::to_owned).collect()
+    }
+
+    /// What there is under a name; `None` where there is nothing, or no array: [`Archive::tensor`] says why. Of the array only
+    /// its header is read.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor, interchange::npy};
+    /// let path = std::env::temp_dir().join(format!("tile-info-{}.npz", std::process::id()));
+    /// npy::write_all(&path, &[("weights", &Tensor::<f32>::zeros(&Device::cpu(), [2, 3])?)])?;
+    /// let file = npy::Archive::open(&path)?;
+    /// let info = file.info("weights").expect("it is there");
+    /// assert_eq!((info.dtype, info.format.as_str()), (Some(tile_ir::DType::F32), "<f4"));
+    /// assert_eq!((info.shape, file.info("bias")), (vec![2, 3], None));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn info(&self, name: &str) -> Option<Info> {
+        let header = self.with_member(name, |mut member| {
+            Header::read(&mut member).map_err(|error| refused(&self.path, error.to_string()))
+        });
+        let Header { format, shape, .. } = header.ok()?;
+        let of_format = |&dtype: &DType| numpy_name(dtype) == Some(named(&format, dtype).as_ref());
+        let dtype = DType::ALL.iter().copied().find(of_format);
+        Some(Info { dtype, format, shape: shape.into_iter().map(|extent| extent as usize).collect() })
     }
 
     /// The array of a name, on a device.
     ///
     /// # Errors
     /// [`crate::Error::File`] where there is none, or one of another format; as [`Tensor::zeros`] else.
-    pub fn tensor<T: Element>(&mut self, device: &Device, name: &str) -> Result<Tensor<T>> {
-        let held = || format!("it holds no array `{name}`, but {:?}", self.names());
-        let missing = (!self.names().iter().any(|held| held == name)).then(held);
-        if let Some(problem) = missing {
-            return Err(refused(&self.path, problem));
-        }
-        let member = self.archive.by_name(&format!("{name}.npy"));
-        let member = member.map_err(|error| refused(&self.path, error.to_string()))?;
-        read(device, member, &|problem| refused(&self.path, format!("array `{name}`: {problem}")))
+    pub fn tensor<T: Element>(&self, device: &Device, name: &str) -> Result<Tensor<T>> {
+        let refused = |problem| refused(&self.path, format!("array `{name}`: {problem}"));
+        self.with_member(name, |member| {
+            let bytes = member.size();
+            read(device, member, Some(bytes), &refused)
+        })
+    }
+
+    /// What is made of the member of an array.
+    fn with_member<R>(
+        &self,
+        name: &str,
+        made: impl FnOnce(ZipFile<'_, BufReader<File>>) -> Result<R>,
+    ) -> Result<R> {
+        // A panic leaves nothing but a position in the file, which every member begins with.
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = archive.index_for_name(&format!("{name}.npy")).or_else(|| archive.index_for_name(name));
+        let missing = || refused(&self.path, format!("it holds no array `{name}`, but {:?}", self.names()));
+        let member = archive.by_index(number.ok_or_else(missing)?);
+        made(member.map_err(|error| refused(&self.path, error.to_string()))?)
     }
 }
 
-/// The array of a file; `refused` says of which.
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Archive").field("path", &self.path).field("names", &self.names()).finish()
+    }
+}
+
+/// A header's format as NumPy would name it if it is one of these elements: a byte has no order, whatever is written of one.
+fn named(format: &str, dtype: DType) -> Cow<'_, str> {
+    match (dtype.bytes(), format.strip_prefix(['<', '>'])) {
+        (1, Some(kind)) => Cow::Owned(format!("|{kind}")),
+        _ => Cow::Borrowed(format),
+    }
+}
+
+/// The array of a file of so many bytes, where that is known; `refused` says of which.
 fn read<T: Element>(
     device: &Device,
-    mut file: impl Read,
+    file: impl Read,
+    bytes: Option<u64>,
     refused: &dyn Fn(String) -> Error,
 ) -> Result<Tensor<T>> {
     let failed = |error: io::Error| refused(error.to_string());
+    let mut file = file.take(bytes.unwrap_or(u64::MAX));
     let Header { format, is_fortran, shape, count } = Header::read(&mut file).map_err(failed)?;
     let (wanted, name) = (numpy_name(T::DTYPE), T::DTYPE.rust_name());
-    // A byte has no order, whatever is written of one.
-    let given = match (size_of::<T>(), format.strip_prefix(['<', '>'])) {
-        (1, Some(kind)) => format!("|{kind}"),
-        _ => format.clone(),
-    };
-    if wanted != Some(given.as_str()) {
+    if wanted != Some(named(&format, T::DTYPE).as_ref()) {
         let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is '{it}'"));
         return Err(refused(format!("its elements are '{format}', and {wanted}")));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
-    let elements = elements::<T>(&bytes)
-        .filter(|elements| elements.len() as u64 == count)
-        .ok_or_else(|| refused(format!("it holds {} bytes of {count} elements", bytes.len())))?;
+    // Looked at first, because a header may ask for any amount of memory.
+    let held = file.limit();
+    if bytes.is_some() && count.checked_mul(size_of::<T>() as u64) != Some(held) {
+        return Err(refused(format!("it holds {held} bytes of {count} elements")));
+    }
     let mut shape: Vec<usize> = shape.into_iter().map(|extent| extent as usize).collect();
-    match is_fortran {
-        false => Tensor::from_vec(device, elements, shape),
-        true => {
-            shape.reverse();
-            Tensor::from_vec(device, elements, shape)?.into_reversed_axes()
-        }
+    if is_fortran {
+        shape.reverse();
+    }
+    let tensor = read_tensor(device, &shape, |part| file.read_exact(part), refused)?;
+    // An archive compares its checksum where a member ends.
+    match file.into_inner().read(&mut [0]).map_err(failed)? {
+        0 if is_fortran => tensor.into_reversed_axes(),
+        0 => Ok(tensor),
+        _ => Err(refused(format!("it goes on behind its {count} elements"))),
     }
 }
 
@@ -222,14 +282,18 @@ mod tests {
     use super::*;
 
     fn file(shape: &str, elements: &[f32]) -> Vec<u8> {
-        let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
+        file_of("<f4", shape, &bytes)
+    }
+
+    fn file_of(format: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
+        let text = format!("{{'descr': '{format}', 'fortran_order': False, 'shape': {shape}, }}\n");
         let length = u16::try_from(text.len()).unwrap().to_le_bytes();
-        let bytes = elements.iter().flat_map(|element| element.to_le_bytes());
-        b"\x93NUMPY\x01\x00".iter().copied().chain(length).chain(text.into_bytes()).chain(bytes).collect()
+        [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes(), elements].concat()
     }
 
     fn read_file(bytes: &[u8]) -> Result<Tensor<f32>> {
-        read(&Device::cpu(), bytes, &|problem| refused(Path::new("x.npy"), problem))
+        read(&Device::cpu(), bytes, Some(bytes.len() as u64), &|problem| refused(Path::new("x.npy"), problem))
     }
 
     fn tensor<T: Element>(element: T) -> Tensor<T> {
@@ -292,7 +356,9 @@ mod tests {
             header.chain([1, 0]).collect::<Vec<u8>>()
         };
         fn numbers<T: Element>(file: Vec<u8>) -> Result<Vec<T>> {
-            read::<T>(&Device::cpu(), &file[..], &|problem| refused(Path::new("x.npy"), problem))?.to_vec()
+            let bytes = Some(file.len() as u64);
+            read::<T>(&Device::cpu(), &file[..], bytes, &|problem| refused(Path::new("x.npy"), problem))?
+                .to_vec()
         }
         for order in ["<", ">", "|"] {
             assert_eq!(numbers::<u8>(file(&format!("{order}u1"))).unwrap(), [1, 0]);
@@ -308,9 +374,10 @@ mod tests {
         let bytes = file("(1,)", &[1.0]);
         let refused = |problem| refused(Path::new("x.npy"), problem);
         let read_as = |error: Error| error.to_string();
-        let as_f64 = read::<f64>(&Device::cpu(), &bytes[..], &refused).map(drop).map_err(read_as);
+        let as_f64 = read::<f64>(&Device::cpu(), &bytes[..], None, &refused).map(drop).map_err(read_as);
         assert_eq!(as_f64.unwrap_err(), "`x.npy`: its elements are '<f4', and f64 is '<f8'");
-        let as_bf16 = read::<half::bf16>(&Device::cpu(), &bytes[..], &refused).map(drop).map_err(read_as);
+        let as_bf16 =
+            read::<half::bf16>(&Device::cpu(), &bytes[..], None, &refused).map(drop).map_err(read_as);
         assert_eq!(as_bf16.unwrap_err(), "`x.npy`: its elements are '<f4', and NumPy has no bf16");
     }
 
@@ -325,6 +392,76 @@ mod tests {
         assert!(twice.ends_with("two tensors are called `kept`; give each a name of its own"), "{twice}");
         assert_eq!(Tensor::<f32>::read_npy(&Device::cpu(), &path).unwrap().to_vec().unwrap(), [1.0; 2]);
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_archive_tells_what_it_holds() {
+        let path = std::env::temp_dir().join(format!("tile-told-{}.npz", std::process::id()));
+        let file = ZipWriter::new(File::create(&path).unwrap());
+        let members: [(&str, &[u8]); 5] = [
+            ("a.npy", &file_of("<f4", "(2, 1)", &[0; 8])),
+            ("b.npy", &file_of("<u1", "()", &[7])),
+            ("c.npy", &file_of(">f4", "(1, 0)", &[])),
+            ("d", &file_of("<i2", "(1,)", &[1, 0])),
+            ("e.txt", b"no array"),
+        ];
+        let write = |mut zip: ZipWriter<File>, (name, bytes): &(&str, &[u8])| {
+            zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+            zip.write_all(bytes).unwrap();
+            zip
+        };
+        members.iter().fold(file, write).finish().unwrap();
+        let archive = Archive::open(&path).unwrap();
+        assert_eq!(archive.names(), ["a", "b", "c", "d", "e.txt"]);
+        assert_eq!(
+            format!("{archive:?}"),
+            format!(r#"Archive {{ path: {path:?}, names: ["a", "b", "c", "d", "e.txt"] }}"#)
+        );
+        let told = |name| archive.info(name).map(|info| (info.dtype, info.format, info.shape));
+        let info = |dtype, format: &str, shape| Some((dtype, format.to_owned(), shape));
+        assert_eq!(told("a"), info(Some(DType::F32), "<f4", vec![2, 1]));
+        assert_eq!(told("b"), info(Some(DType::U8), "<u1", vec![]));
+        assert_eq!(told("c"), info(None, ">f4", vec![1, 0]));
+        assert_eq!(told("d"), info(Some(DType::I16), "<i2", vec![1]));
+        assert_eq!((told("e.txt"), told("f")), (None, None));
+        let cpu = Device::cpu();
+        assert_eq!(archive.tensor::<u8>(&cpu, "b").unwrap().to_vec().unwrap(), [7]);
+        assert_eq!(archive.tensor::<i16>(&cpu, "d").unwrap().to_vec().unwrap(), [1]);
+        let refused = |name| archive.tensor::<u8>(&cpu, name).unwrap_err().to_string();
+        assert!(
+            refused("e.txt")
+                .ends_with("array `e.txt`: it isn't an array in NumPy's format of version 1, 2 or 3")
+        );
+        assert!(refused("f").contains("it holds no array `f`, but [\"a\", "), "{}", refused("f"));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_member_that_was_changed_is_refused() {
+        let path = std::env::temp_dir().join(format!("tile-changed-{}.npz", std::process::id()));
+        write_all(&path, &[("x", &tensor(1.5f32))]).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let elements = [1.5f32, 1.5].map(f32::to_le_bytes).concat();
+        let place = bytes.windows(8).position(|part| part == elements).unwrap();
+        bytes[place] = 1;
+        std::fs::write(&path, bytes).unwrap();
+        let refused =
+            Archive::open(&path).unwrap().tensor::<f32>(&Device::cpu(), "x").unwrap_err().to_string();
+        assert!(refused.to_lowercase().contains("checksum"), "{refused}");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// What a pipe gives has no length, so the elements are counted.
+    #[test]
+    fn elements_of_a_stream_are_counted() {
+        let bytes = file("(2,)", &[1.0, 2.0]);
+        let read = |bytes: &[u8]| {
+            read::<f32>(&Device::cpu(), bytes, None, &|problem| refused(Path::new("x.npy"), problem))
+        };
+        assert_eq!(read(&bytes).unwrap().to_vec().unwrap(), [1.0, 2.0]);
+        assert!(read(&bytes[..bytes.len() - 1]).is_err());
+        let more = read(&[&bytes[..], &[0]].concat()).unwrap_err().to_string();
+        assert_eq!(more, "`x.npy`: it goes on behind its 2 elements");
     }
 
     #[test]

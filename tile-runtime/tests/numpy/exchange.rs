@@ -99,7 +99,7 @@ pub unsafe extern "C" fn exchanged(source: *const c_char, target: *const c_char)
     // SAFETY: the caller vouches for the texts.
     let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_str().unwrap_or_default();
     let exchange = || {
-        let mut archive = npy::Archive::open(text(source))?;
+        let archive = npy::Archive::open(text(source))?;
         let a = archive.tensor::<f32>(&Device::cpu(), "a")?;
         let b = archive.tensor::<i64>(&Device::cpu(), "b")?;
         npy::write_all(text(target), &[("a", &b), ("b", &a)])
