@@ -67,7 +67,9 @@ impl<T: Element> Tensor<T> {
         Ok(tensor)
     }
 
-    /// A tensor with the elements of a vector, in row-major order.
+    /// A tensor with the elements of a vector, in row-major order. They are copied, on the processor too: a tensor's memory
+    /// begins a cache line and, if it is large, lies in huge pages, and a vector's does neither. Where a copy is too much,
+    /// [`TensorView::of_slice`](crate::TensorView::of_slice) is a view of a vector where it lies.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
