@@ -2,8 +2,8 @@
 //!
 //! | what | feature | module or functions |
 //! |---|---|---|
-//! | arrays of `ndarray` | `ndarray` | `Tensor::from_ndarray`, `Tensor::to_ndarray` |
-//! | DLPack, the exchange between PyTorch, JAX, CuPy and others | `dlpack` | `dlpack` |
+//! | arrays of `ndarray`, which stands here as `ndarray` | `ndarray` | `Tensor::from_ndarray`, `Tensor::to_ndarray` |
+//! | DLPack, the exchange between PyTorch, JAX, CuPy and others; the crate `dlpark` stands here | `dlpack` | `dlpack` |
 //! | NumPy's `.npy` and `.npz` | `npy` | `npy` |
 //! | `.safetensors` | `safetensors` | `safetensors` |
 //!
@@ -23,3 +23,10 @@ mod stored;
 
 #[cfg(any(feature = "npy", feature = "safetensors"))]
 pub use stored::{Info, Stored};
+
+/// The version of the crate whose tensors [`dlpack`] takes and gives.
+#[cfg(feature = "dlpack")]
+pub use ::dlpark;
+/// The version of the crate whose arrays [`Tensor::from_ndarray`](crate::Tensor::from_ndarray) takes.
+#[cfg(feature = "ndarray")]
+pub use ::ndarray;

@@ -1,9 +1,9 @@
 //! A library for `check.py`: tensors handed to NumPy and taken from it, in memory by DLPack and in its files.
 
-use dlpark::Managed;
-use dlpark::ffi::DLManagedTensorVersioned;
 use half::f16;
 use std::ffi::{CStr, c_char};
+use tile_runtime::interchange::dlpark::Managed;
+use tile_runtime::interchange::dlpark::ffi::DLManagedTensorVersioned;
 use tile_runtime::interchange::npy;
 use tile_runtime::{Device, Element, Result, Tensor};
 
