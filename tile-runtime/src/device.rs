@@ -5,6 +5,8 @@ use crate::gpu::{self, MemoryLimits, MemoryUse, VENDORS};
 use crate::simulated::{self, Simulated};
 use crate::{cpu, host, machine};
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// A device: the reference, this machine's processor, a GPU, or one that this machine simulates. Cheap to clone.
@@ -13,6 +15,18 @@ use std::sync::Arc;
 /// use tile_runtime::Device;
 /// assert_eq!(Device::reference().name(), "reference");
 /// assert!(Device::named("cuda:x").unwrap_err().to_string().contains("cpu, reference, cuda:0, cuda:1, hip:0"));
+/// ```
+///
+/// A name is parsed as numbers are, also by what reads a program's arguments, and a device is a key of a map. Clippy's
+/// `mutable_key_type` objects to that, because what it knows of a GPU's memory changes; a device's equality and hash don't.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use tile_runtime::Device;
+/// let device: Device = "cpu".parse()?;
+/// let batches = HashMap::from([(device, 32)]);
+/// assert_eq!(batches[&Device::cpu()], 32);
+/// # Ok::<(), tile_runtime::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Device(pub(crate) Kind);
@@ -231,6 +245,21 @@ impl PartialEq for Device {
 
 impl Eq for Device {}
 
+impl Hash for Device {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number().hash(state);
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    /// As [`Device::named`].
+    fn from_str(name: &str) -> Result<Device> {
+        Device::named(name)
+    }
+}
+
 impl fmt::Display for Device {
     /// Name and hardware: `cpu (Intel Xeon, 2 threads)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -261,6 +290,26 @@ mod tests {
             message("cuda:-1"),
             "device `cuda:-1` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …"
         );
+    }
+
+    #[test]
+    fn a_name_is_parsed_and_a_device_is_a_key() {
+        // What clap asks of a value that it parses.
+        fn is_parsed<
+            T: FromStr<Err: Into<Box<dyn std::error::Error + Send + Sync>>> + Clone + Send + Sync,
+        >() {
+        }
+        is_parsed::<Device>();
+        assert_eq!("reference".parse::<Device>().unwrap(), Device::reference());
+        assert_eq!(
+            "gpu".parse::<Device>().unwrap_err().to_string(),
+            Device::named("gpu").unwrap_err().to_string()
+        );
+        let names =
+            [Device::cpu(), Device::reference(), Device::cpu()].map(|device| (device.clone(), device.name()));
+        #[allow(clippy::mutable_key_type, reason = "what is compared and hashed is a number that stays")]
+        let names = std::collections::HashMap::from(names);
+        assert_eq!((names.len(), &*names[&Device::cpu()]), (2, "cpu"));
     }
 
     #[test]

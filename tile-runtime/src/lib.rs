@@ -54,7 +54,7 @@ pub use launch::Launch;
 pub use profile::profile;
 pub use properties::Properties;
 pub use stream::{Event, Graph, Launching, Pending, Recorder, Stream};
-pub use tensor::{HostTensor, Tensor, TensorRef, TensorView, TensorViewMut};
+pub use tensor::{HostTensor, Indices, Tensor, TensorRef, TensorView, TensorViewMut};
 
 #[cfg(test)]
 mod tests {

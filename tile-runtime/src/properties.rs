@@ -15,6 +15,12 @@ pub struct Properties {
     pub device: String,
     /// The processor's name.
     pub name: String,
+    /// A GPU's UUID, as `nvidia-smi -L`, NVML, Kubernetes and `rocminfo` write it behind `GPU-`, or behind `MIG-` for an
+    /// instance of a GPU in parts: `5a21c80f-ee01-4b7d-9012-3456789abc01`, of AMD's `b7da1a2c8e5f0913`.
+    pub uuid: Option<String>,
+    /// Domain, bus, device and function of a GPU on the PCI bus, as in `/sys/bus/pci/devices`: `0000:3b:00.0`, which
+    /// `nvidia-smi` writes as `00000000:3B:00.0`.
+    pub pci_bus: Option<String>,
     /// Whose code it runs, as targets are named: `sm_90`, `gfx942`, `x86-64-v4`, `armv8-a`.
     pub architecture: String,
     /// Multiprocessors or compute units of a GPU; threads that run blocks on a processor.
@@ -76,6 +82,8 @@ fn processor(device: String) -> Properties {
     Properties {
         device,
         name: machine::processor_name(),
+        uuid: None,
+        pci_bus: None,
         architecture: cpu::levels::best().map_or(std::env::consts::ARCH, |level| level.name).to_owned(),
         multiprocessors: threads,
         width: model.lanes as usize,
@@ -112,6 +120,8 @@ fn gpu(device: String, context: &Context) -> Result<Properties> {
     Ok(Properties {
         device,
         name: description.name.clone(),
+        uuid: description.uuid.clone(),
+        pci_bus: description.pci_bus.clone(),
         architecture: description.architecture.name(),
         multiprocessors: context.multiprocessors(),
         width: description.warp as usize,
@@ -130,9 +140,10 @@ fn gpu(device: String, context: &Context) -> Result<Properties> {
 /// A column of the table: its head, and what it says of a device.
 type Column = (&'static str, fn(&Properties) -> String);
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     ("device", |it| it.device.clone()),
     ("processor", |it| it.name.clone()),
+    ("PCI bus", |it| it.pci_bus.clone().unwrap_or_else(unknown)),
     ("code", |it| it.architecture.clone()),
     ("units × width", |it| format!("{} × {}", it.multiprocessors, it.width)),
     ("clock", |it| it.clock.map_or_else(unknown, quantity::frequency)),
@@ -178,6 +189,8 @@ mod tests {
         let gpu = Properties {
             device: "cuda:0".to_owned(),
             name: "NVIDIA H200".to_owned(),
+            uuid: Some("5a21c80f-ee01-4b7d-9012-3456789abc01".to_owned()),
+            pci_bus: Some("0000:3b:00.0".to_owned()),
             architecture: "sm_90".to_owned(),
             multiprocessors: 132,
             width: 32,
@@ -194,6 +207,8 @@ mod tests {
         let cpu = Properties {
             device: "cpu".to_owned(),
             name: "Intel Xeon".to_owned(),
+            uuid: None,
+            pci_bus: None,
             architecture: "x86-64-v4".to_owned(),
             multiprocessors: 2,
             width: 16,
@@ -208,9 +223,9 @@ mod tests {
             driver: None,
         };
         let expected = "\
-device  processor    code       units × width  clock     memory   free     memory rate  shared, caches   driver
-cuda:0  NVIDIA H200  sm_90      132 × 32       1.98 GHz  140 GiB  139 GiB  4.92 TB/s    227 KiB, 60 MiB  CUDA 12.8
-cpu     Intel Xeon   x86-64-v4  2 × 16         –         24 GiB   1 GiB    –            48 KiB, 2 MiB    –
+device  processor    PCI bus       code       units × width  clock     memory   free     memory rate  shared, caches   driver
+cuda:0  NVIDIA H200  0000:3b:00.0  sm_90      132 × 32       1.98 GHz  140 GiB  139 GiB  4.92 TB/s    227 KiB, 60 MiB  CUDA 12.8
+cpu     Intel Xeon   –             x86-64-v4  2 × 16         –         24 GiB   1 GiB    –            48 KiB, 2 MiB    –
 ";
         assert_eq!(table(&[gpu, cpu]), expected);
     }

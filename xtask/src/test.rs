@@ -10,7 +10,7 @@ use std::process::Command;
 /// The features of every optional conversion.
 macro_rules! conversions {
     () => {
-        "tile/ndarray,tile/npy,tile/safetensors,tile/dlpack,tile-layout/serde"
+        "tile/bytemuck,tile/ndarray,tile/npy,tile/safetensors,tile/dlpack,tile-layout/serde"
     };
 }
 

@@ -12,6 +12,7 @@ use super::driver::{
     FunctionHandle, GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows,
     StreamHandle,
 };
+use super::identity;
 use super::image::Image;
 use cudarc::driver::{
     CudaContext, DriverError, result,
@@ -60,6 +61,16 @@ fn has(function: &str) -> bool {
     unsafe { sys::culib().get::<*const ()>(function.as_bytes()).is_ok() }
 }
 
+/// Calls a function of the driver's with the context bound.
+macro_rules! call {
+    ($self:ident, $name:ident($($argument:expr),* $(,)?)) => {{
+        $self.bind()?;
+        // SAFETY: handles and memory are what the trait's callers vouch for; the places that the driver writes to are
+        // locals of the types that it writes.
+        done(unsafe { sys::$name($($argument),*) })
+    }};
+}
+
 impl Cuda {
     /// The GPU with this number, which [`count`] counted.
     pub(super) fn open(ordinal: usize) -> Result<Cuda, Failure> {
@@ -95,6 +106,20 @@ impl Cuda {
         // SAFETY: the pool is the device's own, and the attributes asked for are `u64`.
         done(unsafe { sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut value).cast()) })?;
         Ok(value)
+    }
+
+    /// That of the instance where the GPU is in parts (MIG), unlike what the first version of the function gives.
+    fn uuid(&self) -> Result<Option<String>, Failure> {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        call!(self, cuDeviceGetUuid_v2(&raw mut uuid, self.context.cu_device()))?;
+        Ok(identity::uuid(uuid.bytes.map(|byte| byte as u8)))
+    }
+
+    fn pci_bus(&self) -> Result<Option<String>, Failure> {
+        let mut text = [0_u8; 32];
+        let (first, bytes) = (text.as_mut_ptr().cast(), text.len() as i32 - 1);
+        call!(self, cuDeviceGetPCIBusId(first, bytes, self.context.cu_device()))?;
+        Ok(identity::pci_bus(&text))
     }
 
     /// Two words of the bus per clock of the memory.
@@ -139,16 +164,6 @@ fn function(handle: FunctionHandle) -> sys::CUfunction {
     handle.0 as sys::CUfunction
 }
 
-/// Calls a function of the driver's with the context bound.
-macro_rules! call {
-    ($self:ident, $name:ident($($argument:expr),* $(,)?)) => {{
-        $self.bind()?;
-        // SAFETY: handles and memory are what the trait's callers vouch for; the places that the driver writes to are
-        // locals of the types that it writes.
-        done(unsafe { sys::$name($($argument),*) })
-    }};
-}
-
 impl Driver for Cuda {
     fn api(&self) -> &'static str {
         "cuda"
@@ -167,6 +182,8 @@ impl Driver for Cuda {
         let shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         Ok(Description {
             name: self.context.name().map_err(failure)?,
+            uuid: self.uuid().ok().flatten(),
+            pci_bus: self.pci_bus().ok().flatten(),
             architecture: Architecture::Nvidia { major, minor },
             multiprocessors: unsigned(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             warp: unsigned(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,

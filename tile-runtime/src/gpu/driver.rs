@@ -99,6 +99,10 @@ impl Failure {
 pub(crate) struct Description {
     /// The marketing name.
     pub(crate) name: String,
+    /// The UUID, as the vendor's tools write it behind `GPU-`, where the driver says it.
+    pub(crate) uuid: Option<String>,
+    /// The place on the PCI bus, `0000:3b:00.0`, where the driver says it.
+    pub(crate) pci_bus: Option<String>,
     pub(crate) architecture: Architecture,
     /// Multiprocessors, or compute units.
     pub(crate) multiprocessors: u32,

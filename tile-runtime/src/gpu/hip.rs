@@ -12,6 +12,7 @@ use super::driver::{
     FunctionHandle, GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows,
     StreamHandle,
 };
+use super::identity;
 use super::image::Image;
 use library::{Enumeration, Functions, NAMES, Pointer};
 use numbers::*;
@@ -156,6 +157,19 @@ impl Hip {
         Ok(text.to_string_lossy().into_owned())
     }
 
+    fn uuid(&self) -> Result<Option<String>, Failure> {
+        let mut bytes = [0; 16];
+        call!(self, hipDeviceGetUuid(&raw mut bytes, self.ordinal))?;
+        Ok(identity::uuid(bytes))
+    }
+
+    fn pci_bus(&self) -> Result<Option<String>, Failure> {
+        let mut text = [0_u8; 32];
+        let (first, bytes) = (text.as_mut_ptr().cast::<c_char>(), text.len() as c_int - 1);
+        call!(self, hipDeviceGetPCIBusId(first, bytes, self.ordinal))?;
+        Ok(identity::pci_bus(&text))
+    }
+
     fn images(&self) -> std::sync::MutexGuard<'_, HashMap<ModuleHandle, Image>> {
         self.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,6 +198,8 @@ impl Driver for Hip {
         let clock = self.known(attribute::CLOCK_RATE);
         Ok(Description {
             name: self.name()?,
+            uuid: self.uuid().ok().flatten(),
+            pci_bus: self.pci_bus().ok().flatten(),
             architecture: Architecture::of_target_id(&self.target_id()?),
             multiprocessors: self.attribute(attribute::MULTIPROCESSOR_COUNT)?,
             warp: self.attribute(attribute::WARP_SIZE)?,

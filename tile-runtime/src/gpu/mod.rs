@@ -12,6 +12,7 @@ mod cuda;
 mod driver;
 mod functions;
 mod hip;
+mod identity;
 mod image;
 mod limits;
 mod pinned;

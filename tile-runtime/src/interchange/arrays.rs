@@ -31,3 +31,19 @@ impl<T: Element> TensorRef<T> {
         Ok(array.expect("a tensor has as many elements as its shape says"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interchange::ndarray::{Array2, array};
+
+    #[test]
+    fn arrays_are_those_of_the_crate_that_stands_beside() {
+        let square: Array2<i32> = array![[1, 2], [3, 4]];
+        let x = Tensor::from_ndarray(&Device::cpu(), &square.t()).unwrap();
+        assert_eq!(
+            (x.to_vec().unwrap(), x.to_ndarray().unwrap()),
+            (vec![1, 3, 2, 4], square.t().to_owned().into_dyn())
+        );
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! | what | feature | module or functions |
 //! |---|---|---|
-//! | arrays of `ndarray` | `ndarray` | `Tensor::from_ndarray`, `Tensor::to_ndarray` |
-//! | DLPack, the exchange between PyTorch, JAX, CuPy and others | `dlpack` | `dlpack` |
+//! | arrays of `ndarray`, which stands here as `ndarray` | `ndarray` | `Tensor::from_ndarray`, `Tensor::to_ndarray` |
+//! | DLPack, the exchange between PyTorch, JAX, CuPy and others; the crate `dlpark` stands here | `dlpack` | `dlpack` |
 //! | NumPy's `.npy` and `.npz` | `npy` | `npy` |
 //! | `.safetensors` | `safetensors` | `safetensors` |
 //!
@@ -19,77 +19,14 @@ pub mod npy;
 pub mod safetensors;
 
 #[cfg(any(feature = "npy", feature = "safetensors"))]
-pub use stored::Stored;
+mod stored;
 
 #[cfg(any(feature = "npy", feature = "safetensors"))]
-mod stored {
-    use crate::element::Element;
-    use crate::error::{Error, Result};
-    use crate::tensor::{TensorRef, transfer};
-    use std::ops::Deref;
-    use std::path::Path;
-    use tile_ir::DType;
+pub use stored::{Info, Stored};
 
-    /// A tensor of any element type, as files take them: a [`Tensor`](crate::Tensor) or
-    /// [`TensorView`](crate::TensorView).
-    pub trait Stored {
-        /// The format of the elements.
-        fn dtype(&self) -> DType;
-
-        /// Extents, outermost axis first.
-        fn shape(&self) -> &[usize];
-
-        /// The elements' bytes in row-major order, little-endian.
-        ///
-        /// # Errors
-        /// [`Error::Driver`] if the device fails.
-        fn bytes(&self) -> Result<Vec<u8>>;
-    }
-
-    /// A tensor or a view of one.
-    impl<T: Element, V: Deref<Target = TensorRef<T>>> Stored for V {
-        fn dtype(&self) -> DType {
-            T::DTYPE
-        }
-
-        fn shape(&self) -> &[usize] {
-            (**self).shape()
-        }
-
-        fn bytes(&self) -> Result<Vec<u8>> {
-            Ok(transfer::bytes(&self.to_vec()?).to_vec())
-        }
-    }
-
-    /// The elements that bytes of a file are; `None` where they aren't: no whole number of them, or no `bool`.
-    pub(super) fn elements<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
-        let is_whole = bytes.len().is_multiple_of(size_of::<T>());
-        let is_valid = T::DTYPE != DType::Bool || bytes.iter().all(|&byte| byte <= 1);
-        (is_whole && is_valid).then(|| {
-            let mut elements = vec![T::default(); bytes.len() / size_of::<T>()];
-            transfer::bytes_mut(&mut elements).copy_from_slice(bytes);
-            elements
-        })
-    }
-
-    /// Whether each tensor of a file has a name of its own.
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub(super) fn check_names(path: &Path, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
-        let mut names: Vec<&str> = tensors.iter().map(|(name, _)| *name).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            None => Ok(()),
-            Some(pair) => {
-                let problem = format!("two tensors are called `{}`; give each a name of its own", pair[0]);
-                Err(refused(path, problem))
-            }
-        }
-    }
-
-    /// What is wrong with a file.
-    pub(super) fn refused(path: &Path, problem: impl Into<String>) -> Error {
-        Error::File { path: path.display().to_string(), problem: problem.into() }
-    }
-}
+/// The version of the crate whose tensors [`dlpack`] takes and gives.
+#[cfg(feature = "dlpack")]
+pub use ::dlpark;
+/// The version of the crate whose arrays [`Tensor::from_ndarray`](crate::Tensor::from_ndarray) takes.
+#[cfg(feature = "ndarray")]
+pub use ::ndarray;

@@ -11,6 +11,10 @@ use tile_ir::ops::philox::philox;
 /// Elements that are made before a GPU is given them.
 const PART: usize = 1 << 20;
 
+/// Bytes of a file that are read before a tensor is given them. A processor's second cache keeps about as many.
+#[cfg(any(feature = "npy", feature = "safetensors"))]
+const READ_BYTES: usize = 1 << 20;
+
 impl<T: Element> Tensor<T> {
     /// A tensor of zeros (`false` for `bool`).
     ///
@@ -63,12 +67,32 @@ impl<T: Element> Tensor<T> {
         Ok(tensor)
     }
 
-    /// A tensor with the elements of a vector, in row-major order.
+    /// A tensor with the elements of a vector, in row-major order. They are copied, on the processor too: a tensor's memory
+    /// begins a cache line and, if it is large, lies in huge pages, and a vector's does neither. Where a copy is too much,
+    /// [`TensorView::of_slice`](crate::TensorView::of_slice) is a view of a vector where it lies.
     ///
     /// # Errors
     /// As [`Tensor::from_slice`].
     pub fn from_vec(device: &Device, elements: Vec<T>, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
         Tensor::from_slice(device, &elements, shape)
+    }
+
+    /// A tensor whose bytes a function writes, a part after the other in row-major order. They are those of valid elements.
+    #[cfg(any(feature = "npy", feature = "safetensors"))]
+    pub(crate) fn from_parts(
+        device: &Device,
+        shape: &[usize],
+        mut write: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor<T>> {
+        let mut tensor = Tensor::zeros(device, shape)?;
+        let bytes = tensor.len() * size_of::<T>();
+        let mut room = vec![0; bytes.min(READ_BYTES)];
+        for first in (0..bytes).step_by(READ_BYTES) {
+            let part = &mut room[..READ_BYTES.min(bytes - first)];
+            write(part)?;
+            tensor.location.write(first, part)?;
+        }
+        Ok(tensor)
     }
 
     /// A vector of what an iterator gives.

@@ -1,6 +1,17 @@
 //! A tensor's elements on the host.
 
 /// A tensor's elements on the host, in row-major order.
+///
+/// ```
+/// use tile_runtime::{Device, Tensor};
+/// let x = Tensor::from_vec(&Device::cpu(), vec![3, 1, 2, 0], [2, 2])?.to_host()?;
+/// assert_eq!((x.get([1, 0]), x.get([2, 0])), (Some(2), None));
+/// assert_eq!((&x).into_iter().max(), Some(&3));
+/// let mut elements = x.into_vec();
+/// elements.sort();
+/// assert_eq!(elements, [0, 1, 2, 3]);
+/// # Ok::<(), tile_runtime::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostTensor<T> {
     pub(super) elements: Vec<T>,
@@ -10,6 +21,31 @@ pub struct HostTensor<T> {
 impl<T> HostTensor<T> {
     pub(super) fn new(elements: Vec<T>, shape: &[usize]) -> HostTensor<T> {
         HostTensor { elements, shape: shape.to_vec() }
+    }
+
+    /// The elements in row-major order, without copying them.
+    pub fn into_vec(self) -> Vec<T> {
+        self.elements
+    }
+}
+
+/// The elements in row-major order.
+impl<T> IntoIterator for HostTensor<T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.elements.into_iter()
+    }
+}
+
+/// The elements in row-major order.
+impl<'a, T> IntoIterator for &'a HostTensor<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.elements.iter()
     }
 }
 

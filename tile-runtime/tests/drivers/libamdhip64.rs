@@ -84,6 +84,17 @@ functions! {
         name.copy_from_nonoverlapping(text.as_ptr(), text.count_bytes() + 1);
         Ok(())
     }
+    fn hipDeviceGetUuid(uuid: *mut [u8; 16], of: c_int) {
+        device(of)?;
+        give(uuid, *b"b7da1a2c8e5f0913")
+    }
+    fn hipDeviceGetPCIBusId(text: *mut c_char, bytes: c_int, of: c_int) {
+        device(of)?;
+        let id = c"0000:83:00.0";
+        check(id.count_bytes() < bytes as usize)?;
+        text.copy_from_nonoverlapping(id.as_ptr(), id.count_bytes() + 1);
+        Ok(())
+    }
     fn hipDeviceGetAttribute(value: *mut c_int, attribute: c_int, of: c_int) {
         let device = device(of)?;
         // Clock and memory's clock in kHz, L2, bus in bits, compute units, LDS, wave, pools.

@@ -1,9 +1,9 @@
 //! A library for `check.py`: tensors handed to NumPy and taken from it, in memory by DLPack and in its files.
 
-use dlpark::Managed;
-use dlpark::ffi::DLManagedTensorVersioned;
 use half::f16;
 use std::ffi::{CStr, c_char};
+use tile_runtime::interchange::dlpark::Managed;
+use tile_runtime::interchange::dlpark::ffi::DLManagedTensorVersioned;
 use tile_runtime::interchange::npy;
 use tile_runtime::{Device, Element, Result, Tensor};
 
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn exchanged(source: *const c_char, target: *const c_char)
     // SAFETY: the caller vouches for the texts.
     let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_str().unwrap_or_default();
     let exchange = || {
-        let mut archive = npy::Archive::open(text(source))?;
+        let archive = npy::Archive::open(text(source))?;
         let a = archive.tensor::<f32>(&Device::cpu(), "a")?;
         let b = archive.tensor::<i64>(&Device::cpu(), "b")?;
         npy::write_all(text(target), &[("a", &b), ("b", &a)])

@@ -59,6 +59,10 @@ fn devices_are_described() {
     // Two words of a bus of 5120 bits per clock of 2.619 GHz.
     assert_eq!((second.clock, second.memory_rate), (Some(1.98e9), Some(3.352_32e12)));
     assert_eq!((&*second.driver, second.grid_threads), ("CUDA 12.8", None));
+    assert_eq!(first.uuid.as_deref(), Some("5a21c80f-ee01-4b7d-9012-3456789abc00"));
+    assert_eq!(second.uuid.as_deref(), Some("5a21c80f-ee01-4b7d-9012-3456789abc01"));
+    let places = [first.pci_bus, second.pci_bus];
+    assert_eq!(places.each_ref().map(Option::as_deref), [Some("0000:3b:00.0"), Some("0000:db:00.0")]);
     let nowhere = Cuda::open(4000).err().unwrap();
     assert_eq!(nowhere, Failure::refused("invalid device ordinal (CUDA_ERROR_INVALID_DEVICE)"));
 }

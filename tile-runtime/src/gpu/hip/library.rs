@@ -63,6 +63,8 @@ functions! {
     hipGetDeviceCount(*mut c_int);
     hipSetDevice(c_int);
     hipDeviceGetName(*mut c_char, c_int, c_int);
+    hipDeviceGetUuid(*mut [u8; 16], c_int);
+    hipDeviceGetPCIBusId(*mut c_char, c_int, c_int);
     hipDeviceGetAttribute(*mut c_int, Enumeration, c_int);
     hipGetDevicePropertiesR0600(*mut c_void, c_int);
     hipDeviceSynchronize();

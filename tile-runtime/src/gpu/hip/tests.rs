@@ -39,6 +39,8 @@ fn the_device_is_described() {
     let hip = Hip::open(0).unwrap();
     let description = hip.describe().unwrap();
     assert_eq!(description.name, "AMD Instinct MI300X");
+    assert_eq!(description.uuid.as_deref(), Some("b7da1a2c8e5f0913"));
+    assert_eq!(description.pci_bus.as_deref(), Some("0000:83:00.0"));
     assert_eq!(description.architecture, Architecture::Amd("gfx942".to_owned()));
     assert_eq!((description.multiprocessors, description.warp), (304, 64));
     assert_eq!((description.shared_bytes, description.l2_bytes), (65536, 4 << 20));

@@ -55,6 +55,8 @@ impl Driver for Own {
         self.ask(|_| Ok(()))?;
         Ok(Description {
             name: "host memory".to_owned(),
+            uuid: None,
+            pci_bus: None,
             architecture: self.architecture.clone(),
             multiprocessors: MULTIPROCESSORS,
             warp: 64,

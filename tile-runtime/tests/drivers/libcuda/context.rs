@@ -88,6 +88,16 @@ functions! {
         name.copy_from_nonoverlapping(text.as_ptr(), text.count_bytes() + 1);
         Ok(())
     }
+    fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], of: c_int) {
+        let last = device(of)?.ordinal as u8;
+        give(uuid, [0x5a, 0x21, 0xc8, 0x0f, 0xee, 0x01, 0x4b, 0x7d, 0x90, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, last])
+    }
+    fn cuDeviceGetPCIBusId(text: *mut c_char, bytes: c_int, of: c_int) {
+        let id = if device(of)?.ordinal == 1 { c"0000:DB:00.0" } else { c"0000:3B:00.0" };
+        check(!text.is_null() && id.count_bytes() < bytes as usize)?;
+        text.copy_from_nonoverlapping(id.as_ptr(), id.count_bytes() + 1);
+        Ok(())
+    }
     fn cuDeviceGetAttribute(value: *mut c_int, of: c_int, ordinal: c_int) {
         give(value, attribute(device(ordinal)?, of).ok_or(Code::INVALID_VALUE)?)
     }
