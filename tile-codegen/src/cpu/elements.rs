@@ -331,7 +331,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::Bitcast(_) => ir.bitcast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
             Op::Lookup { table, .. } => {
-                ir.lookup(table, dtype, self.element(operands[0], index))
+                ir.lookup(table, dtype, self.dtype(operands[0]), self.element(operands[0], index))
             }
             Op::MulAdd => {
                 let values = [0, 1, 2].map(|i| self.element(operands[i], index));

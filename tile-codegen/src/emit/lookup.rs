@@ -12,21 +12,15 @@ use tile_ir::ops::Literal;
 const LARGEST_ELEMENT: u32 = 8;
 
 impl<'c> Ir<'c> {
-    /// The number of a table at an integer; 0 where it has none.
-    pub(crate) fn lookup(&self, table: &[Literal], to: DType, place: Value<'c>) -> Value<'c> {
-        let place = place.into_int_value();
-        let (ty, length) = (place.get_type(), table.len() as u64);
+    /// The number of a table at an integer of a format; 0 where it has none.
+    pub(crate) fn lookup(&self, table: &[Literal], to: DType, from: DType, place: Value<'c>) -> Value<'c> {
+        let place = self.cast(from, DType::I64, place).into_int_value();
         // What is negative is large without a sign.
-        let limit = ty.const_int(length, false);
-        // A format may have no number that large.
-        let is_limited = limit.get_zero_extended_constant() == Some(length);
-        let inside = is_limited.then(|| self.icmp(IntPredicate::ULT, place, limit));
-        let known = inside.map_or(place, |inside| self.select_int(inside, place, ty.const_zero()));
-        let place = self.zext_or_trunc(known, 64);
-        let address = self.offset(self.storage_type(to), self.table(table, to), place);
-        let found = self.load_value(address, to);
-        let zero = if to.is_float() { Literal::Float(0.0) } else { Literal::Int(0) };
-        inside.map_or(found, |inside| self.select(inside, found, self.literal(zero, to)))
+        let inside = self.icmp(IntPredicate::ULT, place, self.i64(table.len() as i64));
+        let place = self.select_int(inside, place, self.i64(0));
+        let found = self.load_value(self.offset(self.storage_type(to), self.table(table, to), place), to);
+        let none = if to.is_float() { Literal::Float(0.0) } else { Literal::Int(0) };
+        self.select(inside, found, self.literal(none, to))
     }
 
     /// The address of a table, which the module has once.
