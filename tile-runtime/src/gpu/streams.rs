@@ -183,6 +183,11 @@ impl GpuStream {
         self.handle
     }
 
+    /// The driver's handle.
+    pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.handle.0 as *mut c_void
+    }
+
     /// The GPU.
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.context

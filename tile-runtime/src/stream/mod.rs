@@ -100,6 +100,22 @@ impl Stream {
         Stream(Arc::new(Inner { device: device.clone(), queue }))
     }
 
+    /// The driver's handle of a GPU's stream, for other libraries: a `CUstream`, `cudaStream_t` or `hipStream_t`, null for
+    /// the [own queue](Device::stream). `None` for streams of the host.
+    ///
+    /// It is there as long as this value or a copy of it. What another library enqueues there takes its place among what is
+    /// enqueued here, and [`Stream::record`] and [`Stream::synchronize`] mean both. It isn't for the other library to destroy,
+    /// and a capture of its must end before anybody waits for the stream or the device.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Stream};
+    /// assert_eq!(Stream::new(&Device::cpu())?.as_raw(), None);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        self.on_gpu().map(GpuStream::as_raw)
+    }
+
     /// The device that does the work.
     pub fn device(&self) -> &Device {
         &self.0.device

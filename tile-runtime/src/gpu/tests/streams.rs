@@ -119,11 +119,38 @@ fn other_libraries_streams_take_launches() {
     let mut y = Tensor::zeros(&device, [8]).unwrap();
     call(&KERNEL, &x, &mut y).on(&theirs).unwrap().detach();
     assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+    assert_eq!(theirs.as_raw().map(|raw| raw as usize), Some(handle.0));
     drop(theirs);
     assert_eq!(driver.live().streams, 1, "it is theirs");
     // SAFETY: null is the default stream.
     let error = unsafe { Stream::from_raw(&Device::cpu(), std::ptr::null_mut()) }.unwrap_err();
     assert_eq!(error.to_string(), "cpu has no streams of other libraries");
+}
+
+/// What another library does with a tensor on a stream of ours, or on one of its own, by address and handle.
+#[test]
+fn other_libraries_use_tensors_between_launches() {
+    let (device, driver) = ready();
+    let mut x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let fill = |address: u64, byte: u8, stream: *mut c_void| {
+        let pattern = crate::gpu::driver::Pattern::Byte(byte);
+        // SAFETY: the memory is that of the last four elements, and what comes later waits for the stream.
+        unsafe { driver.fill(address, pattern, 16, StreamHandle(stream as usize)) }.unwrap();
+    };
+    let own = device.stream();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    fill(y.slice_mut(4..).unwrap().device_address_mut().unwrap(), 0, own.as_raw().unwrap());
+    call(&KERNEL, &y, &mut x).launch().unwrap();
+    assert!(own.as_raw().unwrap().is_null() && driver.pending() > 2);
+    assert_eq!(x.to_vec().unwrap(), [0.0, 4.0, 8.0, 12.0, 0.0, 0.0, 0.0, 0.0]);
+    let theirs = Stream::new(&device).unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    theirs.wait_for(&own.record().unwrap()).unwrap();
+    fill(y.slice_mut(4..).unwrap().device_address_mut().unwrap(), 0x40, theirs.as_raw().unwrap());
+    own.wait_for(&theirs.record().unwrap()).unwrap();
+    let bytes = f32::from_bits(0x4040_4040);
+    assert_eq!(y.to_vec().unwrap(), [0.0, 8.0, 16.0, 24.0, bytes, bytes, bytes, bytes]);
 }
 
 /// The default stream is the device's own, whoever names it: what it is given counts as work of that.
