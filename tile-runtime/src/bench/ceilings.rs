@@ -13,6 +13,7 @@ use tile_ir::DType;
 
 /// Something of which a device does so much a second and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Ceiling {
     /// Bytes read and written by a copy of more than caches hold.
     Copy,

@@ -26,6 +26,7 @@ mod stored {
     use crate::element::Element;
     use crate::error::{Error, Result};
     use crate::tensor::{TensorRef, transfer};
+    use std::io;
     use std::ops::Deref;
     use std::path::Path;
     use tile_ir::DType;
@@ -88,8 +89,27 @@ mod stored {
         }
     }
 
-    /// What is wrong with a file.
-    pub(super) fn refused(path: &Path, problem: impl Into<String>) -> Error {
-        Error::File { path: path.display().to_string(), problem: problem.into() }
+    /// What is wrong with a file: a text, or what the system says.
+    pub(super) struct Problem {
+        pub(super) text: String,
+        pub(super) kind: Option<io::ErrorKind>,
+    }
+
+    impl From<String> for Problem {
+        fn from(text: String) -> Problem {
+            Problem { text, kind: None }
+        }
+    }
+
+    impl From<io::Error> for Problem {
+        fn from(error: io::Error) -> Problem {
+            Problem { text: error.to_string(), kind: Some(error.kind()) }
+        }
+    }
+
+    /// An error of a file.
+    pub(super) fn refused(path: &Path, problem: impl Into<Problem>) -> Error {
+        let Problem { text, kind } = problem.into();
+        Error::File { path: path.display().to_string(), problem: text, kind }
     }
 }

@@ -5,7 +5,7 @@
 mod header;
 
 use super::Stored;
-use super::stored::{check_names, elements, refused};
+use super::stored::{Problem, check_names, elements, refused};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use tile_ir::DType;
-use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
+use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 /// NumPy's name of a format: byte order, kind and bytes.
 fn numpy_name(dtype: DType) -> Option<&'static str> {
@@ -55,7 +55,7 @@ impl<T: Element> Tensor<T> {
     /// else.
     pub fn read_npy(device: &Device, path: impl AsRef<Path>) -> Result<Tensor<T>> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|error| refused(path, error.to_string()))?;
+        let file = File::open(path).map_err(|error| refused(path, error))?;
         read(device, BufReader::new(file), &|problem| refused(path, problem))
     }
 }
@@ -68,7 +68,7 @@ impl<T: Element> Tensor<T> {
 pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
     let path = path.as_ref();
     let format = format_of(path, tensor)?;
-    let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
+    let file = File::create(path).map_err(|error| refused(path, error))?;
     write_array(path, BufWriter::new(file), tensor, format)
 }
 
@@ -95,7 +95,7 @@ pub fn write_all(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Res
     check_names(path, tensors)?;
     let formats = tensors.iter().map(|(_, tensor)| format_of(path, *tensor));
     let formats: Vec<&str> = formats.collect::<Result<_>>()?;
-    let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
+    let file = File::create(path).map_err(|error| refused(path, error))?;
     write_archive(path, BufWriter::new(file), tensors, &formats)
 }
 
@@ -105,7 +105,7 @@ fn write_archive(
     tensors: &[(&str, &dyn Stored)],
     formats: &[&str],
 ) -> Result<()> {
-    let failed = |error: zip::result::ZipError| refused(path, error.to_string());
+    let failed = |error| refused_archive(path, error);
     let mut archive = ZipWriter::new(file);
     // Members may be larger than the 4 GiB of the oldest ZIP.
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
@@ -115,7 +115,14 @@ fn write_archive(
     }
     let mut file = archive.finish().map_err(failed)?;
     // Dropped, it would keep to itself that there was no room for the list of members.
-    file.flush().map_err(|error| refused(path, error.to_string()))
+    file.flush().map_err(|error| refused(path, error))
+}
+
+fn refused_archive(path: &Path, error: ZipError) -> Error {
+    match error {
+        ZipError::Io(error) => refused(path, error),
+        error => refused(path, error.to_string()),
+    }
 }
 
 /// An open `.npz` file.
@@ -131,9 +138,9 @@ impl Archive {
     /// [`crate::Error::File`].
     pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|error| refused(path, error.to_string()))?;
+        let file = File::open(path).map_err(|error| refused(path, error))?;
         let archive = ZipArchive::new(BufReader::new(file));
-        let archive = archive.map_err(|error| refused(path, error.to_string()))?;
+        let archive = archive.map_err(|error| refused_archive(path, error))?;
         Ok(Archive { path: path.to_owned(), archive })
     }
 
@@ -154,8 +161,10 @@ impl Archive {
             return Err(refused(&self.path, problem));
         }
         let member = self.archive.by_name(&format!("{name}.npy"));
-        let member = member.map_err(|error| refused(&self.path, error.to_string()))?;
-        read(device, member, &|problem| refused(&self.path, format!("array `{name}`: {problem}")))
+        let member = member.map_err(|error| refused_archive(&self.path, error))?;
+        let of_member =
+            |problem: Problem| Problem { text: format!("array `{name}`: {}", problem.text), ..problem };
+        read(device, member, &|problem| refused(&self.path, of_member(problem)))
     }
 }
 
@@ -163,9 +172,9 @@ impl Archive {
 fn read<T: Element>(
     device: &Device,
     mut file: impl Read,
-    refused: &dyn Fn(String) -> Error,
+    refused: &dyn Fn(Problem) -> Error,
 ) -> Result<Tensor<T>> {
-    let failed = |error: io::Error| refused(error.to_string());
+    let failed = |error: io::Error| refused(error.into());
     let Header { format, is_fortran, shape, count } = Header::read(&mut file).map_err(failed)?;
     let (wanted, name) = (numpy_name(T::DTYPE), T::DTYPE.rust_name());
     // A byte has no order, whatever is written of one.
@@ -175,13 +184,13 @@ fn read<T: Element>(
     };
     if wanted != Some(given.as_str()) {
         let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is '{it}'"));
-        return Err(refused(format!("its elements are '{format}', and {wanted}")));
+        return Err(refused(format!("its elements are '{format}', and {wanted}").into()));
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed)?;
     let elements = elements::<T>(&bytes)
         .filter(|elements| elements.len() as u64 == count)
-        .ok_or_else(|| refused(format!("it holds {} bytes of {count} elements", bytes.len())))?;
+        .ok_or_else(|| refused(format!("it holds {} bytes of {count} elements", bytes.len()).into()))?;
     let mut shape: Vec<usize> = shape.into_iter().map(|extent| extent as usize).collect();
     match is_fortran {
         false => Tensor::from_vec(device, elements, shape),
@@ -205,7 +214,7 @@ fn format_of(path: &Path, tensor: &dyn Stored) -> Result<&'static str> {
 }
 
 fn write_array(path: &Path, file: impl Write, tensor: &dyn Stored, format: &str) -> Result<()> {
-    let failed = |error: io::Error| refused(path, error.to_string());
+    let failed = |error: io::Error| refused(path, error);
     let shape: Vec<u64> = tensor.shape().iter().map(|&extent| extent as u64).collect();
     let scalar = format.parse().expect("the names are NumPy's");
     let mut file = WriteOptions::new_header_only()
@@ -306,12 +315,39 @@ mod tests {
     #[test]
     fn another_format_is_said_with_what_is_wanted() {
         let bytes = file("(1,)", &[1.0]);
-        let refused = |problem| refused(Path::new("x.npy"), problem);
+        let refused = |problem: Problem| refused(Path::new("x.npy"), problem);
         let read_as = |error: Error| error.to_string();
         let as_f64 = read::<f64>(&Device::cpu(), &bytes[..], &refused).map(drop).map_err(read_as);
         assert_eq!(as_f64.unwrap_err(), "`x.npy`: its elements are '<f4', and f64 is '<f8'");
         let as_bf16 = read::<half::bf16>(&Device::cpu(), &bytes[..], &refused).map(drop).map_err(read_as);
         assert_eq!(as_bf16.unwrap_err(), "`x.npy`: its elements are '<f4', and NumPy has no bf16");
+    }
+
+    /// Whoever looks for a file that needn't be there asks for the system's own word.
+    #[test]
+    fn the_kind_of_a_systems_error_is_kept() {
+        let kind = |error: Error| match error {
+            Error::File { kind, .. } => kind,
+            other => panic!("{other}"),
+        };
+        let missing = Path::new("/nowhere/x.npy");
+        let device = Device::cpu();
+        let opened = [
+            Tensor::<f32>::read_npy(&device, missing).map(drop),
+            Archive::open(missing).map(drop),
+            write(missing, &tensor(1.0f32)),
+            write_all(missing, &[("x", &tensor(1.0f32))]),
+        ];
+        for error in opened.map(Result::unwrap_err) {
+            assert_eq!(kind(error.clone()), Some(io::ErrorKind::NotFound), "{error}");
+            let told = "`/nowhere/x.npy`: No such file or directory (os error 2)";
+            assert_eq!(
+                (error.to_string().as_str(), std::error::Error::source(&error).is_none()),
+                (told, true)
+            );
+        }
+        assert_eq!(kind(read_file(b"\x93NUMPY").unwrap_err()), Some(io::ErrorKind::UnexpectedEof));
+        assert_eq!(kind(read_file(&file("(2,)", &[1.0])).unwrap_err()), None);
     }
 
     #[test]

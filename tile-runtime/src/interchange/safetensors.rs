@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use tile_ir::DType;
@@ -59,7 +59,7 @@ impl Archive {
     /// [`crate::Error::File`] where the file can't be read or isn't one of these.
     pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|error| refused(path, error.to_string()))?;
+        let bytes = std::fs::read(path).map_err(|error| refused(path, error))?;
         SafeTensors::deserialize(&bytes).map_err(|error| refused(path, error.to_string()))?;
         Ok(Archive { path: path.to_owned(), bytes })
     }
@@ -142,12 +142,28 @@ pub fn write(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<
     });
     let held: Vec<_> = held.collect::<Result<_>>()?;
     let named = held.iter().map(|(name, held)| (*name, held));
-    safetensors::serialize_to_file(named, None, path).map_err(|error| refused(path, error.to_string()))
+    safetensors::serialize_to_file(named, None, path).map_err(|error| match error {
+        SafeTensorError::IoError(error) => refused(path, error),
+        error => refused(path, error.to_string()),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn the_kind_of_a_systems_error_is_kept() {
+        let one = Tensor::full(&Device::cpu(), [2], 1.0f32).unwrap();
+        let missing = "/nowhere/x.safetensors";
+        for error in
+            [Archive::open(missing).map(drop), write(missing, &[("one", &one)])].map(Result::unwrap_err)
+        {
+            let kind = Some(std::io::ErrorKind::NotFound);
+            assert!(matches!(&error, Error::File { kind: given, .. } if *given == kind), "{error}");
+        }
+    }
 
     #[test]
     fn names_that_the_format_can_not_have_are_refused() {

@@ -26,6 +26,7 @@ use std::panic::Location;
 /// assert!(error.to_string().ends_with(&site.to_string()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Site {
     /// The kernel's name.
     pub name: &'static str,

@@ -28,6 +28,7 @@ pub struct Profile {
 
 /// A launch.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Launched {
     /// The kernel's name.
     pub kernel: &'static str,
