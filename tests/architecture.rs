@@ -273,6 +273,55 @@ fn every_environment_variable_is_documented() {
     assert!(missing.is_empty(), "docs/launches.md doesn't name {missing:?}");
 }
 
+/// What isn't from launches, among the variants of the runtime's error: of tensors and views, files and other libraries. An
+/// `InLaunch` has one of the others in it.
+const NOT_FROM_LAUNCHES: &[&str] = &[
+    "InLaunch",
+    "ElementCount",
+    "TooLarge",
+    "Layout",
+    "SharedElements",
+    "Slice",
+    "ShapeMismatch",
+    "Sequence",
+    "File",
+    "Dlpack",
+    "Address",
+];
+
+/// Who matches on a launch's error finds each variant in the page's table, with its message and the remedy.
+#[test]
+fn every_error_of_a_launch_is_explained() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a file of the workspace");
+    let source = read("tile-runtime/src/error.rs");
+    let (_, body) = source.split_once("pub enum Error {").expect("the enum");
+    let (body, _) = body.split_once("\n}").expect("its end");
+    let variants: Vec<&str> = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+        .filter_map(|line| line.split([' ', '(', ',']).next())
+        .collect();
+    assert!(variants.contains(&"Arguments") && variants.contains(&"Driver"), "{variants:?}");
+    let page = read("docs/getting-started.md");
+    let (_, section) = page.split_once("## What the errors mean").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("the next section");
+    let (_, table) = section.split_once("| message | variant |").expect("the table of a launch's errors");
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.rsplit(" | `").next()?.split_once("` | ").map(|(name, _)| name))
+        .collect();
+    let is_one_of = |names: &[&str], name: &str| names.contains(&name);
+    let missing: Vec<_> = variants
+        .iter()
+        .filter(|variant| is_one_of(&named, variant) == is_one_of(NOT_FROM_LAUNCHES, variant))
+        .collect();
+    assert!(missing.is_empty(), "in the table, or not from launches, and not both: {missing:?}");
+    let unknown: Vec<_> =
+        named.iter().chain(NOT_FROM_LAUNCHES).filter(|name| !is_one_of(&variants, name)).collect();
+    assert!(unknown.is_empty(), "no variants: {unknown:?}");
+}
+
 /// The names that a text sets as code and that end in `.rs`, with `{a,b}.rs` as two.
 fn named_files(text: &str) -> Vec<String> {
     let code = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));

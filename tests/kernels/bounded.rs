@@ -27,7 +27,8 @@ fn causally(x: &[f64], w: &[f64]) -> Vec<f64> {
 
 #[test]
 fn a_tensor_is_moved_by_the_counter_of_a_loop_to_a_parameter() {
-    let whole = |count, seed| -> Vec<f64> { numbers::<f64>(count, seed).iter().map(|x| (x * 8.0).round()).collect() };
+    let whole =
+        |count, seed| -> Vec<f64> { numbers::<f64>(count, seed).iter().map(|x| (x * 8.0).round()).collect() };
     let x = whole(21, 1);
     let w = whole(5, 2);
     check_exact!(causal<B = 8, W = 4>(x: x.clone(), [21]; w: w[..4].to_vec(), [4]) -> f64, [21] => causally(&x, &w[..4]));
@@ -107,7 +108,8 @@ fn until<const LAST: usize>(x: &Tensor<i32, 8>, limit: i32, y: &mut Tensor<i32, 
 
 #[test]
 fn turns_that_an_instance_lacks_end_nothing() {
-    let shifted = |x: &[i32], k: usize| -> Vec<i32> { (0..8).map(|i| if i < k { 9 } else { x[i - k] }).collect() };
+    let shifted =
+        |x: &[i32], k: usize| -> Vec<i32> { (0..8).map(|i| if i < k { 9 } else { x[i - k] }).collect() };
     let x = [3, 1, 4, 1, 5, 9, 2, 6];
     for (device, label) in devices() {
         let input = Tensor::from_slice(&device, &x, [8]).unwrap();

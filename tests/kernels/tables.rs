@@ -9,8 +9,22 @@ mod kernels {
 
     /// The numbers of the format NF4, quantiles of a normal distribution (QLoRA, arXiv 2305.14314, appendix E).
     pub(super) const NF4: [f32; 16] = [
-        -1.0, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.091050036, 0.0, 0.0795803,
-        0.1609302, 0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0,
+        -1.0,
+        -0.6961928,
+        -0.52507305,
+        -0.3949175,
+        -0.28444138,
+        -0.18477343,
+        -0.091050036,
+        0.0,
+        0.0795803,
+        0.1609302,
+        0.2461123,
+        0.33791524,
+        0.44070983,
+        0.562617,
+        0.72295684,
+        1.0,
     ];
 
     /// Weights of four bits, two to a byte, the lower first, with a scale for each row.
@@ -30,8 +44,22 @@ mod kernels {
     }
 
     const NIBBLES: [u32; 16] = [
-        0x0000_0000, 0x1db7_1064, 0x3b6e_20c8, 0x26d9_30ac, 0x76dc_4190, 0x6b6b_51f4, 0x4db2_6158, 0x5005_713c,
-        0xedb8_8320, 0xf00f_9344, 0xd6d6_a3e8, 0xcb61_b38c, 0x9b64_c2b0, 0x86d3_d2d4, 0xa00a_e278, 0xbdbd_f21c,
+        0x0000_0000,
+        0x1db7_1064,
+        0x3b6e_20c8,
+        0x26d9_30ac,
+        0x76dc_4190,
+        0x6b6b_51f4,
+        0x4db2_6158,
+        0x5005_713c,
+        0xedb8_8320,
+        0xf00f_9344,
+        0xd6d6_a3e8,
+        0xcb61_b38c,
+        0x9b64_c2b0,
+        0x86d3_d2d4,
+        0xa00a_e278,
+        0xbdbd_f21c,
     ];
 
     /// A CRC-32 of each row, by half a byte at a time.
@@ -57,7 +85,11 @@ mod kernels {
         let mut y = y.partition_view_mut([8]);
         let x = x.partition_view([8]).load_masked(y.index());
         let is_prime = x.lookup([false, false, true, true, false, true, false, true]);
-        y.store_masked(select(is_prime, x * Tile::from_array(WEIGHTS), Tile::from_array(WEIGHTS).gather(x, 0) - 10));
+        y.store_masked(select(
+            is_prime,
+            x * Tile::from_array(WEIGHTS),
+            Tile::from_array(WEIGHTS).gather(x, 0) - 10,
+        ));
     }
 }
 
@@ -81,7 +113,8 @@ fn checksums_are_those_of_bits() {
     let x: Vec<u8> = (0..5 * 9).map(|i| (i * 101 % 256) as u8).collect();
     let by_bits = |bytes: &[u8]| {
         let byte = |sum: u32, byte: &u8| {
-            (0..8).fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
+            (0..8)
+                .fold(sum ^ u32::from(*byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
         };
         !bytes.iter().fold(!0, byte)
     };

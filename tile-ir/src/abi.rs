@@ -192,6 +192,7 @@ pub struct Launch {
 
 /// Arguments that don't fit a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// A tensor of the wrong rank.
     #[error(
@@ -326,14 +327,14 @@ pub enum BindError {
         problem: String,
     },
     /// An extent that has no value.
-    #[error("{extent} of kernel `{kernel}` can't be computed: {source}{values}")]
+    #[error("{extent} of kernel `{kernel}` can't be computed: {problem}{values}")]
     Dim {
         /// The kernel.
         kernel: Box<str>,
         /// Which it is, as far as that is known: an axis of an argument or of the grid.
         extent: Box<str>,
         /// Why.
-        source: DimError,
+        problem: DimError,
         /// The sizes that it is made of, each with the argument that bound it, after `, where`; empty where there are none.
         values: Box<str>,
     },

@@ -76,6 +76,7 @@ impl std::ops::Deref for Instance {
 
 /// A kernel that can't be specialised to these bindings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecializeError {
     /// A parameter without a value.
     #[error("kernel `{kernel}`: parameter `{parameter}` has no value")]

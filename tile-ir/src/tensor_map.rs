@@ -130,6 +130,7 @@ pub struct MapError {
 
 /// What a driver refuses in a tensor map (CUDA Driver API, `cuTensorMapEncodeTiled`).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MapProblem {
     /// A number that has no value.
     #[error(transparent)]

@@ -20,6 +20,7 @@ pub struct Choices {
 
 /// What the cost model says of an instance.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Choice {
     /// What the kernel's parameters are bound to: `BM = 128, BN = 64`.
     pub instance: String,

@@ -1,8 +1,9 @@
 //! Environment variables: what they say, and that they say nothing sensible.
 
+use crate::journal;
 use std::sync::{Mutex, PoisonError};
 
-/// What a variable says, if it is set. What nobody can understand counts as not set, and is told of on standard error, once.
+/// What a variable says, if it is set. What nobody can understand counts as not set, and is told of, once.
 pub(crate) fn said<T>(
     variable: &'static str,
     expected: &str,
@@ -14,9 +15,14 @@ pub(crate) fn said<T>(
     understood
         .map_err(|problem| {
             let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-            if !told.contains(&variable) {
+            let is_new = !told.contains(&variable);
+            if is_new {
                 told.push(variable);
-                eprintln!("{problem}");
+            }
+            // Who is told may ask for a variable.
+            drop(told);
+            if is_new {
+                journal::notice(&problem);
             }
         })
         .ok()
@@ -28,8 +34,7 @@ fn understood<T>(
     expected: &str,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, String> {
-    parse(text)
-        .ok_or_else(|| format!("tile: {variable} is `{text}`, which isn't {expected}; it counts as not set"))
+    parse(text).ok_or_else(|| format!("{variable} is `{text}`, which isn't {expected}; it counts as not set"))
 }
 
 /// A whole number from 1 on.
@@ -63,7 +68,7 @@ mod tests {
     fn what_a_variable_cannot_mean_is_told() {
         let threads = |text: &str| understood("TILE_THREADS", text, "a number of threads", count);
         assert_eq!((threads("3"), threads(" 12")), (Ok(3), Ok(12)));
-        let message = "tile: TILE_THREADS is `many`, which isn't a number of threads; it counts as not set";
+        let message = "TILE_THREADS is `many`, which isn't a number of threads; it counts as not set";
         assert_eq!(threads("many"), Err(message.to_owned()));
         assert!(threads("0").is_err() && threads("").is_err() && threads("-1").is_err());
         assert_eq!(

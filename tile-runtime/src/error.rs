@@ -76,6 +76,8 @@ pub enum Error {
         path: String,
         /// What is wrong.
         problem: String,
+        /// The kind of the system's error, where it is one: `NotFound`, `PermissionDenied`, …
+        kind: Option<std::io::ErrorKind>,
     },
     /// A tensor of another library that can't be taken, or one of ours that can't be handed over.
     #[error("the DLPack tensor can't be exchanged: {problem}")]
@@ -342,6 +344,10 @@ impl Error {
     /// let error = Tensor::from_slice(&Device::cpu(), &[1.0, 2.0], [3]).unwrap_err();
     /// assert!(matches!(error.reason(), Error::ElementCount { .. }));
     /// ```
+    ///
+    /// [`std::error::Error::source`] isn't the way there: an error's text says everything, and a report that prints an error
+    /// with its sources, as `anyhow` and `eyre` make it, would say it twice. Of such a report's error,
+    /// `error.downcast_ref::<tile::Error>()` has the reason.
     pub fn reason(&self) -> &Error {
         match self {
             Error::InLaunch { reason, .. } => reason.reason(),
@@ -364,5 +370,39 @@ impl std::fmt::Debug for Error {
     /// The message: `fn main() -> tile::Result<()>` prints an error's `Debug` form, to a user.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::KernelDef;
+    use crate::{Device, Launch, Tensor};
+    use std::error::Error as _;
+
+    static KERNEL: KernelDef = KernelDef::new(
+        "all_but_four",
+        "kernel @all_but_four(%y: mut tensor<n - 4 x f32>, %x: tensor<n x f32>) {\n  \
+         %v = partition %y [4] : mut partition<n - 4 x f32, [4]>\n  %0 = constant 1.0 : f32\n  \
+         %t = splat %0 : tile<4 x f32>\n  store_masked %v, %t\n}\n",
+        &[],
+    );
+
+    /// What prints an error with its sources, as `anyhow` does, repeats nothing of it.
+    #[test]
+    fn a_launchs_error_says_everything_once() {
+        let [mut y, x] = [0, 3].map(|n| Tensor::<f32>::zeros(&Device::reference(), [n]).unwrap());
+        let launch = Launch::new(&KERNEL).tensor_mut("y", &mut y).tensor("x", &x);
+        let error = launch.reference(|_| {}).launch().unwrap_err();
+        assert!(matches!(error.reason(), Error::Arguments(BindError::Dim { .. })), "{error}");
+        let told: Vec<String> =
+            std::iter::successors(Some(&error as &dyn std::error::Error), |&error| error.source())
+                .map(ToString::to_string)
+                .collect();
+        let reason = error.reason().to_string();
+        assert_eq!(told, [format!("{reason}\n{}", told[0].split_once('\n').unwrap().1)]);
+        assert!(
+            reason.contains("`n - 4` is negative (-1), where n = 3") && error.reason().source().is_none()
+        );
     }
 }

@@ -17,7 +17,7 @@ use crate::messages::Sink;
 use crate::reference::{Arguments, Body};
 use crate::resolve::{self, Prepared};
 use crate::stream::Access;
-use crate::{cpu, embedded, journal};
+use crate::{cpu, embedded};
 use given::{Given, GivenValue};
 use smallvec::SmallVec;
 use std::fmt;
@@ -152,7 +152,6 @@ impl<'a> Launch<'a> {
     /// A launch without arguments, made where this is called. Kernels' functions make complete ones.
     #[track_caller]
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
-        journal::begin();
         Launch {
             kernel,
             place: Location::caller(),
@@ -181,7 +180,7 @@ impl<'a> Launch<'a> {
 
     /// How many bytes of messages a launch of compiled code keeps, if the kernel prints or asserts; without
     /// this, as many as the environment variable `TILE_LOG_BYTES` says (`64K`, `4M`), or 1 MiB. Eight bytes per value and
-    /// 16 to 24 per message; what doesn't fit is lost, and how much is said on standard error. More than there is memory
+    /// 16 to 24 per message; what doesn't fit is lost, and a warning says how much. More than there is memory
     /// for is the launch's [`Error::OutOfMemory`].
     pub fn log_bytes(mut self, bytes: usize) -> Self {
         self.log_bytes = Some(bytes);

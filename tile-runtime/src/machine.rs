@@ -1,5 +1,9 @@
 //! What is known of this machine's processor, and the numbers of processors that the cost model asks for.
 
+mod memory;
+
+pub(crate) use memory::usable_bytes;
+
 use crate::gpu;
 use std::sync::OnceLock;
 use tile_ir::TargetDesc;

@@ -1,7 +1,7 @@
 //! What kernels print and assert: the log that a launch gives to compiled code, and where the lines go.
 
 use crate::error::{Error, Result};
-use crate::{environment, host};
+use crate::{environment, host, journal};
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -68,7 +68,7 @@ pub(crate) fn report(
         }
     }
     if contents.lost_words > 0 {
-        eprintln!("{}", loss(kernel, &contents, words.len()));
+        journal::notice(&loss(kernel, &contents, words.len()));
     }
     let failed = |event: &&Event| event.position.is_some();
     let Some((event, site)) =

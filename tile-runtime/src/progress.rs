@@ -1,8 +1,9 @@
-//! A line on standard error for what takes longer than a second, so that nobody takes a long compilation for a program
-//! that hangs.
+//! A word on what takes longer than a second, so that nobody takes a long compilation for a program that hangs: a line on
+//! standard error, or an event where the program takes those.
 
+use crate::journal::{self, Listener};
 use std::io::{self, IsTerminal, Write};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long nothing is said.
@@ -11,10 +12,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a terminal's line is written anew.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Does some work; where that takes long, says so on standard error: on a terminal in a line that counts the seconds and
-/// goes away, elsewhere once. `title` names the work, where it is needed.
+/// Does some work; where that takes long, says so: to the program if it takes events, else on standard error, on a terminal
+/// in a line that counts the seconds and goes away, elsewhere once. `title` names the work, where it is needed.
 pub(crate) fn told<T>(title: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
-    shown(io::stderr(), io::stderr().is_terminal(), PATIENCE, EVERY, title, work)
+    match journal::listener() {
+        Listener::Nobody => work(),
+        Listener::Subscriber(subscriber) => {
+            let event = move |_: &_| journal::goes_on(&subscriber, &text(&title(), PATIENCE));
+            beside(PATIENCE, event, work)
+        }
+        Listener::StandardError => {
+            shown(io::stderr(), io::stderr().is_terminal(), PATIENCE, EVERY, title, work)
+        }
+    }
+}
+
+fn text(title: &str, patience: Duration) -> String {
+    format!("compiling {title} takes longer than {} s", patience.as_secs_f32())
 }
 
 fn shown<T>(
@@ -25,28 +39,38 @@ fn shown<T>(
     title: impl Fn() -> String + Send,
     work: impl FnOnce() -> T,
 ) -> T {
-    let (done, ended) = channel::<()>();
     let start = Instant::now();
-    let show = move || {
-        // The sender is dropped with the end of the work, be it a panic.
-        if ended.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
-            return;
-        }
+    let show = move |ended: &Receiver<()>| {
         let title = title();
         // What can't be written is of no concern to the work.
         if !is_terminal {
-            let _ =
-                writeln!(target, "tile: compiling {title} takes longer than {} s", patience.as_secs_f32());
+            let _ = writeln!(target, "tile: {}", text(&title, patience));
             return;
         }
         loop {
             let _ = write!(target, "\r\x1b[Ktile: compiling {title}, {:.0} s", start.elapsed().as_secs_f32());
             let _ = target.flush();
-            if ended.recv_timeout(every) != Err(RecvTimeoutError::Timeout) {
+            if has_ended(ended, every) {
                 let _ = write!(target, "\r\x1b[K");
                 let _ = target.flush();
                 return;
             }
+        }
+    };
+    beside(patience, show, work)
+}
+
+/// Whether the work ends within some time. The sender is dropped with its end, be it a panic.
+fn has_ended(ended: &Receiver<()>, within: Duration) -> bool {
+    ended.recv_timeout(within) != Err(RecvTimeoutError::Timeout)
+}
+
+/// Does some work, and shows something beside it where that takes longer than one is patient.
+fn beside<T>(patience: Duration, show: impl FnOnce(&Receiver<()>) + Send, work: impl FnOnce() -> T) -> T {
+    let (done, ended) = channel::<()>();
+    let show = move || {
+        if !has_ended(&ended, patience) {
+            show(&ended);
         }
     };
     std::thread::scope(|scope| {
@@ -85,5 +109,12 @@ mod tests {
         let text = of(200, true);
         assert!(text.starts_with("\r\x1b[Ktile: compiling `k` for cpu, 0 s\r"), "{text:?}");
         assert!(text.ends_with(" s\r\x1b[K"), "{text:?}");
+    }
+    #[test]
+    fn a_program_that_takes_events_gets_one() {
+        use crate::journal::tests::events;
+        let sleep = || std::thread::sleep(PATIENCE + Duration::from_millis(200));
+        let (told, ()) = events(|| super::told(|| "`k` for cpu".to_owned(), sleep));
+        assert_eq!(told, "INFO: compiling `k` for cpu takes longer than 1 s\n");
     }
 }

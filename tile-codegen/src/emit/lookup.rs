@@ -27,8 +27,7 @@ impl<'c> Ir<'c> {
     fn table(&self, table: &[Literal], to: DType) -> PointerValue<'c> {
         let bytes: Vec<u8> = table.iter().flat_map(|&number| Array::scalar(to, number).to_bytes()).collect();
         let numbers = self.context.const_string(&bytes, false);
-        let is_it =
-            |global: &GlobalValue<'c>| global.get_initializer().is_some_and(|other| other == numbers);
+        let is_it = |global: &GlobalValue<'c>| global.get_initializer().is_some_and(|other| other == numbers);
         let global = self.module.get_globals().find(is_it).unwrap_or_else(|| {
             let space = AddressSpace::from(self.features.table_space);
             let global = self.module.add_global(numbers.get_type(), Some(space), "table");

@@ -441,9 +441,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.cast_with(dtype(0), self.dtype(data.results[0]), *rounding, operands[0])
             }
             Op::Bitcast(_) => ir.bitcast(dtype(0), self.dtype(data.results[0]), operands[0]),
-            Op::Lookup { table, .. } => {
-                ir.lookup(table, self.dtype(data.results[0]), dtype(0), operands[0])
-            }
+            Op::Lookup { table, .. } => ir.lookup(table, self.dtype(data.results[0]), dtype(0), operands[0]),
             Op::MulAdd => ir.fused_mul_add(dtype(0), [operands[0], operands[1], operands[2]]),
             op => unreachable!("`{}` is not elementwise", op.name()),
         }

@@ -205,7 +205,9 @@ fn bits_are_kept() {
 fn tables_are_looked_up() {
     for from in elements().filter(|&dtype| Domain::Int.accepts(dtype)) {
         let places = edges(from);
-        for (to, length) in elements().filter(|&to| to != DType::F8E8M0FNU).zip([1, 5, 128, 300].into_iter().cycle()) {
+        for (to, length) in
+            elements().filter(|&to| to != DType::F8E8M0FNU).zip([1, 5, 128, 300].into_iter().cycle())
+        {
             let number = |at: usize| match to {
                 DType::Bool => ["true", "false"][at % 3 / 2].to_owned(),
                 _ if to.is_float() => format!("{:?}", at as f64 * 0.5 - 3.0),

@@ -321,19 +321,19 @@ impl KernelAbi {
         values: &SizeValues<'_>,
         what: impl Fn() -> String,
     ) -> Result<usize, BindError> {
-        dim.evaluate(&|name| values.value(name)).map_err(|source| {
+        dim.evaluate(&|name| values.value(name)).map_err(|problem| {
             let mut sizes = BTreeSet::new();
             dim.collect_names(&mut BTreeSet::new(), &mut sizes);
-            self.uncomputed(what(), source, values.listed(&sizes))
+            self.uncomputed(what(), problem, values.listed(&sizes))
         })
     }
 
-    fn uncomputed(&self, extent: String, source: DimError, values: String) -> BindError {
+    fn uncomputed(&self, extent: String, problem: DimError, values: String) -> BindError {
         let values = if values.is_empty() { values } else { format!(", where {values}") };
         BindError::Dim {
             kernel: self.kernel.as_str().into(),
             extent: extent.into(),
-            source,
+            problem,
             values: values.into(),
         }
     }

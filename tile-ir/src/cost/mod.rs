@@ -29,6 +29,7 @@ pub enum Machine {
 
 /// What a launch waits for most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// Matrix instructions.
     Matrix,

@@ -13,6 +13,7 @@ use tile_ir::DType;
 
 /// Something of which a device does so much a second and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Ceiling {
     /// Bytes read and written by a copy of more than caches hold.
     Copy,
@@ -29,14 +30,19 @@ const TRIES: usize = 5;
 type Measured = (usize, usize, Ceiling);
 
 impl Device {
-    /// How much of something the device does a second, measured once in a process, in less than a second. `None` where
-    /// there is nothing to measure: on the reference device, and on a GPU for formats without instructions of their own
-    /// or without the feature `jit`.
+    /// How much of something the device does a second, measured once in a process, in about a second.
+    ///
+    /// | device | what is measured | `None` |
+    /// |---|---|---|
+    /// | CPU | on as many threads as launches use, which all are busy meanwhile. A copy takes two buffers, together of as many bytes as twice what the last caches hold, 256 MiB at least and 2 GiB at most, but no more than an eighth of the memory that this process may use: what the system has left, and its control groups | copies where an eighth is less than twice what caches hold, or than 32 MiB; arithmetic of other formats than f32 and f64, or on other processors than x86-64 from x86-64-v3 on and AArch64 |
+    /// | GPU | kernels, which the feature `jit` compiles; a copy takes 512 MiB of the device's memory | without `jit`; multiply-adds of other formats than f32 and f64, products of others than f16, bf16, f8e4m3fn and f8e5m2; where the device has no memory for it, or fails |
+    /// | reference, simulated | | always |
     ///
     /// ```
     /// use tile_runtime::{Device, bench::Ceiling};
-    /// let rate = Device::cpu().ceiling(Ceiling::Copy).unwrap();
-    /// assert!(rate > 1e8, "{rate} bytes per second");
+    /// if let Some(rate) = Device::cpu().ceiling(Ceiling::Copy) {
+    ///     assert!(rate > 1e8, "{rate} bytes per second");
+    /// }
     /// assert_eq!(Device::reference().ceiling(Ceiling::Copy), None);
     /// ```
     pub fn ceiling(&self, ceiling: Ceiling) -> Option<f64> {
@@ -45,8 +51,8 @@ impl Device {
         *place.or_insert_with(|| self.measure(ceiling).map(|rates| rates.into_iter().fold(0.0, f64::max)))
     }
 
-    /// The rates of several tries, made now whatever was measured before. The best is [`Device::ceiling`]; how far others
-    /// fall short of it tells what somebody else takes of the machine at the moment.
+    /// The rates of several tries, made now whatever was measured before; `None` where [`Device::ceiling`] is. The best is its
+    /// rate; how far others fall short of it tells what somebody else takes of the machine at the moment.
     ///
     /// ```
     /// use tile_ir::DType;

@@ -102,13 +102,25 @@ impl Bench {
     }
 }
 
-/// Runs something and gives the time that the clock shows for it.
+/// Runs something and gives the time that the clock shows for it, with all that the device is given to do, from when it has
+/// nothing left of what it was given before. [`Launch::launch_timed`](crate::Launch::launch_timed) gives the time on a GPU
+/// alone, without that of enqueueing and waiting.
+///
+/// ```
+/// use tile_runtime::{Device, Launch, Result, bench::{Bench, timed}};
+/// fn both(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Result<()> {
+///     println!("{}", Bench::new(device).measure(|| timed(device, || { launch()?; launch() }))?);
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Errors
-/// What it reports.
-pub fn timed<T>(run: impl FnOnce() -> Result<T>) -> Result<Duration> {
+/// What it reports; as [`Device::synchronize`] else.
+pub fn timed<T>(device: &Device, run: impl FnOnce() -> Result<T>) -> Result<Duration> {
+    device.synchronize()?;
     let start = Instant::now();
     run()?;
+    device.synchronize()?;
     Ok(start.elapsed())
 }
 

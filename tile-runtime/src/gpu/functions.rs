@@ -233,7 +233,7 @@ impl Context {
 
     /// Captures launches as a graph.
     pub(crate) fn capture(self: &Arc<Self>, launches: &[Ready]) -> Result<Captured> {
-        let stream = GpuStream::new(self)?;
+        let stream = GpuStream::for_captures(self)?;
         let capture = |driver: &dyn Driver| {
             // SAFETY: the stream is this function's own. What is captured doesn't run; a launch of the graph comes right
             // behind a comparison with launches whose memory is there.

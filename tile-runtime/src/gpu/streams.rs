@@ -15,11 +15,25 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Spare {
     streams: Vec<StreamHandle>,
+    /// Those that launches are captured on. They are apart, because a driver refuses to wait for a stream that captures, and
+    /// spoils the capture.
+    capturing: Vec<StreamHandle>,
+    /// All that were made to run work, in use or spare.
+    made: Vec<StreamHandle>,
     plain_events: Vec<EventHandle>,
     timed_events: Vec<EventHandle>,
 }
 
 impl Spare {
+    /// Streams of a kind that nobody has; none of those that aren't made here.
+    fn streams_of(&mut self, purpose: Purpose) -> Option<&mut Vec<StreamHandle>> {
+        match purpose {
+            Purpose::Work => Some(&mut self.streams),
+            Purpose::Captures => Some(&mut self.capturing),
+            Purpose::Others => None,
+        }
+    }
+
     fn events_of(&mut self, kind: EventKind) -> &mut Vec<EventHandle> {
         match kind {
             EventKind::Plain => &mut self.plain_events,
@@ -28,11 +42,22 @@ impl Spare {
     }
 }
 
-/// A stream that was made here, or that of another library.
+/// What a stream is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It was made here, to run work.
+    Work,
+    /// It was made here, to capture work.
+    Captures,
+    /// It is the context's own, or another library's.
+    Others,
+}
+
+/// A stream that was made here, the context's own, or that of another library.
 pub(crate) struct GpuStream {
     context: Arc<Context>,
     handle: StreamHandle,
-    is_own: bool,
+    purpose: Purpose,
     /// How much work of the context's stream it has waited for.
     followed: Followed,
 }
@@ -75,6 +100,14 @@ impl Context {
         self.spare().events_of(EventKind::Plain).push(handle);
     }
 
+    /// Waits for what was enqueued on the context's own stream and on those that were made here, whoever has them.
+    pub(crate) fn synchronize_all(&self) -> Result<()> {
+        // They stay as long as the context does. Nobody is kept waiting for the list meanwhile.
+        let made = self.spare().made.clone();
+        self.synchronize()?;
+        made.into_iter().try_for_each(|stream| self.synchronize_handle(stream))
+    }
+
     /// Has the context's own stream wait for an event, which is on a GPU of the same vendor.
     pub(crate) fn wait_for(&self, event: &GpuEvent) -> Result<()> {
         let _work = self.work.begin();
@@ -89,8 +122,9 @@ impl Context {
 
     /// Destroys what is spare, before the driver goes.
     pub(super) fn destroy_spare(&self) {
-        let Spare { streams, plain_events, timed_events } = std::mem::take(&mut *self.spare());
-        for stream in streams {
+        let Spare { streams, capturing, made: _, plain_events, timed_events } =
+            std::mem::take(&mut *self.spare());
+        for stream in streams.into_iter().chain(capturing) {
             // SAFETY: the stream was made here, nobody has it, and its work is done.
             let _ = unsafe { self.driver.destroy_stream(stream) };
         }
@@ -104,15 +138,33 @@ impl Context {
 impl GpuStream {
     /// A stream.
     pub(crate) fn new(context: &Arc<Context>) -> Result<GpuStream> {
-        let spare = context.spare().streams.pop();
-        let make = |driver: &dyn Driver| spare.map_or_else(|| driver.create_stream(), Ok);
+        GpuStream::made(context, Purpose::Work)
+    }
+
+    /// A stream on which launches are captured, and nothing runs.
+    pub(super) fn for_captures(context: &Arc<Context>) -> Result<GpuStream> {
+        GpuStream::made(context, Purpose::Captures)
+    }
+
+    fn made(context: &Arc<Context>, purpose: Purpose) -> Result<GpuStream> {
+        let spare = context.spare().streams_of(purpose).and_then(Vec::pop);
+        let make = |driver: &dyn Driver| match spare {
+            Some(spare) => Ok(spare),
+            None => {
+                let made = driver.create_stream()?;
+                if purpose == Purpose::Work {
+                    context.spare().made.push(made);
+                }
+                Ok(made)
+            }
+        };
         let handle = context.ask(|| "making a stream".to_owned(), make)?;
-        Ok(GpuStream::of(context, handle, true))
+        Ok(GpuStream::of(context, handle, purpose))
     }
 
     /// The context's own stream.
     pub(crate) fn own(context: &Arc<Context>) -> GpuStream {
-        GpuStream::of(context, context.stream, false)
+        GpuStream::of(context, context.stream, Purpose::Others)
     }
 
     /// The stream of another library, by the driver's handle.
@@ -120,15 +172,20 @@ impl GpuStream {
     /// # Safety
     /// The stream is the GPU's, and there as long as this value and what is made of it.
     pub(crate) unsafe fn foreign(context: &Arc<Context>, handle: *mut c_void) -> GpuStream {
-        GpuStream::of(context, StreamHandle(handle as usize), false)
+        GpuStream::of(context, StreamHandle(handle as usize), Purpose::Others)
     }
 
-    fn of(context: &Arc<Context>, handle: StreamHandle, is_own: bool) -> GpuStream {
-        GpuStream { context: Arc::clone(context), handle, is_own, followed: Followed::new() }
+    fn of(context: &Arc<Context>, handle: StreamHandle, purpose: Purpose) -> GpuStream {
+        GpuStream { context: Arc::clone(context), handle, purpose, followed: Followed::new() }
     }
 
     pub(super) fn handle(&self) -> StreamHandle {
         self.handle
+    }
+
+    /// The driver's handle.
+    pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.handle.0 as *mut c_void
     }
 
     /// The GPU.
@@ -181,8 +238,8 @@ impl GpuStream {
 
 impl Drop for GpuStream {
     fn drop(&mut self) {
-        if self.is_own {
-            self.context.spare().streams.push(self.handle);
+        if let Some(spare) = self.context.spare().streams_of(self.purpose) {
+            spare.push(self.handle);
         }
     }
 }

@@ -70,8 +70,8 @@ impl<T: Element> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Dlpack`] where the elements have no single stride along some axis; [`Error::Driver`] if the device
-    /// fails.
+    /// [`Error::Dlpack`] where the elements have no single stride along some axis; [`Error::Stream`] inside of a graph's
+    /// closure; [`Error::DeviceLost`] and [`Error::Driver`] if the device fails.
     pub fn into_dlpack(self) -> Result<Dlpack> {
         let strides = self.strides().ok_or_else(|| {
             refused("its elements have no single distance along some axis; make a tensor with `to_dense`")
@@ -107,7 +107,10 @@ impl<T: Element> Tensor<T> {
     /// while a launch writes them. What a GPU has to do before is done.
     ///
     /// # Errors
-    /// [`Error::Dlpack`] where its elements are of another format or on a device that isn't one of ours.
+    /// [`Error::Dlpack`] where its elements are of another format, on a device of no kind of ours, or not described as they
+    /// should be; [`Error::NoDevice`] where they are on a GPU that can't be used here; [`Error::Address`] where no such
+    /// elements can lie at their address; [`Error::TooLarge`]; for one that mustn't be written as
+    /// [`to_dense`](crate::TensorRef::to_dense).
     pub unsafe fn from_dlpack(tensor: Dlpack) -> Result<Tensor<T>> {
         let described = tensor.validate().map_err(|error| refused(error.to_string()))?;
         if data_type(T::DTYPE).is_none_or(|dtype| !dtype.matches(described.dtype())) {

@@ -4,7 +4,7 @@
 
 mod header;
 
-use super::stored::{check_names, read_tensor, refused};
+use super::stored::{Problem, check_names, read_tensor, refused};
 use super::{Info, Stored};
 use crate::device::Device;
 use crate::element::Element;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tile_ir::DType;
 use zip::read::ZipFile;
-use zip::{CompressionMethod, ZipArchive, ZipWriter, write::SimpleFileOptions};
+use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
 /// NumPy's name of a format: byte order, kind and bytes.
 fn numpy_name(dtype: DType) -> Option<&'static str> {
@@ -59,7 +59,7 @@ impl<T: Element> Tensor<T> {
     /// else.
     pub fn read_npy(device: &Device, path: impl AsRef<Path>) -> Result<Tensor<T>> {
         let path = path.as_ref();
-        let failed = |error: io::Error| refused(path, error.to_string());
+        let failed = |error: io::Error| refused(path, error);
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         // A pipe says nothing of what comes.
@@ -76,7 +76,7 @@ impl<T: Element> Tensor<T> {
 pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
     let path = path.as_ref();
     let format = format_of(path, tensor)?;
-    let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
+    let file = File::create(path).map_err(|error| refused(path, error))?;
     write_array(path, BufWriter::new(file), tensor, format)
 }
 
@@ -103,7 +103,7 @@ pub fn write_all(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Res
     check_names(path, tensors)?;
     let formats = tensors.iter().map(|(_, tensor)| format_of(path, *tensor));
     let formats: Vec<&str> = formats.collect::<Result<_>>()?;
-    let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
+    let file = File::create(path).map_err(|error| refused(path, error))?;
     write_archive(path, BufWriter::new(file), tensors, &formats)
 }
 
@@ -113,7 +113,7 @@ fn write_archive(
     tensors: &[(&str, &dyn Stored)],
     formats: &[&str],
 ) -> Result<()> {
-    let failed = |error: zip::result::ZipError| refused(path, error.to_string());
+    let failed = |error: ZipError| refused(path, error);
     let mut archive = ZipWriter::new(file);
     // Members may be larger than the 4 GiB of the oldest ZIP.
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
@@ -123,7 +123,16 @@ fn write_archive(
     }
     let mut file = archive.finish().map_err(failed)?;
     // Dropped, it would keep to itself that there was no room for the list of members.
-    file.flush().map_err(|error| refused(path, error.to_string()))
+    file.flush().map_err(|error| refused(path, error))
+}
+
+impl From<ZipError> for Problem {
+    fn from(error: ZipError) -> Problem {
+        match error {
+            ZipError::Io(error) => error.into(),
+            error => error.to_string().into(),
+        }
+    }
 }
 
 /// An open `.npz` file: an array is read when it is asked for. What several threads ask for is read one after the other.
@@ -141,9 +150,9 @@ impl Archive {
     /// [`crate::Error::File`].
     pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|error| refused(path, error.to_string()))?;
+        let file = File::open(path).map_err(|error| refused(path, error))?;
         let archive = ZipArchive::new(BufReader::new(file));
-        let archive = archive.map_err(|error| refused(path, error.to_string()))?;
+        let archive = archive.map_err(|error| refused(path, error))?;
         let members = archive.file_names().flatten().map(|name| name.into_owned()).collect();
         Ok(Archive { path: path.to_owned(), members, archive: Mutex::new(archive) })
     }
@@ -170,7 +179,7 @@ impl Archive {
     /// ```
     pub fn info(&self, name: &str) -> Option<Info> {
         let header = self.with_member(name, |mut member| {
-            Header::read(&mut member).map_err(|error| refused(&self.path, error.to_string()))
+            Header::read(&mut member).map_err(|error| refused(&self.path, error))
         });
         let Header { format, shape, .. } = header.ok()?;
         let of_format = |&dtype: &DType| numpy_name(dtype) == Some(named(&format, dtype).as_ref());
@@ -183,7 +192,9 @@ impl Archive {
     /// # Errors
     /// [`crate::Error::File`] where there is none, or one of another format; as [`Tensor::zeros`] else.
     pub fn tensor<T: Element>(&self, device: &Device, name: &str) -> Result<Tensor<T>> {
-        let refused = |problem| refused(&self.path, format!("array `{name}`: {problem}"));
+        let of_member =
+            |problem: Problem| Problem { text: format!("array `{name}`: {}", problem.text), ..problem };
+        let refused = |problem| refused(&self.path, of_member(problem));
         self.with_member(name, |member| {
             let bytes = member.size();
             read(device, member, Some(bytes), &refused)
@@ -201,7 +212,7 @@ impl Archive {
         let number = archive.index_for_name(&format!("{name}.npy")).or_else(|| archive.index_for_name(name));
         let missing = || refused(&self.path, format!("it holds no array `{name}`, but {:?}", self.names()));
         let member = archive.by_index(number.ok_or_else(missing)?);
-        made(member.map_err(|error| refused(&self.path, error.to_string()))?)
+        made(member.map_err(|error| refused(&self.path, error))?)
     }
 }
 
@@ -224,20 +235,20 @@ fn read<T: Element>(
     device: &Device,
     file: impl Read,
     bytes: Option<u64>,
-    refused: &dyn Fn(String) -> Error,
+    refused: &dyn Fn(Problem) -> Error,
 ) -> Result<Tensor<T>> {
-    let failed = |error: io::Error| refused(error.to_string());
+    let failed = |error: io::Error| refused(error.into());
     let mut file = file.take(bytes.unwrap_or(u64::MAX));
     let Header { format, is_fortran, shape, count } = Header::read(&mut file).map_err(failed)?;
     let (wanted, name) = (numpy_name(T::DTYPE), T::DTYPE.rust_name());
     if wanted != Some(named(&format, T::DTYPE).as_ref()) {
         let wanted = wanted.map_or_else(|| format!("NumPy has no {name}"), |it| format!("{name} is '{it}'"));
-        return Err(refused(format!("its elements are '{format}', and {wanted}")));
+        return Err(refused(format!("its elements are '{format}', and {wanted}").into()));
     }
     // Looked at first, because a header may ask for any amount of memory.
     let held = file.limit();
     if bytes.is_some() && count.checked_mul(size_of::<T>() as u64) != Some(held) {
-        return Err(refused(format!("it holds {held} bytes of {count} elements")));
+        return Err(refused(format!("it holds {held} bytes of {count} elements").into()));
     }
     let mut shape: Vec<usize> = shape.into_iter().map(|extent| extent as usize).collect();
     if is_fortran {
@@ -248,7 +259,7 @@ fn read<T: Element>(
     match file.into_inner().read(&mut [0]).map_err(failed)? {
         0 if is_fortran => tensor.into_reversed_axes(),
         0 => Ok(tensor),
-        _ => Err(refused(format!("it goes on behind its {count} elements"))),
+        _ => Err(refused(format!("it goes on behind its {count} elements").into())),
     }
 }
 
@@ -265,7 +276,7 @@ fn format_of(path: &Path, tensor: &dyn Stored) -> Result<&'static str> {
 }
 
 fn write_array(path: &Path, file: impl Write, tensor: &dyn Stored, format: &str) -> Result<()> {
-    let failed = |error: io::Error| refused(path, error.to_string());
+    let failed = |error: io::Error| refused(path, error);
     let shape: Vec<u64> = tensor.shape().iter().map(|&extent| extent as u64).collect();
     let scalar = format.parse().expect("the names are NumPy's");
     let mut file = WriteOptions::new_header_only()

@@ -1,13 +1,13 @@
 //! `.safetensors` files: tensors by name, as Hugging Face keeps weights.
 
-use super::stored::{check_names, read_tensor, refused};
+use super::stored::{Problem, check_names, read_tensor, refused};
 use super::{Info, Stored};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::{Dtype, SafeTensorError};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +77,7 @@ impl Archive {
     /// [`crate::Error::File`] where the file can't be read or isn't one of these.
     pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
-        let failed = |error: io::Error| refused(path, error.to_string());
+        let failed = |error: io::Error| refused(path, error);
         let file = File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         if bytes < LENGTH_BYTES {
@@ -155,7 +155,9 @@ impl Archive {
             let (given, wanted) = (stored.dtype, T::DTYPE.rust_name());
             return Err(refused(&self.path, format!("`{name}` holds {given}, not {wanted}")));
         }
-        let refused = |problem: String| refused(&self.path, format!("tensor `{name}`: {problem}"));
+        let of_tensor =
+            |problem: Problem| Problem { text: format!("tensor `{name}`: {}", problem.text), ..problem };
+        let refused = |problem| refused(&self.path, of_tensor(problem));
         let mut place = self.begin + stored.data_offsets.0 as u64;
         let read = |part: &mut [u8]| {
             read_exact_at(&self.file, part, place)?;
@@ -242,15 +244,29 @@ pub fn write(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<
     });
     let held: Vec<_> = held.collect::<Result<_>>()?;
     let named = held.iter().map(|(name, held)| (*name, held));
-    safetensors::serialize_to_file(named, None, path).map_err(|error| refused(path, error.to_string()))
+    safetensors::serialize_to_file(named, None, path).map_err(|error| match error {
+        SafeTensorError::IoError(error) => refused(path, error),
+        error => refused(path, error.to_string()),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use crate::error::Error;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn the_kind_of_a_systems_error_is_kept() {
+        let one = Tensor::full(&Device::cpu(), [2], 1.0f32).unwrap();
+        let missing = "/nowhere/x.safetensors";
+        for error in
+            [Archive::open(missing).map(drop), write(missing, &[("one", &one)])].map(Result::unwrap_err)
+        {
+            let kind = Some(io::ErrorKind::NotFound);
+            assert!(matches!(&error, Error::File { kind: given, .. } if *given == kind), "{error}");
+        }
+    }
 
     /// A file that goes with the test.
     struct Written(PathBuf);

@@ -56,13 +56,15 @@ pub(super) fn read_tensor<T: Element>(
     device: &Device,
     shape: &[usize],
     mut read: impl FnMut(&mut [u8]) -> io::Result<()>,
-    refused: &dyn Fn(String) -> Error,
+    refused: &dyn Fn(Problem) -> Error,
 ) -> Result<Tensor<T>> {
     Tensor::from_parts(device, shape, |part| {
-        read(part).map_err(|error| refused(error.to_string()))?;
+        read(part).map_err(|error| refused(error.into()))?;
         match part.iter().find(|&&byte| T::DTYPE == DType::Bool && byte > 1) {
             None => Ok(()),
-            Some(byte) => Err(refused(format!("it holds the byte {byte}, and of bool only 0 and 1 are"))),
+            Some(byte) => {
+                Err(refused(format!("it holds the byte {byte}, and of bool only 0 and 1 are").into()))
+            }
         }
     })
 }
@@ -83,7 +85,26 @@ pub(super) fn check_names(path: &Path, tensors: &[(&str, &dyn Stored)]) -> Resul
     }
 }
 
-/// What is wrong with a file.
-pub(super) fn refused(path: &Path, problem: impl Into<String>) -> Error {
-    Error::File { path: path.display().to_string(), problem: problem.into() }
+/// What is wrong with a file: a text, or what the system says.
+pub(super) struct Problem {
+    pub(super) text: String,
+    pub(super) kind: Option<io::ErrorKind>,
+}
+
+impl From<String> for Problem {
+    fn from(text: String) -> Problem {
+        Problem { text, kind: None }
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        Problem { text: error.to_string(), kind: Some(error.kind()) }
+    }
+}
+
+/// An error of a file.
+pub(super) fn refused(path: &Path, problem: impl Into<Problem>) -> Error {
+    let Problem { text, kind } = problem.into();
+    Error::File { path: path.display().to_string(), problem: text, kind }
 }

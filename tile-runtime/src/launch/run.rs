@@ -35,7 +35,8 @@ impl<'a> Launch<'a> {
     /// [`Error`]: shapes that don't fit, tensors on different devices, no code for the device, and what the
     /// device reports. Nothing has run in the first three cases.
     /// [`Error::AssertionFailed`] where a `tile_assert!` doesn't hold: what the kernel
-    /// wrote is then unspecified.
+    /// wrote is then unspecified. [`Error::Stream`] inside of a graph's closure, where launches are made by
+    /// [`Recorder::launch`](crate::Recorder::launch).
     pub fn launch(self) -> Result<()> {
         self.launch_by(false).map(drop)
     }

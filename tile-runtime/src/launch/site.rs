@@ -12,10 +12,9 @@ use std::panic::Location;
 /// #     "zero",
 /// #     "kernel @zero(%y: mut tensor<n x f32>) {
 /// #   %v = partition %y [4] : mut partition<n x f32, [4]>
-/// #   %i = index %v 0 : index
-/// #   %z = constant 0 : f32
+/// #   %z = constant 0.0 : f32
 /// #   %t = splat %z : tile<4 x f32>
-/// #   store_masked %v[%i], %t
+/// #   store_masked %v, %t
 /// # }",
 /// #     &[],
 /// # );
@@ -23,9 +22,11 @@ use std::panic::Location;
 /// let error = Launch::new(&KERNEL).tensor_mut("y", &mut y).launch().unwrap_err();
 /// let Error::InLaunch { site, .. } = &error else { panic!("it is a launch's") };
 /// assert_eq!(site.launch.file(), file!());
+/// assert!(error.reason().to_string().starts_with("argument `y` has rank 2 (shape [4, 4]), but `zero` declares rank 1"));
 /// assert!(error.to_string().ends_with(&site.to_string()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Site {
     /// The kernel's name.
     pub name: &'static str,

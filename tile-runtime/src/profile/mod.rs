@@ -14,6 +14,12 @@ use tile_ir::DType;
 use tile_ir::counts::Totals;
 
 /// The launches of a part of a program. Displayed, it is a table with a line for each kernel.
+///
+/// The first display in a process measures what each device in it reaches at most, about a second for each of memory and
+/// arithmetic: on the CPU on all threads that launches use, with buffers of 256 MiB to 2 GiB together, but no more than an
+/// eighth of the memory that the process may use; on a GPU in 512 MiB of its memory. Where that is too little the table has
+/// rates without percentages. [`Device::ceiling`] says when that is so, and called before has it measured then.
+/// [`Profile::launches`] and [`Profile::chrome_trace`] measure nothing.
 #[derive(Clone, Debug)]
 pub struct Profile {
     launches: Vec<Launched>,
@@ -22,6 +28,7 @@ pub struct Profile {
 
 /// A launch.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Launched {
     /// The kernel's name.
     pub kernel: &'static str,

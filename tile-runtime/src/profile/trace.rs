@@ -54,6 +54,7 @@ impl Profile {
         let failed = |error: std::io::Error| Error::File {
             path: path.display().to_string(),
             problem: error.to_string(),
+            kind: Some(error.kind()),
         };
         std::fs::write(path, self.chrome_trace()).map_err(failed)
     }

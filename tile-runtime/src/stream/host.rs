@@ -121,24 +121,58 @@ impl Queue {
 /// Queues whose threads wait for the next stream.
 static IDLE: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 
+/// Up to where the streams have to come that there are, and those that are gone and have something left to do.
+static STREAMS: Mutex<Vec<Arc<Last>>> = Mutex::new(Vec::new());
+
+/// What a stream was given last.
+struct Last {
+    /// The number of its device.
+    device: usize,
+    /// Changed with the queue that it is the end of.
+    completion: Mutex<Option<Arc<Completion>>>,
+}
+
+impl Last {
+    fn is_over(&self) -> bool {
+        lock(&self.completion).as_ref().is_none_or(|completion| completion.ended().is_some())
+    }
+}
+
+/// Waits for everything that is enqueued on the streams of a device, which is told by its number. What that failed with is
+/// told by the streams.
+pub(super) fn synchronize_all(device: usize) {
+    let of_device =
+        |last: &Arc<Last>| if last.device == device { lock(&last.completion).clone() } else { None };
+    let last: Vec<Arc<Completion>> = lock(&STREAMS).iter().filter_map(of_device).collect();
+    for completion in last {
+        let (_when, _how) = completion.wait();
+    }
+}
+
 /// A stream of the host.
 pub(super) struct HostStream {
     queue: Arc<Queue>,
     failure: Arc<Failure>,
+    last: Arc<Last>,
 }
 
 impl HostStream {
-    /// A stream with a thread.
-    pub(super) fn new() -> Result<HostStream> {
+    /// A stream with a thread, of the device with a number.
+    pub(super) fn new(device: usize) -> Result<HostStream> {
         let idle = || lock(&IDLE).pop();
         let kept = std::iter::from_fn(idle).find(|queue| queue.take());
         let queue = kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok)?;
-        Ok(HostStream::of(queue))
+        Ok(HostStream::of(queue, device))
     }
 
     /// The stream of a queue that no other one has.
-    fn of(queue: Arc<Queue>) -> HostStream {
-        HostStream { queue, failure: Arc::default() }
+    fn of(queue: Arc<Queue>, device: usize) -> HostStream {
+        let last = Arc::new(Last { device, completion: Mutex::default() });
+        let mut streams = lock(&STREAMS);
+        // Of a stream that is gone nobody else has this.
+        streams.retain(|last| Arc::strong_count(last) > 1 || !last.is_over());
+        streams.push(Arc::clone(&last));
+        HostStream { queue, failure: Arc::default(), last }
     }
 
     /// Has something done after all that is enqueued.
@@ -160,7 +194,10 @@ impl HostStream {
     fn push(&self, run: Box<dyn FnOnce() -> Result<()> + Send>, kept: Option<Kept>) -> Arc<Completion> {
         let (completion, failure) = (Arc::new(Completion::default()), Arc::clone(&self.failure));
         let piece = Piece { run, kept, completion: Arc::clone(&completion), failure };
-        lock(&self.queue.state).work.push_back(piece);
+        let mut state = lock(&self.queue.state);
+        state.work.push_back(piece);
+        *lock(&self.last.completion) = Some(Arc::clone(&completion));
+        drop(state);
         self.queue.changed.notify_one();
         completion
     }
@@ -188,10 +225,13 @@ impl Drop for HostStream {
 mod tests {
     use super::*;
 
+    /// The number of a device that no other test has.
+    const DEVICE: usize = usize::MAX / 2;
+
     #[test]
     fn a_thread_ends_when_no_stream_comes_for_it() {
         let (queue, thread) = Queue::start(Duration::ZERO).unwrap();
-        let stream = HostStream::of(Arc::clone(&queue));
+        let stream = HostStream::of(Arc::clone(&queue), DEVICE);
         // It has no patience, and waits as long as there is the stream.
         for _ in 0..3 {
             stream.synchronize().unwrap();
@@ -214,13 +254,41 @@ mod tests {
         };
         queue.leave();
         assert!(queue.take());
-        HostStream::of(queue).enqueue(same).wait().1.unwrap();
+        HostStream::of(queue, DEVICE).enqueue(same).wait().1.unwrap();
+    }
+
+    /// Also of those that nobody has any more; and what a stream fails with stays its own to tell.
+    #[test]
+    fn a_device_is_waited_for_with_all_its_streams() {
+        const DEVICES: [usize; 2] = [DEVICE + 1, DEVICE + 2];
+        let [first, gone, other] =
+            [DEVICES[0], DEVICES[0], DEVICES[1]].map(|device| HostStream::new(device).unwrap());
+        let late = || {
+            std::thread::sleep(Duration::from_millis(20));
+            Err(Error::Stream { problem: "late".to_owned() })
+        };
+        let (go, begun) = std::sync::mpsc::channel::<()>();
+        let others = other.enqueue(move || {
+            let _ = begun.recv();
+            Ok(())
+        });
+        let pieces = [first.enqueue(late), gone.enqueue(late)];
+        drop(gone);
+        synchronize_all(DEVICES[0]);
+        assert!(pieces.iter().all(|piece| piece.ended().is_some()) && others.ended().is_none());
+        assert_eq!(first.synchronize().unwrap_err().to_string(), "late");
+        go.send(()).unwrap();
+        others.wait().1.unwrap();
+        let is_listed = || lock(&STREAMS).iter().filter(|last| DEVICES.contains(&last.device)).count();
+        drop((first, other));
+        drop(HostStream::new(DEVICE + 3).unwrap());
+        assert_eq!(is_listed(), 0, "what is gone and done isn't kept");
     }
 
     #[test]
     fn a_panic_is_told_to_who_waits_and_the_thread_goes_on() {
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
-        let stream = HostStream::of(queue);
+        let stream = HostStream::of(queue, DEVICE);
         let told = "what the stream did ended in a panic: a bug";
         let failed = stream.enqueue(|| panic!("a bug"));
         assert_eq!(failed.wait().1.unwrap_err().to_string(), told);
@@ -237,7 +305,7 @@ mod tests {
             }
         }
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
-        let stream = HostStream::of(queue);
+        let stream = HostStream::of(queue, DEVICE);
         let (go, begun) = std::sync::mpsc::channel::<()>();
         let work = stream.enqueue(move || {
             let _ = begun.recv();
@@ -254,14 +322,14 @@ mod tests {
     fn what_an_earlier_stream_of_the_thread_fails_with_is_not_the_next_ones() {
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
         let (go, begun) = std::sync::mpsc::channel();
-        let earlier = HostStream::of(Arc::clone(&queue));
+        let earlier = HostStream::of(Arc::clone(&queue), DEVICE);
         let failed = earlier.enqueue(move || {
             let _ = begun.recv();
             Err(Error::Stream { problem: "the earlier one's".to_owned() })
         });
         drop(earlier);
         assert!(queue.take());
-        let next = HostStream::of(queue);
+        let next = HostStream::of(queue, DEVICE);
         go.send(()).unwrap();
         next.synchronize().unwrap();
         assert!(failed.wait().1.is_err());

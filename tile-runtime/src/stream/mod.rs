@@ -10,6 +10,7 @@ mod event;
 pub(crate) mod graph;
 mod host;
 mod marks;
+mod own;
 mod pending;
 mod uses;
 
@@ -22,8 +23,9 @@ pub(crate) use uses::{Events, Uses, note_last};
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::gpu::{self, EventKind, GpuStream};
+use crate::gpu::{EventKind, GpuStream};
 use host::HostStream;
+use own::OwnQueue;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -49,18 +51,22 @@ struct Inner {
 
 enum Queue {
     Host(HostStream),
+    /// The own queue of what isn't a GPU.
+    Own(OwnQueue),
     Gpu(GpuStream),
 }
 
 impl Stream {
-    /// A stream of a device. But on a GPU it is a thread. Streams that nobody has any more are
+    /// A stream of a device, beside its [own queue](Device::stream). But on a GPU it is a thread. Streams that nobody has any more are
     /// used again; a thread that has been left without one for a while ends.
     ///
     /// # Errors
     /// [`Error::Driver`] where the device has no more streams.
     pub fn new(device: &Device) -> Result<Stream> {
         let queue = match &device.0 {
-            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => Queue::Host(HostStream::new()?),
+            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => {
+                Queue::Host(HostStream::new(device.number())?)
+            }
             Kind::Gpu(context) => Queue::Gpu(GpuStream::new(context)?),
         };
         Ok(Stream(Arc::new(Inner { device: device.clone(), queue })))
@@ -85,10 +91,29 @@ impl Stream {
         Ok(Stream(Arc::new(Inner { device: device.clone(), queue })))
     }
 
-    /// The stream of a GPU on which launches are that say none.
-    fn own(context: &Arc<gpu::Context>) -> Stream {
-        let device = Device(Kind::Gpu(Arc::clone(context)));
-        Stream(Arc::new(Inner { device, queue: Queue::Gpu(GpuStream::own(context)) }))
+    /// The queue of a device on which launches are that say none.
+    fn own(device: &Device) -> Stream {
+        let queue = match &device.0 {
+            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => Queue::Own(OwnQueue::default()),
+            Kind::Gpu(context) => Queue::Gpu(GpuStream::own(context)),
+        };
+        Stream(Arc::new(Inner { device: device.clone(), queue }))
+    }
+
+    /// The driver's handle of a GPU's stream, for other libraries: a `CUstream`, `cudaStream_t` or `hipStream_t`, null for
+    /// the [own queue](Device::stream). `None` for streams of the host.
+    ///
+    /// It is there as long as this value or a copy of it. What another library enqueues there takes its place among what is
+    /// enqueued here, and [`Stream::record`] and [`Stream::synchronize`] mean both. It isn't for the other library to destroy,
+    /// and a capture of its must end before anybody waits for the stream or the device.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Stream};
+    /// assert_eq!(Stream::new(&Device::cpu())?.as_raw(), None);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn as_raw(&self) -> Option<*mut c_void> {
+        self.on_gpu().map(GpuStream::as_raw)
     }
 
     /// The device that does the work.
@@ -103,6 +128,7 @@ impl Stream {
     pub fn record(&self) -> Result<Event> {
         match &self.0.queue {
             Queue::Host(host) => Ok(Event::host(host.enqueue(|| Ok(())))),
+            Queue::Own(own) => Ok(Event::host(own.run(|| Ok(())))),
             Queue::Gpu(gpu) => gpu.record(EventKind::Timed).map(Event::gpu),
         }
     }
@@ -118,7 +144,7 @@ impl Stream {
                 gpu.wait_for(event)
             }
             // Who enqueued what fails is told of that, on its stream.
-            (Queue::Gpu(_), _) => event.pass(),
+            (Queue::Gpu(_) | Queue::Own(_), _) => event.pass(),
             (Queue::Host(host), _) => {
                 let event = event.clone();
                 host.enqueue(move || event.pass());
@@ -134,6 +160,7 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         match &self.0.queue {
             Queue::Host(host) => host.synchronize(),
+            Queue::Own(own) => own.synchronize(),
             Queue::Gpu(gpu) => gpu.synchronize(),
         }
     }
@@ -141,7 +168,7 @@ impl Stream {
     pub(crate) fn on_gpu(&self) -> Option<&GpuStream> {
         match &self.0.queue {
             Queue::Gpu(gpu) => Some(gpu),
-            Queue::Host(_) => None,
+            Queue::Host(_) | Queue::Own(_) => None,
         }
     }
 
@@ -151,7 +178,7 @@ impl Stream {
         self.enqueue_with((), |()| work())
     }
 
-    /// Has a stream of the host do something with what is dropped when its end has been told.
+    /// Has a stream of the host do something with what is dropped when that is over.
     ///
     /// # Panics
     /// If it is one of a GPU.
@@ -162,7 +189,63 @@ impl Stream {
     ) -> Event {
         match &self.0.queue {
             Queue::Host(host) => Event::host(host.enqueue_with(kept, work)),
+            Queue::Own(own) => Event::host(own.run(|| work(&kept))),
             Queue::Gpu(_) => unreachable!("a GPU doesn't do the host's work"),
+        }
+    }
+}
+
+impl Device {
+    /// The device's own queue, on which launches are that name no stream, as a stream: for events behind them, times between
+    /// them, and other streams that are to come after them. What is launched [on](crate::Launch::on) it is launched as
+    /// [`Launch::launch`](crate::Launch::launch) does it.
+    ///
+    /// On a GPU it is the driver's default stream. Elsewhere a launch is done when it returns, and so is what is enqueued
+    /// here: nothing of the queue is ever waited for.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Launch, Result, Stream, Tensor};
+    /// fn timed(launch: Launch<'_>, device: &Device, other: &Stream) -> Result<()> {
+    ///     let own = device.stream();
+    ///     let start = own.record()?;
+    ///     launch.launch()?;
+    ///     let end = own.record()?;
+    ///     other.wait_for(&end)?; // what is enqueued there from now on comes after the launch
+    ///     println!("{:?}", end.since(&start)?);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn stream(&self) -> Stream {
+        Stream::own(self)
+    }
+
+    /// Waits for everything that the process has enqueued on the device: launches, copies and graphs on its own queue and
+    /// on every [`Stream::new`], also on those that are gone. Not on streams of other libraries
+    /// ([`Stream::from_raw`]), which are waited for by themselves.
+    ///
+    /// So it answers whether all launches on a GPU have succeeded, without reading a result. A launch on the CPU, the
+    /// reference or a simulated device has said so itself when it returned; what one on a stream fails with there is told by
+    /// its guard or by [`Stream::synchronize`], and not here.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Launch, Result, Tensor};
+    /// fn step(launches: Vec<Launch<'_>>, device: &Device) -> Result<()> {
+    ///     launches.into_iter().try_for_each(Launch::launch)?;
+    ///     device.synchronize()
+    /// }
+    /// assert!(step(Vec::new(), &Device::cpu()).is_ok());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] where a launch of any stream has failed on the GPU; [`Error::Driver`] if the device fails
+    /// otherwise.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0 {
+            Kind::Gpu(context) => context.synchronize_all(),
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
+                host::synchronize_all(self.number());
+                Ok(())
+            }
         }
     }
 }

@@ -162,9 +162,9 @@ impl<'a> Launching<'a> {
     fn begin(launch: Box<Launch<'a>>) -> Result<Pending<'a>> {
         let device = launch.site().locate(launch.device())?.clone();
         match &device.0 {
-            Kind::Gpu(context) => {
+            Kind::Gpu(_) => {
                 launch.launch()?;
-                Ok(Pending::until_idle(&Stream::own(context)))
+                Ok(Pending::until_idle(&device.stream()))
             }
             Kind::Cpu | Kind::Reference | Kind::Simulated(_) => launch.on(&Stream::new(&device)?),
         }

@@ -192,6 +192,38 @@ fn failures_are_told_by_the_guard_or_else_by_the_stream() {
     assert_eq!(y.to_vec().unwrap()[0], 2.0);
 }
 
+/// As `.launch()` is done when it returns, so is a launch or a copy on the own queue; nothing is ever waited for.
+#[test]
+fn the_own_queue_of_the_host_has_done_what_it_is_given() {
+    for device in devices() {
+        let own = device.stream();
+        let x = full(&device, 1.0);
+        let [mut y, mut z] = [0; 2].map(|_| full(&device, 0.0));
+        let start = own.record().unwrap();
+        assert!(add_one(&x, &mut y).on(&own).unwrap().is_done().unwrap());
+        assert!(z.copy_from_on(&y, &own).unwrap().is_done().unwrap());
+        let end = own.record().unwrap();
+        assert!(end.is_done().unwrap() && end.since(&start).unwrap() > std::time::Duration::ZERO);
+        assert_eq!(z.as_slice().unwrap(), [2.0; 10], "{}", device.name());
+        // It comes after an event of another stream, and after the launches there that use its tensors.
+        let other = Stream::new(&device).unwrap();
+        let (go, begun) = std::sync::mpsc::channel::<()>();
+        let gone = other.enqueue(move || begun.recv().map_err(|_| unreachable!("it is sent")));
+        add_one(&z, &mut y).on(&other).unwrap().detach();
+        go.send(()).unwrap();
+        own.wait_for(&gone).unwrap();
+        add_one(&y, &mut z).on(&own).unwrap().wait().unwrap();
+        assert_eq!(z.as_slice().unwrap(), [4.0; 10]);
+        device.synchronize().unwrap();
+    }
+    let device = Device::reference();
+    let (own, x, mut y) = (device.stream(), full(&device, f32::NAN), full(&device, 0.0));
+    add_one(&x, &mut y).on(&own).unwrap().detach();
+    let expected = "kernel `add_one` panicked in block [0] on the reference device: no number";
+    assert_eq!(own.synchronize().unwrap_err().reason().to_string(), expected);
+    own.synchronize().unwrap();
+}
+
 /// A launch, a copy of what it writes and a launch on that, each on a stream of its own, with guards that are forgotten.
 #[test]
 fn copies_take_their_place_among_launches() {

@@ -19,7 +19,8 @@ impl<T: Element> Tensor<T> {
     /// A tensor of zeros (`false` for `bool`).
     ///
     /// # Errors
-    /// [`Error::TooLarge`], [`Error::OutOfMemory`] or [`Error::Driver`].
+    /// [`Error::TooLarge`], [`Error::OutOfMemory`]; [`Error::Stream`] inside of a graph's closure; [`Error::DeviceLost`] and
+    /// [`Error::Driver`] if the device fails.
     pub fn zeros(device: &Device, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
         let (memory, descriptor) = allocated::<T>(device, shape.as_ref(), memory::zeroed)?;
         Ok(Tensor::new(memory, descriptor))

@@ -20,7 +20,7 @@ impl<T: Element> TensorRef<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the device fails.
+    /// As [`TensorRef::to_vec`].
     pub fn fill(&mut self, value: T) -> Result<()> {
         if !matches!(self.device().0, Kind::Gpu(_)) {
             let elements = self.location.host_elements_mut(&self.descriptor)?;

@@ -17,7 +17,10 @@ use std::sync::Arc;
 
 impl<T: Element> TensorRef<T> {
     /// Copies the elements of a tensor or view of the same shape here, on a stream: after what the stream was given before
-    /// and what uses the two, beside the host and other streams. Where a GPU takes part, the stream is one of its.
+    /// and what uses the two, beside the host and other streams. Where a GPU takes part, the stream is one of its, and the copy
+    /// also comes after what the device's own queue has to do now: it goes on beside launches that are
+    /// [on](crate::Launch::on) a stream themselves, and not beside those of [`Launch::launch`](crate::Launch::launch) before
+    /// it, whatever tensors they use.
     ///
     /// Between a GPU and the host that is so for [pinned](crate::Tensor::pinned) tensors. With others the result is the same,
     /// but the driver may have the host wait. Waited for at once are elements that don't lie one after the other, unless one

@@ -229,8 +229,52 @@ impl<T> TensorRef<T> {
         Untyped { location: &self.location, descriptor: &self.descriptor }
     }
 
-    /// The address of the element with index 0 everywhere.
-    #[cfg(any(test, feature = "dlpack"))]
+    /// The address in the device's memory of the element with index 0 everywhere, for reading by other libraries: a
+    /// `CUdeviceptr`, a pointer of `hip…`, on the CPU, the reference and simulated devices a pointer of this process. The
+    /// element with index `i` lies `i[0] * strides[0] + i[1] * strides[1] + …` elements further, with the distances of
+    /// [`TensorRef::strides`], which may be negative; of a part the address is the part's, and begins where that does. `None`
+    /// for elements that an address and distances don't tell: [`TensorRef::is_dense`] and `to_dense` help.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..6i32).collect(), [2, 3])?;
+    /// let column = x.slice((.., 1))?;
+    /// let (first, strides) = (column.device_address().unwrap() as *const i32, column.strides().unwrap());
+    /// // SAFETY: the elements are in the host's memory, nothing has still to write them, and `column` borrows them.
+    /// assert_eq!(unsafe { [first.read(), first.offset(strides[0] as isize).read()] }, [1, 4]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// Nothing is waited for. What is there is what earlier launches and copies have left once they are done: behind
+    /// [`Device::synchronize`], or on a stream of the reader's that has waited
+    /// ([`Stream::wait_for`](crate::Stream::wait_for)) for an event of the queue that they were enqueued on, such as
+    /// [`Device::stream`]. Until the reader is done, somebody keeps the tensor and nobody writes its elements. Where the
+    /// reader is a stream, its end is waited for, or [`Device::stream`] is made to wait for an event of it: what is launched,
+    /// copied or freed from then on comes after. The elements aren't written by this address.
+    pub fn device_address(&self) -> Option<u64> {
+        match self.descriptor.place() {
+            Place::Unknown => None,
+            Place::Dense | Place::Strided(_) => Some(self.address()),
+        }
+    }
+
+    /// [`TensorRef::device_address`], for writing too. Until the other library is done, nobody else reads or writes the
+    /// elements, as if it had this borrow; what lies between those of a view isn't written.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let mut x = Tensor::<f32>::zeros(&Device::cpu(), [4])?;
+    /// let first = x.slice_mut(1..)?.device_address_mut().unwrap() as *mut f32;
+    /// // SAFETY: the elements are in the host's memory, nothing else uses them, and `x` isn't touched before the end.
+    /// unsafe { first.write(1.5) };
+    /// assert_eq!(x.to_vec()?, [0.0, 1.5, 0.0, 0.0]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn device_address_mut(&mut self) -> Option<u64> {
+        self.device_address()
+    }
+
+    /// The address of the element with index 0 everywhere, where it is in memory.
     pub(crate) fn address(&self) -> u64 {
         self.location.address() + (self.descriptor.first() * size_of::<T>()) as u64
     }

@@ -367,3 +367,28 @@ fn slices_of_the_host_are_tensors_where_they_lie() {
     assert!(matches!(TensorView::of_slice(&numbers, [7]), Err(Error::ElementCount { .. })));
     assert!(TensorView::<u8>::of_slice(&[], [0]).unwrap().is_empty());
 }
+
+/// What takes an address and strides, as other libraries do, finds every element of a view.
+#[test]
+fn an_address_and_strides_are_all_that_another_library_needs() {
+    let x = Tensor::from_iter(&Device::cpu(), 0..24i32).unwrap().into_shape([4, 6]).unwrap();
+    let views = [
+        x.view(),
+        x.t().unwrap(),
+        x.slice((1.., 2..5)).unwrap(),
+        tile_layout::Movement::flip(&x.view(), &[0, 1]).unwrap(),
+        tile_layout::Movement::expand(&x.slice((2, ..)).unwrap(), [3, 6]).unwrap(),
+        x.slice(4..).unwrap(),
+    ];
+    for view in &views {
+        let (address, strides) = (view.device_address().unwrap(), view.strides().unwrap());
+        // SAFETY: the elements are those of a tensor that lives longer, and nobody writes them.
+        let theirs =
+            unsafe { Tensor::<i32>::from_raw_strided(&Device::cpu(), address, view.shape(), strides) };
+        assert_eq!(theirs.unwrap().to_vec().unwrap(), view.to_vec().unwrap(), "{view:?}");
+    }
+    // A margin isn't in memory, and of two axes in one there is no single distance.
+    let padded = tile_layout::Movement::pad(&x.view(), &[None, Some((1, 0))]).unwrap();
+    assert_eq!(padded.device_address(), None);
+    assert_eq!(x.t().unwrap().reshape([24]).unwrap().device_address(), None);
+}

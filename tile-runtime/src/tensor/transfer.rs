@@ -21,7 +21,8 @@ impl<T: Element> TensorRef<T> {
     /// The elements in row-major order, after every launch that writes them.
     ///
     /// # Errors
-    /// [`Error::Driver`] if the device fails.
+    /// [`Error::OutOfMemory`] where the host has no room for them, or for the pinned memory that they come through;
+    /// [`Error::Stream`] inside of a graph's closure; [`Error::DeviceLost`] and [`Error::Driver`] if the device fails.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         match self.collected_on_device() {
             Some(dense) => read(&dense.location, &dense.descriptor),
@@ -130,7 +131,7 @@ impl<T: Element> TensorRef<T> {
     /// any more then.
     ///
     /// # Errors
-    /// [`Error::ElementCount`] where the slice doesn't fill the shape; [`Error::Driver`] if the device fails.
+    /// [`Error::ElementCount`] where the slice doesn't fill the shape; as [`TensorRef::to_vec`] else.
     pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<()> {
         if elements.len() != self.len() {
             let shape = self.shape().to_vec();
@@ -149,7 +150,7 @@ impl<T: Element> TensorRef<T> {
     /// [pinned](Tensor::pinned) memory from one, this returns before the copy is done; whoever reads waits for it.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`]; [`Error::Driver`] if a device fails.
+    /// [`Error::ShapeMismatch`]; as [`TensorRef::to_vec`] else.
     pub fn copy_from(&mut self, source: &TensorRef<T>) -> Result<()> {
         self.check_shape_of(source)?;
         if !self.is_dense() || !source.is_dense() {

@@ -84,9 +84,12 @@ fn piece(instance: &Instance, op: OpId) -> Option<(String, DType)> {
         Op::Mma => (format!("mma {} {}", operand(1)?, result()?), operand(0)),
         Op::View(movement) => (format!("view {}", movement.kind()), operand(0)),
         Op::Atomic(atomic) => (format!("atomic {}", atomic.kind.name()), operand(0)),
-        op @ (Op::Compare(_) | Op::Classify(_) | Op::Lookup { .. } | Op::Histogram(_) | Op::StoreMasked | Op::Store) => {
-            (label(op), operand(0))
-        }
+        op @ (Op::Compare(_)
+        | Op::Classify(_)
+        | Op::Lookup { .. }
+        | Op::Histogram(_)
+        | Op::StoreMasked
+        | Op::Store) => (label(op), operand(0)),
         Op::Select => ("select".to_owned(), operand(1)),
         op => (label(op), result().or(operand(0))),
     };

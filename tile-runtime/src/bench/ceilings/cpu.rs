@@ -7,8 +7,15 @@ use std::sync::{Barrier, RwLock, mpsc};
 use std::time::Instant;
 use tile_ir::DType;
 
-/// What all threads together copy, in bytes, at least and at most.
+/// What all threads together copy, in bytes: at least where there is as much memory, and at most.
 const COPIED: [usize; 2] = [128 << 20, 1 << 30];
+
+/// What they copy at least, in bytes. A rate of less is none of memory's.
+const FEWEST: usize = 16 << 20;
+
+/// The part of the memory that this process may use which both buffers of all threads take at most: whoever displays a profile
+/// has use for the rest.
+const SHARE: u64 = 8;
 
 /// What a thread copies, in bytes, if there are ever so many: less takes too little time to be measured.
 const LEAST: usize = 1 << 20;
@@ -37,7 +44,7 @@ pub(super) fn measure(ceiling: Ceiling, threads: usize) -> Option<Vec<f64>> {
 
 /// Bytes per second that copies on all threads read and write; `None` without memory for them.
 fn copy(threads: usize) -> Option<Vec<f64>> {
-    let bytes = part(threads, machine::last_level_cache_bytes());
+    let bytes = part(threads, machine::last_level_cache_bytes(), machine::usable_bytes())?;
     // Written, so that there is memory behind them.
     let own = || Some((filled(bytes, 1)?, filled(bytes, 2)?));
     at_once(threads, own, |(source, target)| {
@@ -48,11 +55,14 @@ fn copy(threads: usize) -> Option<Vec<f64>> {
 }
 
 /// What each of so many threads copies, in bytes, where a last cache has so many: together as much as all caches hold, so
-/// that these hold half of what is read and written.
-fn part(threads: usize, cache: u64) -> usize {
+/// that these hold half of what is read and written. `None` where that is too much of the memory that may be used.
+fn part(threads: usize, cache: u64, usable: Option<u64>) -> Option<usize> {
     let caches = threads.div_ceil(SHARE_A_CACHE) as u64;
-    let all = usize::try_from(caches.saturating_mul(cache)).unwrap_or(usize::MAX);
-    (all.clamp(COPIED[0], COPIED[1]) / threads).max(LEAST)
+    let held = usize::try_from(caches.saturating_mul(cache)).unwrap_or(usize::MAX).min(COPIED[1]);
+    let least = held.max(FEWEST).max(LEAST.saturating_mul(threads));
+    // Of two buffers one; where nobody says how much memory there is, what has to be.
+    let room = usable.map_or(least, |usable| usize::try_from(usable / SHARE / 2).unwrap_or(usize::MAX));
+    (least <= room).then(|| least.max(COPIED[0]).min(room) / threads)
 }
 
 /// So many bytes of a value; `None` where there isn't as much memory.
@@ -206,13 +216,21 @@ mod tests {
     #[test]
     fn what_is_copied_is_more_than_caches_hold_and_not_all_memory() {
         const MIB: usize = 1 << 20;
-        let parts = |cache: usize| {
-            let part = |threads| part(threads, (cache * MIB) as u64) / MIB;
-            [1, 2, 64, 256, 1024, 100_000].map(part)
+        let parts = |cache: usize, usable: Option<usize>| {
+            let usable = usable.map(|usable| (usable * MIB) as u64);
+            [1, 2, 64, 256, 1024]
+                .map(|threads| part(threads, (cache * MIB) as u64, usable).map(|part| part / MIB))
         };
-        assert_eq!(parts(32), [128, 64, 4, 4, 1, 1]);
-        assert_eq!(parts(260), [260, 130, 16, 4, 1, 1]);
-        assert_eq!(part(usize::MAX, u64::MAX), LEAST);
+        assert_eq!(parts(32, Some(1 << 20)), [128, 64, 4, 4, 1].map(Some));
+        assert_eq!(parts(260, Some(1 << 20)), [260, 130, 16, 4, 1].map(Some));
+        // A sixteenth is 64 MiB: enough for 32 that are held, and for no more threads than have a mebibyte each.
+        assert_eq!(parts(32, Some(1024)), [Some(64), Some(32), None, None, None]);
+        assert_eq!(parts(8, Some(1024)), [Some(64), Some(32), Some(1), None, None]);
+        assert_eq!(parts(260, Some(1024)), [None; 5]);
+        assert_eq!(parts(2, Some(255)), [None; 5]);
+        // Where nobody says how much there is, no more than has to be.
+        assert_eq!(parts(32, None)[..2], [Some(32), Some(16)]);
+        assert_eq!(part(usize::MAX, u64::MAX, Some(u64::MAX)), None);
         assert!(filled(usize::MAX, 1).is_none());
     }
 

@@ -1,6 +1,6 @@
 //! Copies between the host and a device, and fills, on a driver that runs nothing before somebody waits.
 
-use super::launches::{KERNEL, call, double};
+use super::launches::{KERNEL, call, double, ramp};
 use super::*;
 use crate::error::Error;
 use crate::stream::{Access, Stream};
@@ -39,6 +39,31 @@ fn copies_go_on_beside_the_host_in_both_directions() {
     assert_eq!(back.as_slice().unwrap(), numbers(0));
     // Pinned memory is the host's.
     assert_eq!((x.device(), x.to_vec().unwrap()), (&Device::cpu(), numbers(0)));
+}
+
+/// A copy goes on beside launches on other streams; the device's own queue it follows, since no memory knows what that does.
+#[test]
+fn a_copy_overlaps_with_launches_that_are_on_a_stream() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", 3, double);
+    let (copies, launches) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let staged = staged(&device, 0);
+    let mut target = Tensor::<i32>::zeros(&device, [N]).unwrap();
+    let (x, mut y) = (ramp(&device, N), Tensor::zeros(&device, [N]).unwrap());
+    device.synchronize().unwrap();
+    let launch = call(&KERNEL, &x, &mut y).on(&launches).unwrap();
+    target.copy_from_on(&staged, &copies).unwrap().wait().unwrap();
+    assert!(driver.pending() > 0, "the launch hasn't run");
+    launch.wait().unwrap();
+    device.synchronize().unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    target.copy_from_on(&staged, &copies).unwrap().wait().unwrap();
+    assert_eq!(driver.pending(), 0, "the launch is over");
+    // What a launch of the own queue writes is what a copy behind it reads.
+    let mut back = Tensor::<f32>::pinned(&device, [N]).unwrap();
+    call(&KERNEL, &ramp(&device, N), &mut y).launch().unwrap();
+    back.copy_from_on(&y, &copies).unwrap().wait().unwrap();
+    assert_eq!(back.as_slice().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::launches::{KERNEL, call, double, ramp};
 use super::*;
-use crate::stream::{Graph, Stream};
+use crate::bench::timed;
+use crate::error::Error;
+use crate::stream::{Graph, Pending, Stream};
 use crate::tensor::Tensor;
 use std::ffi::c_void;
 use std::future::Future;
@@ -117,11 +119,38 @@ fn other_libraries_streams_take_launches() {
     let mut y = Tensor::zeros(&device, [8]).unwrap();
     call(&KERNEL, &x, &mut y).on(&theirs).unwrap().detach();
     assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+    assert_eq!(theirs.as_raw().map(|raw| raw as usize), Some(handle.0));
     drop(theirs);
     assert_eq!(driver.live().streams, 1, "it is theirs");
     // SAFETY: null is the default stream.
     let error = unsafe { Stream::from_raw(&Device::cpu(), std::ptr::null_mut()) }.unwrap_err();
     assert_eq!(error.to_string(), "cpu has no streams of other libraries");
+}
+
+/// What another library does with a tensor on a stream of ours, or on one of its own, by address and handle.
+#[test]
+fn other_libraries_use_tensors_between_launches() {
+    let (device, driver) = ready();
+    let mut x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let fill = |address: u64, byte: u8, stream: *mut c_void| {
+        let pattern = crate::gpu::driver::Pattern::Byte(byte);
+        // SAFETY: the memory is that of the last four elements, and what comes later waits for the stream.
+        unsafe { driver.fill(address, pattern, 16, StreamHandle(stream as usize)) }.unwrap();
+    };
+    let own = device.stream();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    fill(y.slice_mut(4..).unwrap().device_address_mut().unwrap(), 0, own.as_raw().unwrap());
+    call(&KERNEL, &y, &mut x).launch().unwrap();
+    assert!(own.as_raw().unwrap().is_null() && driver.pending() > 2);
+    assert_eq!(x.to_vec().unwrap(), [0.0, 4.0, 8.0, 12.0, 0.0, 0.0, 0.0, 0.0]);
+    let theirs = Stream::new(&device).unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    theirs.wait_for(&own.record().unwrap()).unwrap();
+    fill(y.slice_mut(4..).unwrap().device_address_mut().unwrap(), 0x40, theirs.as_raw().unwrap());
+    own.wait_for(&theirs.record().unwrap()).unwrap();
+    let bytes = f32::from_bits(0x4040_4040);
+    assert_eq!(y.to_vec().unwrap(), [0.0, 8.0, 16.0, 24.0, bytes, bytes, bytes, bytes]);
 }
 
 /// The default stream is the device's own, whoever names it: what it is given counts as work of that.
@@ -310,4 +339,80 @@ fn a_graph_that_is_refused_leaves_nothing() {
         refused += usize::from(run.is_err());
     }
     assert_eq!(refused, 6);
+}
+
+/// All streams, those that nobody has any more and the device's own, but nothing else is asked of the driver.
+#[test]
+fn a_device_is_waited_for_with_all_its_streams() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, mut z, mut w] = [0; 3].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let stream = Stream::new(&device).unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    call(&KERNEL, &x, &mut z).on(&stream).unwrap().detach();
+    call(&KERNEL, &x, &mut w).on(&Stream::new(&device).unwrap()).unwrap().detach();
+    assert!(driver.pending() > 2, "nothing has run");
+    device.synchronize().unwrap();
+    assert_eq!(driver.pending(), 0);
+    // A stream that captures isn't among those that are waited for: a driver would refuse that, and the capture with it.
+    Graph::new(&device).run(|graph| graph.launch(call(&KERNEL, &x, &mut y))).unwrap();
+    let streams = driver.live().streams;
+    driver.refuse(1 + 2, 1, Code::INVALID_VALUE);
+    device.synchronize().unwrap();
+    driver.refuse_nothing();
+    assert_eq!((streams, driver.pending()), (3, 0));
+    drop((x, y, z, w, stream, device));
+    assert_eq!(driver.live(), Live::default());
+}
+
+/// `.launch()` returns before anything has run, so that nothing but a wait can say that it failed.
+#[test]
+fn a_wait_for_the_device_tells_that_a_launch_has_failed() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    device.synchronize().unwrap();
+    driver.lose_at_next_work(Code::ILLEGAL_ADDRESS);
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    let lost = device.synchronize().unwrap_err();
+    assert!(matches!(lost, Error::DeviceLost { .. }), "{lost}");
+}
+
+#[test]
+fn the_own_queue_is_a_stream() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let own = device.stream();
+    assert_eq!(own.device(), &device);
+    // The time of a launch is that between two events around it: a microsecond for each piece of work.
+    let start = own.record().unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    let end = own.record().unwrap();
+    assert!(!end.is_done().unwrap());
+    assert_eq!(end.since(&start).unwrap().as_nanos(), 2000);
+    // A stream comes after a launch on it, and it after a launch on a stream.
+    let other = Stream::new(&device).unwrap();
+    call(&KERNEL, &x, &mut y).on(&own).unwrap().detach();
+    call(&KERNEL, &y, &mut z).on(&other).unwrap().detach();
+    own.wait_for(&other.record().unwrap()).unwrap();
+    own.synchronize().unwrap();
+    assert_eq!(driver.pending(), 0);
+    assert_eq!(z.to_vec().unwrap(), doubled(8, 2));
+}
+
+#[test]
+fn the_clock_waits_for_what_a_gpu_has_been_given_before_and_meanwhile() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let stream = Stream::new(&device).unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    let launches = || {
+        assert_eq!(driver.pending(), 0, "what was given before is over");
+        call(&KERNEL, &x, &mut y).launch()?;
+        call(&KERNEL, &x, &mut z).on(&stream).map(Pending::detach)
+    };
+    timed(&device, launches).unwrap();
+    assert_eq!(driver.pending(), 0, "and so is this");
 }
