@@ -27,6 +27,7 @@ mod extremes;
 mod fragments;
 mod functions;
 mod generics;
+mod given_sizes;
 mod grids;
 mod helps;
 mod images;

@@ -67,6 +67,15 @@ pub(super) fn array(kernel: &mut Kernel, elements: Vec<Type>, length: &Dim, name
     Val::Arguments(values, length.clone())
 }
 
+/// The name of an argument that is one `usize`.
+pub(super) fn number_argument(input: &FnArg) -> Option<String> {
+    let FnArg::Typed(input) = input else { return None };
+    match (&*input.pat, &*input.ty) {
+        (Pat::Ident(name), syn::Type::Path(ty)) if ty.path.is_ident("usize") => Some(name.ident.to_string()),
+        _ => None,
+    }
+}
+
 impl Parser<'_> {
     pub(super) fn argument(
         &mut self,

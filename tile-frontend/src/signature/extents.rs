@@ -35,13 +35,13 @@ impl Parser<'_> {
 
     fn bad_extent(&mut self, span: Span) -> Option<Dim> {
         let help = format!(
-            "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{{ expression }}` of these with {OPERATIONS}"
+            "an extent is a run-time size such as `m`, an argument `stride: usize`, a const parameter such as `BM`, a number, `_`, or `{{ expression }}` of these with {OPERATIONS}"
         );
         self.error(span, "this isn't an extent", &help);
         None
     }
 
-    /// An upper-case name is a const parameter, a lower-case one a run-time size.
+    /// An upper-case name is a const parameter, a lower-case one a run-time size or an argument that is one.
     fn named_extent(&mut self, generics: &[Generic], ident: &syn::Ident) -> Option<Dim> {
         let name = ident.to_string();
         match generics.iter().find(|generic| generic.name == name) {
@@ -53,6 +53,10 @@ impl Parser<'_> {
                 return None;
             }
             None => {}
+        }
+        if self.numbers.contains(&name) {
+            self.given_sizes.insert(name.clone());
+            return Some(Dim::size(name));
         }
         if let Some(constant) = self.helpers.constant(&name).cloned() {
             if self.constants.contains(&name) {
@@ -66,7 +70,8 @@ impl Parser<'_> {
             return extent;
         }
         if self.declared && !self.sizes.contains_key(&name) {
-            let help = "conditions are of const parameters, and of run-time sizes that an argument declares";
+            let help = "conditions are of const parameters, of run-time sizes that an argument declares, and of arguments that are a \
+                        `usize`";
             self.error(
                 ident.span(),
                 format!("`{name}` is neither of the kernel's parameters nor of its sizes"),

@@ -39,6 +39,15 @@ pub fn parse(text: &str) -> Parsed<Kernel> {
     Ok(parser.kernel)
 }
 
+/// An argument as it is declared.
+struct Parameter {
+    name: String,
+    ty: Type,
+    /// Whether it is a run-time size.
+    is_size: bool,
+    presence: Option<Presence>,
+}
+
 pub(super) struct Parser {
     pub(super) tokens: Vec<Spanned>,
     pub(super) position: usize,
@@ -181,9 +190,10 @@ impl Parser {
         if *self.peek() == Token::Punct('<') {
             self.kernel.generics = self.list('<', '>', Self::generic)?;
         }
-        for (name, ty, optional) in self.list('(', ')', Self::parameter)? {
+        for Parameter { name, ty, is_size, presence } in self.list('(', ')', Self::parameter)? {
             let value = self.kernel.new_param(ty, &name);
-            self.kernel.optional.extend(optional.map(|presence| (value, presence)));
+            self.kernel.given_sizes.extend(is_size.then_some(value));
+            self.kernel.optional.extend(presence.map(|presence| (value, presence)));
             self.values.insert(name, value);
         }
         if self.accept_word("where") {
@@ -255,7 +265,7 @@ impl Parser {
     }
 
     /// `%bias: tensor<n x f32> if BIASED`, of which the end says which instances have the argument.
-    fn parameter(&mut self) -> Parsed<(String, Type, Option<Presence>)> {
+    fn parameter(&mut self) -> Parsed<Parameter> {
         let position = self.position;
         let name = self.value_name()?;
         if self.values.contains_key(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -263,8 +273,9 @@ impl Parser {
         }
         self.punct(':')?;
         let ty = self.ty()?;
-        let optional = if self.accept_word("if") { Some(self.presence()?) } else { None };
-        Ok((name, ty, optional))
+        let is_size = self.accept_word("size");
+        let presence = if self.accept_word("if") { Some(self.presence()?) } else { None };
+        Ok(Parameter { name, ty, is_size, presence })
     }
 
     /// `BIASED` or `K > 3`.

@@ -101,11 +101,12 @@ impl<'k> Printer<'k> {
         self.out
     }
 
-    /// `%bias: tensor<n x f32> if BIASED`, `%x[3]: tensor<n x f32> if K > 3`.
+    /// `%stride: index size`, `%bias: tensor<n x f32> if BIASED`, `%x[3]: tensor<n x f32> if K > 3`.
     fn param(&self, param: ValueId) -> String {
         let presence = self.kernel.optional.get(&param);
         let optional = presence.map_or(String::new(), |presence| format!(" if {presence}"));
-        format!("{}: {}{optional}", self.name(param), self.kernel.ty(param))
+        let size = if self.kernel.given_sizes.contains(&param) { " size" } else { "" };
+        format!("{}: {}{size}{optional}", self.name(param), self.kernel.ty(param))
     }
 
     /// `where "m % BM == 0": rem(m, BM) eq 0`.
