@@ -3,6 +3,7 @@
 //! feature `jit` on the CPU (the compiled body).
 
 mod alignments;
+mod alternatives;
 mod arrays;
 mod attention;
 mod behaviour_atomics;

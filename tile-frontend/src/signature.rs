@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bounds;
+mod conditions;
 mod extents;
 
 pub use bounds::is_bool;
@@ -64,6 +65,7 @@ pub(crate) fn parse(
         sizes: HashMap::new(),
         numbers: function.sig.inputs.iter().filter_map(arguments::number_argument).collect(),
         given_sizes: BTreeSet::new(),
+        optional_arguments: BTreeSet::new(),
         optional_sizes: Vec::new(),
         optional: None,
         anonymous: 0,
@@ -95,6 +97,8 @@ pub(crate) fn parse(
     }
     parser.declared = true;
     parser.sizes_of_optional();
+    let optional = arguments.iter().filter(|argument| matches!(argument.form, Form::Optional(_)));
+    parser.optional_arguments = optional.map(|argument| argument.name.clone()).collect();
     for condition in conditions {
         parser.condition(&mut kernel, condition);
     }
@@ -168,6 +172,8 @@ struct Parser<'h> {
     /// The arguments that are one `usize`, and those of them that an extent or a condition names: they are run-time sizes.
     numbers: BTreeSet<String>,
     given_sizes: BTreeSet<String>,
+    /// The optional arguments, once all arguments are known.
+    optional_arguments: BTreeSet<String>,
     /// Run-time sizes that optional arguments name, with the argument.
     optional_sizes: Vec<(String, String, Span)>,
     /// The optional argument whose extents are read.

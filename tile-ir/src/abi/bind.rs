@@ -239,24 +239,28 @@ impl KernelAbi {
     }
 
     fn check_conditions(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        let mut unknown = None;
         for condition in &self.conditions {
-            let holds = condition
-                .holds(&|name| values.value(name))
-                .map_err(|source| self.uncomputed("an extent".to_owned(), source, String::new()))?;
-            if !holds {
-                return Err(self.broken(condition, values));
+            match condition.holds(&|name| values.value(name)) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.broken(condition, values)),
+                Err(source) => unknown = unknown.or(Some((condition, source))),
             }
         }
-        Ok(())
+        // A condition that says why is the better message: `stride > 0` beside `n % stride == 0`.
+        unknown.map_or(Ok(()), |(condition, source)| {
+            let values = values.listed(&condition.names().1);
+            Err(self.uncomputed(format!("`{}`", condition.source), source, values))
+        })
     }
 
     fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
-        let Condition { left, predicate, right, source, .. } = condition;
+        let Condition { formula, source, .. } = condition;
         BindError::Condition {
             kernel: self.kernel.as_str().into(),
             condition: source.as_str().into(),
             place: condition.place(&self.file).into(),
-            bound: format!("{left:#} {} {right:#}", predicate.symbol()).into(),
+            bound: format!("{formula:#}").into(),
             values: values.listed(&condition.names().1).into(),
         }
     }

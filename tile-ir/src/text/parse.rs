@@ -2,11 +2,10 @@
 //! [`ParseError`]; the kernel is as unverified as the text.
 
 use super::lexer::{Spanned, Token, tokens};
-use crate::condition::Condition;
 use crate::grid::Grid;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, Kernel, OpData, Presence, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Domain, Literal, Op, Predicate};
+use crate::ops::{Domain, Literal, Op};
 use crate::schedule_hints::ScheduleHint;
 use crate::types::Type;
 use crate::verify::MAX_NESTING;
@@ -223,28 +222,6 @@ impl Parser {
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }
     }
 
-    fn conditions(&mut self) -> Parsed<()> {
-        loop {
-            let source = match self.next() {
-                Token::Text(source) => source,
-                _ => return self.error_at(self.position - 1, "expected a condition in quotes"),
-            };
-            self.punct(':')?;
-            let left = self.dim()?;
-            let position = self.position;
-            let predicate = Predicate::from_name(&self.word("a comparison")?);
-            let Some(predicate) = predicate else {
-                return self.error_at(position, "expected `eq`, `ne`, `lt`, `le`, `gt` or `ge`");
-            };
-            let right = self.dim()?;
-            let loc = self.location()?;
-            self.kernel.conditions.push(Condition { left, predicate, right, source, loc });
-            if !self.accept(',') {
-                return Ok(());
-            }
-        }
-    }
-
     fn generic(&mut self) -> Parsed<Generic> {
         let name = self.word("a parameter name")?;
         let kind = match self.accept(':') {
@@ -422,7 +399,7 @@ impl Parser {
         Ok(types)
     }
 
-    fn location(&mut self) -> Parsed<Loc> {
+    pub(super) fn location(&mut self) -> Parsed<Loc> {
         if !self.accept('@') {
             return Ok(Loc::UNKNOWN);
         }

@@ -109,12 +109,12 @@ impl<'k> Printer<'k> {
         format!("{}: {}{size}{optional}", self.name(param), self.kernel.ty(param))
     }
 
-    /// `where "m % BM == 0": rem(m, BM) eq 0`.
+    /// `where "m % BM == 0": rem(m, BM) eq 0, "!CAUSAL || m == n": any(CAUSAL eq 0, m eq n)`.
     fn conditions(&mut self) {
         for (i, condition) in self.kernel.conditions.iter().enumerate() {
-            let Condition { left, predicate, right, source, loc } = condition;
+            let Condition { formula, source, loc } = condition;
             let keyword = if i == 0 { " where" } else { "," };
-            let _ = write!(self.out, "{keyword} {source:?}: {left} {} {right}", predicate.name());
+            let _ = write!(self.out, "{keyword} {source:?}: {formula}");
             if self.locations && loc.is_known() {
                 let _ = write!(self.out, " @{loc}");
             }
