@@ -6,6 +6,7 @@ mod alignments;
 mod alternatives;
 mod arrays;
 mod attention;
+mod behaviour_atomic_functions;
 mod behaviour_atomics;
 mod behaviour_control;
 mod behaviour_gathers;
