@@ -181,20 +181,22 @@ impl KernelAbi {
 
     /// The value of a size that is passed as a number; `bound` is what has bound it before.
     fn number(&self, slot: usize, given: u64, bound: Option<Source<'_>>) -> Result<usize, BindError> {
-        let (kernel, size) = (self.kernel.as_str().into(), self.sizes[slot].as_str().into());
-        match bound {
-            Some(Source { argument, axis, value }) if value as u64 != given => Err(BindError::Number {
-                kernel,
-                size,
-                argument: argument.into(),
-                axis: axis.unwrap_or_default(),
-                extent: value,
-                number: given,
-            }),
-            _ => match (i64::try_from(given), usize::try_from(given)) {
-                (Ok(_), Ok(value)) => Ok(value),
-                _ => Err(BindError::TooLarge { kernel, size, number: given }),
-            },
+        let value = usize::try_from(given).ok().filter(|&value| i64::try_from(value).is_ok());
+        // A launch that fits makes no text.
+        let (kernel, size) = (|| self.kernel.as_str().into(), || self.sizes[slot].as_str().into());
+        match (bound, value) {
+            (Some(Source { argument, axis, value: extent }), _) if extent as u64 != given => {
+                Err(BindError::Number {
+                    kernel: kernel(),
+                    size: size(),
+                    argument: argument.into(),
+                    axis: axis.unwrap_or_default(),
+                    extent,
+                    number: given,
+                })
+            }
+            (_, Some(value)) => Ok(value),
+            (_, None) => Err(BindError::TooLarge { kernel: kernel(), size: size(), number: given }),
         }
     }
 
