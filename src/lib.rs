@@ -75,9 +75,9 @@ pub use tile_runtime::{
 pub mod prelude {
     pub use crate::kernel::functions::*;
     pub use crate::kernel::{
-        AcqRel, Acquire, BlockScope, DeviceScope, Element, Falling, Float, Grouped, Hilbert, Int, MmaOperand,
-        Number, PartitionView, Relaxed, Release, RowMajor, Scale, SystemScope, Tile, associative_reduce,
-        associative_scan, associative_scan_exclusive, associative_scan_exclusive_reverse,
+        AcqRel, Acquire, AtomicView, BlockScope, DeviceScope, Element, Falling, Float, Grouped, Hilbert, Int,
+        MmaOperand, Number, PartitionView, Relaxed, Release, RowMajor, Scale, SystemScope, Tile,
+        associative_reduce, associative_scan, associative_scan_exclusive, associative_scan_exclusive_reverse,
         associative_scan_reverse, block_count, block_id, cat, mma, mma_scaled, mma_tf32, reduce, scan,
         scan_exclusive, scan_exclusive_reverse, scan_reverse, select, stack,
     };

@@ -3,6 +3,9 @@
 //! The order of an operation and who observes it are types without values, so that a load that releases is no
 //! program. Here blocks run one after the other, so every order holds.
 
+mod either;
+
+use super::arena::{self, Handle};
 use super::gather::GatherIndices;
 use super::repeated::Repeated;
 use super::view_movement::Seen;
@@ -33,6 +36,8 @@ use tile_layout::multi_index;
 /// Each has a form `…_masked` whose first argument is a tile of `bool`: where it is false, nothing happens and the
 /// result is 0.
 ///
+/// A view is a value that is `Copy`; functions of kernels take it, or a reference to it.
+///
 /// ```
 /// use tile::prelude::*;
 ///
@@ -55,9 +60,22 @@ use tile_layout::multi_index;
 /// ```
 pub struct AtomicView<'a, T, const R: usize> {
     data: &'a [Cell<T>],
-    pub(super) seen: Rc<Seen>,
+    kept: Handle<Kept>,
+}
+
+/// What a view and its copies have in common.
+struct Kept {
+    seen: Rc<Seen>,
     repeated: Repeated,
 }
+
+impl<T, const R: usize> Clone for AtomicView<'_, T, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const R: usize> Copy for AtomicView<'_, T, R> {}
 
 macro_rules! markers {
     ($($(#[$doc:meta])* $name:ident: $($class:ident)*;)*) => { $(
@@ -119,7 +137,8 @@ impl<T: Number, const S: usize> AtomicValue<T, S> for T {
 impl<'a, T: Number, const R: usize> TensorViewMut<'a, T, R> {
     /// The tensor as one whose elements any block may change, atomically.
     pub fn atomic_view(&self) -> AtomicView<'a, T, R> {
-        AtomicView { data: self.cells(), seen: self.seen(), repeated: Repeated::default() }
+        let kept = Kept { seen: self.seen(), repeated: Repeated::default() };
+        AtomicView { data: self.cells(), kept: arena::keep(kept) }
     }
 }
 
@@ -143,21 +162,29 @@ fn number<T: Number>(value: Literal) -> T {
     }
 }
 
+impl<T, const R: usize> AtomicView<'_, T, R> {
+    pub(super) fn seen(&self) -> Rc<Seen> {
+        Rc::clone(&arena::read(self.kept).seen)
+    }
+}
+
 impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.seen.extent(axis)
+        self.seen().extent(axis)
     }
 
+    /// An operation at indices that are one for each axis.
     #[track_caller]
     fn run<const S: usize>(
         &self,
         kind: AtomicKind,
         mask: Option<Tile<bool, S>>,
-        indices: impl GatherIndices<R, S>,
+        indices: &[Numbers<i128, S>],
         values: &[Numbers<T, S>],
     ) -> Tile<T, S> {
-        let (indices, placement) = (indices.axes(), self.seen.placement());
+        let kept = arena::read(self.kept);
+        let placement = kept.seen.placement();
         let mask: Option<Numbers<bool, S>> = mask.map(|mask| (mask.shape(), mask.to_vec()));
         let shapes = indices.iter().map(|(shape, _)| shape).chain(values.iter().map(|(shape, _)| shape));
         let shape = together(shapes.chain(mask.iter().map(|(shape, _)| shape)), kind);
@@ -182,7 +209,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
             }
             old.push(before);
         }
-        self.repeated.note(first, changed);
+        kept.repeated.note(first, changed);
         let elements = if T::DTYPE.is_float() {
             Elements::Float(old.into_iter().map(T::to_float).collect())
         } else {
@@ -203,7 +230,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         _: impl LoadOrder,
         _: impl AtomicScope,
     ) -> Tile<T, S> {
-        self.run(AtomicKind::Load, None, indices, &[])
+        self.run(AtomicKind::Load, None, &indices.axes(), &[])
     }
 
     /// [`AtomicView::load`] where the mask holds.
@@ -218,7 +245,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         _: impl LoadOrder,
         _: impl AtomicScope,
     ) -> Tile<T, S> {
-        self.run(AtomicKind::Load, Some(mask), indices, &[])
+        self.run(AtomicKind::Load, Some(mask), &indices.axes(), &[])
     }
 
     /// Replaces elements.
@@ -233,7 +260,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         _: impl StoreOrder,
         _: impl AtomicScope,
     ) {
-        self.run(AtomicKind::Store, None, indices, &[values.tile()]);
+        self.run(AtomicKind::Store, None, &indices.axes(), &[values.tile()]);
     }
 
     /// [`AtomicView::store`] where the mask holds.
@@ -249,7 +276,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         _: impl StoreOrder,
         _: impl AtomicScope,
     ) {
-        self.run(AtomicKind::Store, Some(mask), indices, &[values.tile()]);
+        self.run(AtomicKind::Store, Some(mask), &indices.axes(), &[values.tile()]);
     }
 
     /// Replaces elements by `desired` where they have the bits of `expected`: a NaN is like itself, −0 not like +0.
@@ -265,7 +292,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         _: impl UpdateOrder,
         _: impl AtomicScope,
     ) -> Tile<T, S> {
-        self.run(AtomicKind::CompareExchange, None, indices, &[expected.tile(), desired.tile()])
+        self.run(AtomicKind::CompareExchange, None, &indices.axes(), &[expected.tile(), desired.tile()])
     }
 
     /// [`AtomicView::compare_exchange`] where the mask holds.
@@ -282,7 +309,7 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
         _: impl UpdateOrder,
         _: impl AtomicScope,
     ) -> Tile<T, S> {
-        self.run(AtomicKind::CompareExchange, Some(mask), indices, &[expected.tile(), desired.tile()])
+        self.run(AtomicKind::CompareExchange, Some(mask), &indices.axes(), &[expected.tile(), desired.tile()])
     }
 }
 
@@ -301,7 +328,7 @@ macro_rules! updates {
                 _: impl UpdateOrder,
                 _: impl AtomicScope,
             ) -> Tile<T, S> {
-                self.run(AtomicKind::$kind, None, indices, &[values.tile()])
+                self.run(AtomicKind::$kind, None, &indices.axes(), &[values.tile()])
             }
 
             #[doc = concat!("[`AtomicView::", stringify!($name), "`] where the mask holds.")]
@@ -317,7 +344,7 @@ macro_rules! updates {
                 _: impl UpdateOrder,
                 _: impl AtomicScope,
             ) -> Tile<T, S> {
-                self.run(AtomicKind::$kind, Some(mask), indices, &[values.tile()])
+                self.run(AtomicKind::$kind, Some(mask), &indices.axes(), &[values.tile()])
             }
         )* }
     };

@@ -45,7 +45,7 @@ impl<T: Element, const R: usize> fmt::Debug for ViewTileMut<'_, T, R> {
 
 impl<T: Element, const R: usize> fmt::Debug for AtomicView<'_, T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "atomic view of {:?}", self.seen.extents::<R>())
+        write!(f, "atomic view of {:?}", self.seen().extents::<R>())
     }
 }
 

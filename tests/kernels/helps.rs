@@ -10,6 +10,7 @@ mod elements;
 mod loops;
 mod movements;
 mod schedules;
+mod together;
 mod views;
 
 use super::{Case, array, numbers, whole, widen};

@@ -3,8 +3,10 @@
 //! feature `jit` on the CPU (the compiled body).
 
 mod alignments;
+mod alternatives;
 mod arrays;
 mod attention;
+mod behaviour_atomic_functions;
 mod behaviour_atomics;
 mod behaviour_control;
 mod behaviour_gathers;
@@ -28,6 +30,7 @@ mod extremes;
 mod fragments;
 mod functions;
 mod generics;
+mod given_sizes;
 mod grids;
 mod helps;
 mod images;

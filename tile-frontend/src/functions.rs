@@ -2,8 +2,9 @@
 //!
 //! The function is lowered where a kernel calls it; alone, nothing says which of its operators work on tiles. So
 //! all become calls of `::tile::kernel::either`, which rustc decides by type: they compare tiles element by
-//! element, and wrap integer scalars, as a kernel's do.
+//! element, and wrap integer scalars, as a kernel's do. So do [atomic operations](atomics), of one element or of tiles.
 
+mod atomics;
 mod literals;
 
 use crate::assigned::is_compound_assignment;
@@ -257,6 +258,7 @@ impl VisitMut for Rewrite {
                 made
             }
             Expr::MethodCall(call) => {
+                atomics::of_either(call);
                 let made = self.literals.as_ref().and_then(|_| literals::in_method(call));
                 made.or_else(|| totals::as_function(call)).or_else(|| {
                     of_value(call);

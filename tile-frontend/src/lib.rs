@@ -124,7 +124,8 @@ pub fn lower_with(
     let attribute = attribute::parse(attribute)?;
     let mut signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
     if let Some(grid) = &attribute.grid {
-        signature.kernel.grid = Some(grid::lower(grid, &signature.extents_of_grid())?);
+        let names = signature.extents_of_grid();
+        grid::declare(&mut signature.kernel, grid, &names)?;
     }
     signature.kernel.hints = hints::lower(&attribute.hints, &signature.extents())?;
     signature.kernel.fast_accumulation = attribute.fast_accumulation(&signature.kernel)?;

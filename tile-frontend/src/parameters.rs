@@ -7,13 +7,21 @@ use crate::lower::names;
 use crate::span::Spanned;
 use syn::{FnArg, GenericParam, Generics, ItemFn, Type};
 
-const HELP: &str = "functions take tiles, numbers, `&PartitionView<…>`, arrays, tuples and structs of these, and closures as `impl Fn(…) -> …`";
+const HELP: &str = "functions take tiles, numbers, `&PartitionView<…>`, `&AtomicView<…>`, arrays, tuples and structs of these, and closures as `impl Fn(…) -> …`";
 
 const TENSOR_HELP: &str = "pass a view of the tensor, `&PartitionView<'_, f32, 2>`; where the function looks up elements, it takes a closure, \
      `fetch: impl Fn(Tile<i32, 2>, Tile<i32, 2>) -> Tile<f32, 2>`, and is called as `sample(|r, c| image.gather([r, c]), …)`";
 
 /// Partition views, which functions take by reference.
 pub(crate) const VIEWS: [&str; 3] = ["PartitionView", "PartitionViewMut", "SpanningViewMut"];
+
+/// Atomic views, which functions take by value or by reference.
+pub(crate) const ATOMIC_VIEW: &str = "AtomicView";
+
+/// Whether a type of this name is that of a view.
+pub(crate) fn is_view(name: &str) -> bool {
+    VIEWS.contains(&name) || name == ATOMIC_VIEW
+}
 
 /// Numbers and texts of Rust that kernels don't have.
 const FOREIGN: [&str; 7] = ["char", "f128", "i128", "isize", "str", "u128", "Option"];
@@ -73,7 +81,7 @@ fn check_reference(ty: &Type, inner: &Type, generics: &Generics, errors: &mut Ve
         Type::ImplTrait(_) => check(inner, generics, errors),
         Type::Slice(_) => errors.push(unknown(ty, "write an array, `[T; N]`, with `const N: usize`")),
         Type::TraitObject(_) => errors.push(unknown(ty, "write `impl Fn(…) -> …`")),
-        Type::Path(_) if is_named(inner, &VIEWS) => {}
+        Type::Path(_) if is_named(inner, &VIEWS) || is_named(inner, &[ATOMIC_VIEW]) => {}
         Type::Path(_) if is_named(inner, &["Tensor"]) => errors.push(unknown(ty, TENSOR_HELP)),
         Type::Path(path) if closures.into_iter().any(|parameter| path.path.is_ident(&parameter.ident)) => {}
         Type::Path(_) if is_named(inner, &FOREIGN) => errors.push(unknown(ty, HELP)),

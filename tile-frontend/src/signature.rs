@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bounds;
+mod conditions;
 mod extents;
 
 pub use bounds::is_bool;
@@ -14,7 +15,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use arguments::{Argument, Form, array, parameter};
 use bounds::{bounded, domain_of, is_type_parameter, narrower};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use syn::{Expr, GenericArgument, GenericParam, Generics, ItemFn, PathArguments, ReturnType, Safety};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::{Domain, Predicate};
@@ -62,6 +63,9 @@ pub(crate) fn parse(
     let mut parser = Parser {
         errors: Vec::new(),
         sizes: HashMap::new(),
+        numbers: function.sig.inputs.iter().filter_map(arguments::number_argument).collect(),
+        given_sizes: BTreeSet::new(),
+        optional_arguments: BTreeSet::new(),
         optional_sizes: Vec::new(),
         optional: None,
         anonymous: 0,
@@ -93,6 +97,8 @@ pub(crate) fn parse(
     }
     parser.declared = true;
     parser.sizes_of_optional();
+    let optional = arguments.iter().filter(|argument| matches!(argument.form, Form::Optional(_)));
+    parser.optional_arguments = optional.map(|argument| argument.name.clone()).collect();
     for condition in conditions {
         parser.condition(&mut kernel, condition);
     }
@@ -111,9 +117,16 @@ pub(crate) fn parse(
     for Argument { name, changes, form, span } in arguments {
         if parser.sizes.contains_key(&name) {
             let message = format!("`{name}` is both an argument and a run-time size");
-            parser.error(span, message, "give one of them another name");
+            let help = "make it a `usize`, which may be a size, or give one of them another name";
+            parser.error(span, message, help);
         }
         let value = match form {
+            Form::One(ty) if parser.given_sizes.contains(&name) => {
+                let param = kernel.new_param(ty, &name);
+                kernel.given_sizes.insert(param);
+                // What the body assigns to is no longer what the launch was given.
+                if changes == Changes::Allowed { Val::Data(param) } else { Val::Dim(Dim::size(&name)) }
+            }
             Form::One(ty) => parameter(&mut kernel, ty, &name),
             Form::Optional(ty) => {
                 let param = kernel.new_param(ty, &name);
@@ -156,6 +169,11 @@ struct Parser<'h> {
     errors: Vec<Diagnostic>,
     /// Run-time sizes and where each is first named.
     sizes: HashMap<String, Span>,
+    /// The arguments that are one `usize`, and those of them that an extent or a condition names: they are run-time sizes.
+    numbers: BTreeSet<String>,
+    given_sizes: BTreeSet<String>,
+    /// The optional arguments, once all arguments are known.
+    optional_arguments: BTreeSet<String>,
     /// Run-time sizes that optional arguments name, with the argument.
     optional_sizes: Vec<(String, String, Span)>,
     /// The optional argument whose extents are read.

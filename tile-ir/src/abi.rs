@@ -20,10 +20,13 @@
 //! last axis counts fastest. The blocks of a persistent kernel are numbered along one axis.
 
 mod bind;
+mod error;
+
+pub use error::BindError;
 
 use crate::analysis::{Bound as IndexBound, Facts, Ranges, bounds};
 use crate::condition::Condition;
-use crate::dim::{Dim, DimError};
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
@@ -122,9 +125,9 @@ pub struct KernelAbi {
     pub arguments: Vec<Argument>,
     /// Run-time sizes in the order of their slots.
     pub sizes: Vec<String>,
-    /// Where those of them that the grid names are among the arguments, which are numbers, in the order of their slots: before
-    /// what says how tensors lie.
-    pub size_arguments: Vec<usize>,
+    /// The arguments that are numbers and sizes: the position of each, and its place in [`KernelAbi::sizes`], which may be that of
+    /// an extent.
+    pub size_arguments: Vec<(usize, usize)>,
     /// The sizes that say how tensors lie which aren't dense and aligned, in the order of their slots. They are the last
     /// ones: each with the number of its tensor, counted without scalars.
     pub layout_sizes: Vec<(usize, LayoutSize)>,
@@ -190,156 +193,6 @@ pub struct Launch {
     pub blocks_per_tile: u32,
 }
 
-/// Arguments that don't fit a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BindError {
-    /// A tensor of the wrong rank.
-    #[error(
-        "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}; pass it in \
-         a shape of that rank: `unsqueeze`, `squeeze` and `reshape` make views of one"
-    )]
-    Rank {
-        /// The kernel.
-        kernel: String,
-        /// The argument.
-        argument: String,
-        /// Its shape.
-        shape: Vec<usize>,
-        /// Its rank.
-        actual: usize,
-        /// The declared rank.
-        expected: usize,
-    },
-    /// One run-time size with two values.
-    #[error(
-        "`{size}` of kernel `{kernel}` is {first} (axis {first_axis} of `{first_argument}`) and {second} (axis \
-         {second_axis} of `{second_argument}`); axes that share a name must have equal extents"
-    )]
-    Conflict {
-        /// The kernel.
-        kernel: Box<str>,
-        /// The run-time size.
-        size: Box<str>,
-        /// The argument that bound it first.
-        first_argument: Box<str>,
-        /// The axis that bound it first.
-        first_axis: usize,
-        /// Its extent.
-        first: usize,
-        /// The argument that disagrees.
-        second_argument: Box<str>,
-        /// The axis that disagrees.
-        second_axis: usize,
-        /// Its extent.
-        second: usize,
-    },
-    /// An axis of more elements than positions can be counted.
-    #[error(
-        "axis {axis} of `{argument}` of kernel `{kernel}` has {actual} elements, and positions end at {}; pass a part of it",
-        i64::MAX
-    )]
-    TooLong {
-        /// The kernel.
-        kernel: Box<str>,
-        /// The argument.
-        argument: Box<str>,
-        /// The axis.
-        axis: usize,
-        /// Its extent.
-        actual: usize,
-    },
-    /// An axis whose extent the kernel fixes.
-    #[error("axis {axis} of `{argument}` is {actual}, but `{kernel}` declares {expected} (`{declared}`)")]
-    Extent {
-        /// The kernel.
-        kernel: String,
-        /// The argument.
-        argument: String,
-        /// The axis.
-        axis: usize,
-        /// Its extent.
-        actual: usize,
-        /// The declared extent's value.
-        expected: usize,
-        /// The declared extent as written.
-        declared: String,
-    },
-    /// Outputs that need different grids.
-    #[error(
-        "the outputs of `{kernel}` need different grids, and a block owns one tile of each: `{first_argument}` has {first:?} \
-         tiles and `{second_argument}` has {second:?}; choose tile extents that give equal counts, or, where outputs have \
-         sizes of their own, launch the kernel once for each, or pad the shorter axes to the longer ones in front of \
-         `partition_view_mut`: `y.pad([(0, m.max(n) - m)])`, where stores beyond `m` write nothing"
-    )]
-    Grid {
-        /// The kernel.
-        kernel: String,
-        /// An output.
-        first_argument: Box<str>,
-        /// Its tiles per axis.
-        first: Vec<usize>,
-        /// Another output.
-        second_argument: Box<str>,
-        /// Its tiles per axis.
-        second: Vec<usize>,
-    },
-    /// A grid of more blocks than a number has room for.
-    #[error(
-        "the grid of kernel `{kernel}` is {grid:?}, more blocks than can be counted; launch it on parts of its tensors"
-    )]
-    Blocks {
-        /// The kernel.
-        kernel: Box<str>,
-        /// Blocks per axis.
-        grid: Vec<usize>,
-    },
-    /// Sizes that a view, or a load or store without a mask, doesn't fit.
-    #[error("kernel `{kernel}`{place}: {problem}")]
-    Check {
-        /// The kernel.
-        kernel: Box<str>,
-        /// `, at` with file and line of what needs it, where they are known.
-        place: Box<str>,
-        /// What doesn't fit, with argument, axis and sizes, and what to do.
-        problem: Box<str>,
-    },
-    /// A condition that the run-time sizes break.
-    #[error("kernel `{kernel}` needs `{condition}`{place}, which is `{bound}` here, but {values}")]
-    Condition {
-        /// The kernel.
-        kernel: Box<str>,
-        /// The condition as written.
-        condition: Box<str>,
-        /// Its file and line in parentheses, where they are known.
-        place: Box<str>,
-        /// The condition with the kernel's parameters bound.
-        bound: Box<str>,
-        /// The run-time sizes, each with the argument that bound it.
-        values: Box<str>,
-    },
-    /// A word on blocks or tiles that makes no sense.
-    #[error("kernel `{kernel}`: {problem}")]
-    Sharing {
-        /// The kernel.
-        kernel: String,
-        /// Why, and what to do.
-        problem: String,
-    },
-    /// An extent that has no value.
-    #[error("{extent} of kernel `{kernel}` can't be computed: {problem}{values}")]
-    Dim {
-        /// The kernel.
-        kernel: Box<str>,
-        /// Which it is, as far as that is known: an axis of an argument or of the grid.
-        extent: Box<str>,
-        /// Why.
-        problem: DimError,
-        /// The sizes that it is made of, each with the argument that bound it, after `, where`; empty where there are none.
-        values: Box<str>,
-    },
-}
-
 /// The run-time sizes and the grid of one launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
@@ -378,11 +231,15 @@ impl KernelAbi {
     /// The contract of a kernel whose compile-time parameters are bound.
     pub fn of(instance: &Instance) -> KernelAbi {
         let kernel: &Kernel = instance;
+        let sizes = kernel.sizes();
+        let slot_of =
+            |(position, name): (usize, &str)| Some((position, sizes.iter().position(|size| size == name)?));
+        let size_arguments = kernel.size_arguments().filter_map(slot_of).collect();
         KernelAbi {
             kernel: kernel.name.clone(),
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
-            sizes: kernel.sizes(),
-            size_arguments: kernel.grid_arguments().map(|(position, _)| position).collect(),
+            sizes,
+            size_arguments,
             layout_sizes: layout_sizes(kernel),
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             persistent: kernel.is_persistent(),

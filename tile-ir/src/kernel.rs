@@ -165,6 +165,8 @@ pub struct Kernel {
     pub generics: Vec<Generic>,
     /// The arguments that not every instance has, and which do.
     pub optional: BTreeMap<ValueId, Presence>,
+    /// The arguments that are numbers and, under their names, run-time sizes.
+    pub given_sizes: BTreeSet<ValueId>,
     /// What the kernel relies on, of its parameters and run-time sizes.
     pub conditions: Vec<Condition>,
     /// What the author says of the grid.
@@ -191,6 +193,7 @@ impl Kernel {
             file: String::new(),
             generics,
             optional: BTreeMap::new(),
+            given_sizes: BTreeSet::new(),
             conditions: Vec::new(),
             grid: None,
             pairs: None,
@@ -369,34 +372,26 @@ impl Kernel {
         })
     }
 
-    /// The run-time sizes that the arguments bind: extents, in order of first appearance, then numbers that the grid names,
-    /// then what says how arguments lie that aren't dense.
+    /// The run-time sizes that the arguments bind: extents, in order of first appearance, then [numbers](Kernel::given_sizes)
+    /// that are no extent by themselves, then what says how arguments lie that aren't dense.
     pub fn sizes(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let extents = self.tensors().flat_map(|(_, tensor)| &tensor.extents);
-        let extents = extents.filter_map(Dim::as_size).filter(|name| seen.insert(name.to_string()));
-        let mut sizes: Vec<String> = extents.map(str::to_owned).collect();
-        sizes.extend(self.grid_arguments().map(|(_, name)| name.to_owned()));
+        let numbers = self.size_arguments().map(|(_, name)| name);
+        let named = extents.filter_map(Dim::as_size).chain(numbers);
+        let mut sizes: Vec<String> =
+            named.filter(|name| seen.insert(name.to_string())).map(str::to_owned).collect();
         for (name, layout) in self.tensors().filter_map(|(param, tensor)| self.layout_of(param, tensor)) {
             sizes.extend(layout.sizes(name).map(|(size, _)| size));
         }
         sizes
     }
 
-    /// The numbers among the arguments that the grid names, with their positions: sizes that no extent binds.
-    pub fn grid_arguments(&self) -> impl Iterator<Item = (usize, &str)> {
-        let mut named = BTreeSet::new();
-        let dims = self.grid.iter().flat_map(Grid::dims);
-        dims.for_each(|dim| dim.collect_names(&mut BTreeSet::new(), &mut named));
-        let extents = self.tensors().flat_map(|(_, tensor)| &tensor.extents).filter_map(Dim::as_size);
-        for extent in extents {
-            named.remove(extent);
-        }
-        self.params().iter().enumerate().filter_map(move |(position, &param)| {
-            let name = self.value(param).name.as_deref()?;
-            let is_number = *self.ty(param) == Type::INDEX;
-            (is_number && named.contains(name)).then_some((position, name))
-        })
+    /// The [numbers among the arguments that are sizes](Kernel::given_sizes), with their positions and names.
+    pub fn size_arguments(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_size = |(_, param): &(usize, &ValueId)| self.given_sizes.contains(param);
+        let given = self.params().iter().enumerate().filter(is_size);
+        given.filter_map(|(position, &param)| Some((position, self.value(param).name.as_deref()?)))
     }
 
     /// The name of a tensor argument that isn't dense and aligned, and its layout.

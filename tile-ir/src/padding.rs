@@ -161,7 +161,9 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
             // Loads and stores without masks, whose bounds may be anything.
             Check::Bound { .. } => true,
         });
-    if is_fixed {
+    let slot = abi.sizes.iter().position(|name| name == size);
+    let is_number = abi.size_arguments.iter().any(|&(_, number)| Some(number) == slot);
+    if is_fixed || is_number {
         return None;
     }
     let uses = Uses::of(kernel);

@@ -43,8 +43,9 @@ it, executables embed it; the text reads back to the same kernel. This page is m
 ## Text
 
 A kernel has compile-time parameters (`BM` is a `usize`, `T: float` an element format), arguments, and ops. A name in \
-an extent is a parameter if it is declared as one, else a run-time size, which some argument's axis binds, or in a grid \
-an argument of that name that is a number. Ops stand \
+an extent is a parameter if it is declared as one, else a run-time size, which some argument's axis binds, or \
+an argument of that name that is a number, `%stride: index size`. What the kernel relies on stands behind the arguments, as \
+its author wrote it and as comparisons: `where \"!CAUSAL || m == n\": any(CAUSAL eq 0, m eq n)`. Ops stand \
 one to a line: results, name, attributes and operands, `:` and the results' types. Unnamed values are numbered.
 
 ";

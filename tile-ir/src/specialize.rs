@@ -282,10 +282,10 @@ impl Substitution<'_> {
         let mut open = Vec::new();
         for condition in &kernel.conditions {
             let bound = condition.substitute(&|atom| self.atom(atom));
-            if !bound.is_static() {
-                open.push(bound);
-            } else if bound.holds(&|_| None) != Ok(true) {
-                return Err(self.broken(kernel, condition));
+            match bound.formula.decide() {
+                Some(true) => {}
+                None if !bound.formula.is_static() => open.push(bound),
+                Some(false) | None => return Err(self.broken(kernel, condition)),
             }
         }
         Ok(open)

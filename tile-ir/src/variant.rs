@@ -12,7 +12,6 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::gpu::{NEAR_BYTES, TENSOR_ALIGNMENT, pair_axis, reach};
 use crate::kernel::Kernel;
-use crate::loc::Loc;
 use crate::ops::{Op, Predicate};
 use crate::specialize::Instance;
 use crate::target::{Family, TARGETS, TargetDesc};
@@ -207,28 +206,21 @@ fn reaches(variant: Variant, kernel: &Kernel) -> Vec<Condition> {
         let ty = kernel.ty(data.operands[0]).as_partition().expect("verified: a view");
         let bytes = ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes();
         let Some(reach) = reach(ty, bytes).filter(|reach| reach.as_const().is_none()) else { continue };
-        if demands.iter().all(|known| known.left != reach) {
-            demands.push(nearness(reach));
+        let demand = nearness(reach);
+        if !demands.contains(&demand) {
+            demands.push(demand);
         }
     }
     demands
 }
 
 fn alignment(name: &str, multiple: u64) -> Condition {
-    Condition {
-        left: Dim::size(name).rem(&Dim::from(multiple as i64)),
-        predicate: Predicate::Eq,
-        right: Dim::from(0),
-        source: format!("{name} % {multiple} == 0"),
-        loc: Loc::UNKNOWN,
-    }
+    Condition::compare(Dim::size(name).rem(&Dim::from(multiple as i64)), Predicate::Eq, Dim::from(0))
 }
 
 /// The condition that [`crate::gpu::Access::near`] looks for.
 fn nearness(reach: Dim) -> Condition {
-    let source = format!("{reach} < {NEAR_BYTES}");
-    let right = Dim::from(NEAR_BYTES as i64);
-    Condition { left: reach, predicate: Predicate::Lt, right, source, loc: Loc::UNKNOWN }
+    Condition::compare(reach, Predicate::Lt, Dim::from(NEAR_BYTES as i64))
 }
 
 /// What aligns the rows of a tensor: a size, and what it must be a multiple of, in elements. It is the last of the run-time

@@ -39,6 +39,7 @@ pub use regions::MAX_NESTING;
 pub use types::MAX_TILE_ELEMENTS;
 
 use crate::analysis::Facts;
+use crate::condition::Comparison;
 use crate::error::Error;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
@@ -181,8 +182,10 @@ impl Verifier<'_> {
         self.parameters_of_presences();
         self.schedule_hints();
         for condition in &self.kernel.conditions {
-            self.dim_is_bound(&condition.left, condition.loc);
-            self.dim_is_bound(&condition.right, condition.loc);
+            condition.formula.each(&mut |Comparison { left, right, .. }| {
+                self.dim_is_bound(left, condition.loc);
+                self.dim_is_bound(right, condition.loc);
+            });
         }
         self.grid();
         self.region(self.kernel.body(), None);

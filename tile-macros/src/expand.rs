@@ -443,7 +443,8 @@ fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> 
         for (axis, extent) in extents.iter().enumerate() {
             let Ok(size) = syn::parse2::<Ident>(extent.clone()) else { continue };
             let is_parameter = function.sig.generics.const_params().any(|parameter| parameter.ident == size);
-            if !is_parameter && used.0.remove(&size) {
+            let is_argument = arguments.iter().any(|argument| argument.name == size);
+            if !is_parameter && !is_argument && used.0.remove(&size) {
                 // The use may be of a variable that hides the size.
                 bindings.push(quote!(#[allow(unused_variables)] let #size: usize = #tensor.extent(#axis);));
             }

@@ -1,7 +1,7 @@
 //! Which instance a launch takes that says none: of those that a kernel names, the one that the cost model gives the
 //! least time, for the sizes of the tensors and their device.
 //!
-//! What was chosen is kept for each kernel, processor, element types, `bool`s, shapes and numbers that the grid goes by, so
+//! What was chosen is kept for each kernel, processor, element types, `bool`s, shapes and numbers that are sizes, so
 //! that a launch like one before looks up a number. Nothing is run to find out, unless a launch is tuned: then the times
 //! that were measured decide.
 
@@ -35,7 +35,7 @@ pub(crate) struct Query<'q> {
     /// The compile-time parameters that the launch says: element types and `bool`s.
     pub(crate) given: &'q [(&'static str, Binding)],
     pub(crate) shapes: &'q [&'q [usize]],
-    /// The numbers that the grid goes by as well.
+    /// The numbers that are sizes as well.
     pub(crate) numbers: &'q [u64],
     /// The tensors that aren't dense and aligned.
     pub(crate) layouts: &'q [(usize, ArgumentLayout)],
@@ -352,7 +352,7 @@ mod tests {
     static COUNT: KernelDef = KernelDef::new(
         "count",
         "\
-kernel @count<B>(%counts: mut tensor<1 x i32>, %x: tensor<m x n x f32>, %blocks: index) grid [ceil_div(blocks, B)] {
+kernel @count<B>(%counts: mut tensor<1 x i32>, %x: tensor<m x n x f32>, %blocks: index size) grid [ceil_div(blocks, B)] {
   %vx = partition %x [1, B] : partition<m x n x f32, [1, B]>
   %i = block_id axis 0 : index
   %zero = constant 0 : index

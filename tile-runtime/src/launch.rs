@@ -38,8 +38,8 @@ pub struct KernelDef {
     embedded: &'static [embedded::Embedded],
     place: &'static Location<'static>,
     parsed: OnceLock<Result<VerifiedKernel, tile_ir::Error>>,
-    /// The arguments that the grid names, which are numbers.
-    grid_arguments: OnceLock<Vec<String>>,
+    /// The arguments that are numbers and sizes.
+    size_arguments: OnceLock<Vec<String>>,
     /// The instances that were asked for.
     pub(crate) instances: List<Prepared>,
 }
@@ -59,7 +59,7 @@ impl KernelDef {
             embedded,
             place,
             parsed: OnceLock::new(),
-            grid_arguments: OnceLock::new(),
+            size_arguments: OnceLock::new(),
             instances: List::new(),
         }
     }
@@ -85,11 +85,11 @@ impl KernelDef {
             .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: Box::new(problem.clone()) })
     }
 
-    /// The names of the arguments that the grid names, which are numbers.
-    fn grid_arguments(&self) -> Result<&[String]> {
+    /// The names of the arguments that are numbers and sizes.
+    fn size_arguments(&self) -> Result<&[String]> {
         let kernel = self.kernel()?;
-        let names = || kernel.grid_arguments().map(|(_, name)| name.to_owned()).collect();
-        Ok(self.grid_arguments.get_or_init(names))
+        let names = || kernel.size_arguments().map(|(_, name)| name.to_owned()).collect();
+        Ok(self.size_arguments.get_or_init(names))
     }
 }
 
@@ -256,7 +256,7 @@ impl<'a> Launch<'a> {
 
     fn assess(&self) -> Result<Choices> {
         let (device, shapes, layouts) = (self.device()?, self.shapes(), self.layouts()?);
-        let numbers = self.grid_numbers()?;
+        let numbers = self.given_sizes()?;
         let query = self.query(device, &shapes, &numbers, &layouts);
         let assessed = match self.candidates {
             [] => vec![query.assess(&self.bindings, &|abi| self.bound(abi))],
@@ -271,13 +271,13 @@ impl<'a> Launch<'a> {
         if self.candidates.is_empty() {
             return Ok((0, resolve::instance(self.kernel, &self.bindings, &layouts)?));
         }
-        let (device, shapes, numbers) = (self.device()?, self.shapes(), self.grid_numbers()?);
+        let (device, shapes, numbers) = (self.device()?, self.shapes(), self.given_sizes()?);
         let query = self.query(device, &shapes, &numbers, &layouts);
         query.choose(&|abi| self.bound(abi))
     }
 
-    /// The numbers among the arguments that the grid goes by, as extents of tensors.
-    fn grid_numbers(&self) -> Result<SmallVec<[u64; ARGUMENTS]>> {
+    /// The numbers among the arguments that are sizes, as extents of tensors are.
+    fn given_sizes(&self) -> Result<SmallVec<[u64; ARGUMENTS]>> {
         let given = |name: &String| {
             let argument = self.arguments.iter().find(|argument| argument.name.is(name))?;
             match argument.value {
@@ -285,7 +285,7 @@ impl<'a> Launch<'a> {
                 GivenValue::Tensor { .. } => None,
             }
         };
-        Ok(self.kernel.grid_arguments()?.iter().filter_map(given).collect())
+        Ok(self.kernel.size_arguments()?.iter().filter_map(given).collect())
     }
 
     /// What the choice of an instance goes by.

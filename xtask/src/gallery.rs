@@ -18,6 +18,8 @@ What layouts look like. Every picture is made by `tile_layout::picture` from the
 `cargo xtask gallery` writes this page and the pictures, `cargo xtask gallery --check` tells whether they are \
 current. Any layout, view or fragment can be drawn the same way: `Picture::layout(&layout)?.to_svg()`, or \
 `.to_terminal(Colour::Ansi256)` for a quick look.
+
+These are pictures of layouts. Kernels to look at, which are tested on every device, are [listed in the README](../README.md#a-kernel).
 ";
 
 /// The page and its pictures.

@@ -3,7 +3,7 @@
 use tile::prelude::*;
 
 #[tile_kernel]
-fn kernel(n: usize, y: &mut Tensor<f32, n>) {
+fn kernel(n: i32, y: &mut Tensor<f32, n>) {
 
 }
 

@@ -203,7 +203,8 @@ impl Lowering {
             let help = format!("kernels don't follow `use` to constants: write `std::f32::consts::{name}`");
             return self.error(span, format!("`{name}` isn't defined in the kernel"), &help);
         }
-        let help = if let Some(known) = super::names::help_of_value(name).filter(|_| !is_constant) {
+        // A capital letter is a const parameter that was forgotten.
+        let help = if let Some(known) = super::names::help_of_value(name).filter(|_| name.len() > 1) {
             known
         } else if is_constant {
             "constants outside the kernel, `const` and not `static`, are visible to it only in a module with `#[tile_kernels]`; or make it a const parameter: `const N: usize`"

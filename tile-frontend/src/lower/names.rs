@@ -3,7 +3,7 @@
 mod foreign;
 
 pub(crate) use foreign::help_of_type;
-pub(super) use foreign::{help_of_value, is_foreign};
+pub(super) use foreign::{help_of_foreign_type, help_of_value, is_foreign};
 
 use super::ops::folds::Fold;
 use super::ops::movement;

@@ -54,7 +54,7 @@ impl Unknown {
 fn of_rust(path: &Path, name: &str, owner: Option<&str>) -> Option<(String, String)> {
     let text = path_text(path);
     if let Some(owner) = owner
-        && let Some(help) = names::help_of_type(owner)
+        && let Some(help) = names::help_of_type(owner).or_else(|| names::help_of_foreign_type(owner))
     {
         return Some((format!("{owner}::{name}"), help.to_owned()));
     }

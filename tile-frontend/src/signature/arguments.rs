@@ -12,7 +12,7 @@ use crate::value::Val;
 use syn::{BinOp, Expr, FnArg, Lit, Pat, TypeArray};
 use tile_ir::kernel::Generic;
 use tile_ir::ops::Predicate;
-use tile_ir::{Condition, Dim, Kernel, Loc, Presence, Type};
+use tile_ir::{Condition, Dim, Kernel, Presence, Type};
 
 /// The longest array of arguments.
 const MAX_LENGTH: i64 = 64;
@@ -52,19 +52,23 @@ pub(super) fn array(kernel: &mut Kernel, elements: Vec<Type>, length: &Dim, name
         }
         values.push(value);
     }
-    let Some(parameter) = length.as_param() else { return Val::List(values) };
-    let source = format!("{parameter} > 0");
-    if !kernel.conditions.iter().any(|condition| condition.source == source) {
-        let (left, right) = (length.clone(), Dim::from(0));
-        kernel.conditions.push(Condition {
-            left,
-            predicate: Predicate::Gt,
-            right,
-            source,
-            loc: Loc::UNKNOWN,
-        });
+    if length.as_param().is_none() {
+        return Val::List(values);
+    }
+    let condition = Condition::compare(length.clone(), Predicate::Gt, Dim::from(0));
+    if !kernel.conditions.iter().any(|other| other.source == condition.source) {
+        kernel.conditions.push(condition);
     }
     Val::Arguments(values, length.clone())
+}
+
+/// The name of an argument that is one `usize`.
+pub(super) fn number_argument(input: &FnArg) -> Option<String> {
+    let FnArg::Typed(input) = input else { return None };
+    match (&*input.pat, &*input.ty) {
+        (Pat::Ident(name), syn::Type::Path(ty)) if ty.path.is_ident("usize") => Some(name.ident.to_string()),
+        _ => None,
+    }
 }
 
 impl Parser<'_> {
@@ -143,12 +147,18 @@ impl Parser<'_> {
     }
 }
 
-/// The largest value of a const parameter that a condition admits, where it compares it with a number.
+/// The largest value of a const parameter that a condition admits, where it compares it with numbers.
 fn bound(condition: &Expr, parameter: &str) -> Option<i64> {
-    let Expr::Binary(binary) = condition else { return None };
-    if let BinOp::And(_) = binary.op {
-        let sides = [&binary.left, &binary.right];
-        return sides.into_iter().filter_map(|side| bound(side, parameter)).min();
+    let binary = match condition {
+        Expr::Paren(inner) => return bound(&inner.expr, parameter),
+        Expr::Binary(binary) => binary,
+        _ => return None,
+    };
+    let mut sides = [&binary.left, &binary.right].into_iter().map(|side| bound(side, parameter));
+    match binary.op {
+        BinOp::And(_) => return sides.flatten().min(),
+        BinOp::Or(_) => return sides.try_fold(0, |most, side| Some(side?.max(most))),
+        _ => {}
     }
     let is_parameter = |side: &Expr| matches!(side, Expr::Path(path) if path.path.is_ident(parameter));
     let compared = predicate(&binary.op)?;

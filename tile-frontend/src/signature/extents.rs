@@ -1,14 +1,12 @@
-//! Extents of tensors, and conditions on them.
+//! Extents of tensors.
 
 use super::Parser;
 use crate::diagnostic::Diagnostic;
 use crate::extent::{OPERATIONS, operation};
-use crate::rewrite::predicate;
 use crate::span::{Span, Spanned};
-use quote::ToTokens;
-use syn::{BinOp, Expr, GenericArgument, Lit};
+use syn::{Expr, GenericArgument, Lit};
 use tile_ir::kernel::{Generic, GenericKind};
-use tile_ir::{Condition, DType, Dim, Kernel, Loc};
+use tile_ir::{DType, Dim};
 
 impl Parser<'_> {
     pub(super) fn extent(
@@ -35,24 +33,31 @@ impl Parser<'_> {
 
     fn bad_extent(&mut self, span: Span) -> Option<Dim> {
         let help = format!(
-            "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{{ expression }}` of these with {OPERATIONS}"
+            "an extent is a run-time size such as `m`, an argument `stride: usize`, a const parameter such as `BM`, a number, `_`, or `{{ expression }}` of these with {OPERATIONS}"
         );
         self.error(span, "this isn't an extent", &help);
         None
     }
 
-    /// An upper-case name is a const parameter, a lower-case one a run-time size.
+    /// An upper-case name is a const parameter, a lower-case one a run-time size or an argument that is one.
     fn named_extent(&mut self, generics: &[Generic], ident: &syn::Ident) -> Option<Dim> {
         let name = ident.to_string();
         match generics.iter().find(|generic| generic.name == name) {
             Some(generic) if generic.kind == GenericKind::Const => return Some(Dim::param(name)),
             Some(other) => {
                 let found = if other.kind == GenericKind::Bool { "a `bool`" } else { "an element type" };
-                let help = "use a const parameter that is a `usize`";
-                self.error(ident.span(), format!("`{name}` is {found}, not an extent"), help);
+                let help = match self.declared && other.kind == GenericKind::Bool {
+                    true => format!("write `{name}` or `!{name}`, without a comparison"),
+                    false => "use a const parameter that is a `usize`".to_owned(),
+                };
+                self.error(ident.span(), format!("`{name}` is {found}, not an extent"), &help);
                 return None;
             }
             None => {}
+        }
+        if self.numbers.contains(&name) {
+            self.given_sizes.insert(name.clone());
+            return Some(Dim::size(name));
         }
         if let Some(constant) = self.helpers.constant(&name).cloned() {
             if self.constants.contains(&name) {
@@ -66,7 +71,8 @@ impl Parser<'_> {
             return extent;
         }
         if self.declared && !self.sizes.contains_key(&name) {
-            let help = "conditions are of const parameters, and of run-time sizes that an argument declares";
+            let help = "conditions are of const parameters, of run-time sizes that an argument declares, and of arguments that are a \
+                        `usize`";
             self.error(
                 ident.span(),
                 format!("`{name}` is neither of the kernel's parameters nor of its sizes"),
@@ -89,30 +95,6 @@ impl Parser<'_> {
             None => drop(self.sizes.entry(name.clone()).or_insert_with(|| ident.span().into())),
         }
         Some(Dim::size(name))
-    }
-
-    /// `m % BM == 0`, or several of these with `&&`.
-    pub(super) fn condition(&mut self, kernel: &mut Kernel, condition: &Expr) {
-        let help = "write a comparison of extents, such as `BK % 16 == 0`";
-        let Expr::Binary(binary) = condition else {
-            return self.error(condition.span(), "this isn't a condition on extents", help);
-        };
-        if let BinOp::And(_) = binary.op {
-            self.condition(kernel, &binary.left);
-            return self.condition(kernel, &binary.right);
-        }
-        let Some(predicate) = predicate(&binary.op) else {
-            return self.error(binary.op.span(), "this isn't a comparison", help);
-        };
-        let generics = kernel.generics.clone();
-        let left = self.extent_expression(&generics, &binary.left);
-        let right = self.extent_expression(&generics, &binary.right);
-        let start = condition.span().start();
-        let loc = Loc::new(start.line as u32, start.column as u32 + 1);
-        if let (Some(left), Some(right)) = (left, right) {
-            let source = extent_text(condition);
-            kernel.conditions.push(Condition { left, predicate, right, source, loc });
-        }
     }
 
     pub(super) fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
@@ -157,24 +139,5 @@ impl Parser<'_> {
                 made
             }
         }
-    }
-}
-
-/// An expression of extents as it is usually written. The text of tokens is another in a macro than in a build
-/// script, and the kernel's fingerprint must not be.
-fn extent_text(expression: &Expr) -> String {
-    match expression {
-        Expr::Paren(inner) => format!("({})", extent_text(&inner.expr)),
-        Expr::Binary(binary) => {
-            let op = binary.op.to_token_stream();
-            format!("{} {op} {}", extent_text(&binary.left), extent_text(&binary.right))
-        }
-        Expr::MethodCall(call) => {
-            let arguments: Vec<String> = call.args.iter().map(extent_text).collect();
-            format!("{}.{}({})", extent_text(&call.receiver), call.method, arguments.join(", "))
-        }
-        Expr::Lit(literal) => literal.to_token_stream().to_string(),
-        Expr::Path(path) => crate::helpers::path_text(&path.path),
-        _ => "…".to_owned(),
     }
 }

@@ -179,6 +179,8 @@ fn conditions_are_printed_and_refused() {
         "where(B % (B - 4) == 0), instances(B = 4; B = 8)",
         "where(q < 4)",
         "where(B)",
+        "where(B == 4 || !(m < n && (B % 8 == 0)))",
+        "where(m > 0 || B + 1, !n)",
     ];
     insta::assert_snapshot!(options.map(|options| report(options, "y.store_masked(t);")).concat());
 }

@@ -65,8 +65,8 @@ impl KernelAbi {
         self.bind_tensors(&dense, &|_| None)
     }
 
-    /// [`KernelAbi::bind`] of tensors that lie as the instance is made for, and of the numbers that the grid names, by their
-    /// positions among the arguments.
+    /// [`KernelAbi::bind`] of tensors that lie as the instance is made for, and of the numbers that are sizes, by their positions
+    /// among the arguments.
     ///
     /// # Errors
     /// As [`KernelAbi::bind`].
@@ -76,9 +76,10 @@ impl KernelAbi {
         number: &dyn Fn(usize) -> Option<u64>,
     ) -> Result<Bound, BindError> {
         let values = self.bind_sizes(tensors, number)?;
+        // Where they don't hold, extents may have no value: `n / stride` with a stride of 0.
+        self.check_conditions(&values)?;
         self.check_declared(tensors, &values)?;
         self.check_views(&values)?;
-        self.check_conditions(&values)?;
         let grid = self.bind_grid(&values)?;
         if grid.iter().all(|&tiles| tiles > 0) {
             self.check_bounds(&values)?;
@@ -160,22 +161,43 @@ impl KernelAbi {
                 }
             }
         }
-        let first = self.sizes.len() - self.layout_sizes.len();
-        let numbers = values.sources[..first].iter_mut().rev().zip(self.size_arguments.iter().rev());
-        for (slot, &position) in numbers {
+        for &(position, slot) in &self.size_arguments {
             let Some(given) = number(position) else { continue };
-            let value = usize::try_from(given).unwrap_or(usize::MAX);
-            if i64::try_from(value).is_err() {
-                return Err(self.too_many_blocks(&[value]));
-            }
-            *slot = Some(Source { argument: self.arguments[position].name(), axis: None, value });
+            let value = self.number(slot, given, values.sources[slot])?;
+            values.sources[slot].get_or_insert(Source {
+                argument: self.arguments[position].name(),
+                axis: None,
+                value,
+            });
         }
+        let first = self.sizes.len() - self.layout_sizes.len();
         for (slot, &(number, size)) in values.sources[first..].iter_mut().zip(&self.layout_sizes) {
             let Some(tensor) = tensors.get(number) else { continue };
             // It has no name of its own that another argument could bind otherwise.
             *slot = Some(Source { argument: "", axis: None, value: size.value(tensor) });
         }
         Ok(values)
+    }
+
+    /// The value of a size that is passed as a number; `bound` is what has bound it before.
+    fn number(&self, slot: usize, given: u64, bound: Option<Source<'_>>) -> Result<usize, BindError> {
+        let value = usize::try_from(given).ok().filter(|&value| i64::try_from(value).is_ok());
+        // A launch that fits makes no text.
+        let (kernel, size) = (|| self.kernel.as_str().into(), || self.sizes[slot].as_str().into());
+        match (bound, value) {
+            (Some(Source { argument, axis, value: extent }), _) if extent as u64 != given => {
+                Err(BindError::Number {
+                    kernel: kernel(),
+                    size: size(),
+                    argument: argument.into(),
+                    axis: axis.unwrap_or_default(),
+                    extent,
+                    number: given,
+                })
+            }
+            (_, Some(value)) => Ok(value),
+            (_, None) => Err(BindError::TooLarge { kernel: kernel(), size: size(), number: given }),
+        }
     }
 
     fn too_long(&self, argument: &str, axis: usize, actual: usize) -> BindError {
@@ -187,7 +209,7 @@ impl KernelAbi {
             kernel: self.kernel.as_str().into(),
             size: size.into(),
             first_argument: first.argument.into(),
-            // Numbers have names of their own: an axis came first.
+            // Tensors are bound before numbers: an axis came first.
             first_axis: first.axis.unwrap_or_default(),
             first: first.value,
             second_argument: second.0.into(),
@@ -201,6 +223,8 @@ impl KernelAbi {
             for (axis, (extent, &actual)) in extents.iter().zip(tensor.extents).enumerate() {
                 let expected = self.evaluate(extent, values, || format!("axis {axis} of `{argument}`"))?;
                 if expected != actual {
+                    let mut sizes = BTreeSet::new();
+                    extent.collect_names(&mut BTreeSet::new(), &mut sizes);
                     return Err(BindError::Extent {
                         kernel: self.kernel.clone(),
                         argument: argument.to_owned(),
@@ -208,6 +232,7 @@ impl KernelAbi {
                         actual,
                         expected,
                         declared: format!("{extent:#}"),
+                        values: listed_behind(&values.listed(&sizes)).into(),
                     });
                 }
             }
@@ -216,24 +241,28 @@ impl KernelAbi {
     }
 
     fn check_conditions(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        let mut unknown = None;
         for condition in &self.conditions {
-            let holds = condition
-                .holds(&|name| values.value(name))
-                .map_err(|source| self.uncomputed("an extent".to_owned(), source, String::new()))?;
-            if !holds {
-                return Err(self.broken(condition, values));
+            match condition.holds(&|name| values.value(name)) {
+                Ok(true) => {}
+                Ok(false) => return Err(self.broken(condition, values)),
+                Err(source) => unknown = unknown.or(Some((condition, source))),
             }
         }
-        Ok(())
+        // A condition that says why is the better message: `stride > 0` beside `n % stride == 0`.
+        unknown.map_or(Ok(()), |(condition, source)| {
+            let values = values.listed(&condition.names().1);
+            Err(self.uncomputed(format!("`{}`", condition.source), source, values))
+        })
     }
 
     fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
-        let Condition { left, predicate, right, source, .. } = condition;
+        let Condition { formula, source, .. } = condition;
         BindError::Condition {
             kernel: self.kernel.as_str().into(),
             condition: source.as_str().into(),
             place: condition.place(&self.file).into(),
-            bound: format!("{left:#} {} {right:#}", predicate.symbol()).into(),
+            bound: format!("{formula:#}").into(),
             values: values.listed(&condition.names().1).into(),
         }
     }
@@ -329,7 +358,7 @@ impl KernelAbi {
     }
 
     fn uncomputed(&self, extent: String, problem: DimError, values: String) -> BindError {
-        let values = if values.is_empty() { values } else { format!(", where {values}") };
+        let values = listed_behind(&values);
         BindError::Dim {
             kernel: self.kernel.as_str().into(),
             extent: extent.into(),
@@ -337,6 +366,11 @@ impl KernelAbi {
             values: values.into(),
         }
     }
+}
+
+/// `, where m = 10`; nothing where there are no values.
+fn listed_behind(values: &str) -> String {
+    if values.is_empty() { String::new() } else { format!(", where {values}") }
 }
 
 #[cfg(test)]

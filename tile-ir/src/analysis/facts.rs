@@ -7,10 +7,10 @@
 //! decide as before, and more. A parameter's form has no sizes, so that what is known at specialisation stays so. Conditions that contradict each other prove anything, of a kernel that never runs.
 //!
 //! A number that one of them doesn't exceed (`m <= 64`) is kept beside the forms, for [`Facts::interval`]. A condition that
-//! neither expresses (`m != n`, `m + n == 64`) is not used.
+//! neither expresses (`m != n`, `m + n == 64`, `m == n || k == 0`) is not used.
 
 use super::range::is_positive;
-use crate::condition::Condition;
+use crate::condition::Comparison;
 use crate::dim::{Atom, Dim};
 use crate::kernel::Kernel;
 use crate::ops::Predicate;
@@ -34,19 +34,17 @@ impl Facts {
     /// What the conditions of a kernel say.
     pub fn of(kernel: &Kernel) -> Facts {
         let mut facts = Facts::default();
+        let assured: Vec<&Comparison> =
+            kernel.conditions.iter().flat_map(|condition| condition.formula.assured()).collect();
         for _ in 0..ROUNDS {
             let before = facts.clone();
-            for condition in &kernel.conditions {
-                facts.assume(condition);
-            }
+            assured.iter().for_each(|comparison| facts.assume(comparison));
             if facts == before {
                 break;
             }
         }
         // A form has one divisor: of numbers more follows, so theirs come first.
-        for condition in &kernel.conditions {
-            facts.divided_by_parameters(condition);
-        }
+        assured.iter().for_each(|comparison| facts.divided_by_parameters(comparison));
         facts
     }
 
@@ -176,7 +174,7 @@ impl Facts {
             .unwrap_or(1)
     }
 
-    fn assume(&mut self, condition: &Condition) {
+    fn assume(&mut self, condition: &Comparison) {
         let (left, right) = (self.apply(&condition.left), self.apply(&condition.right));
         // A form that is too heavy to be in terms of the unknowns says nothing new of them.
         let heavy =
@@ -214,7 +212,7 @@ impl Facts {
     }
 
     /// `a mod b == 0` of a parameter and what other parameters make: `a` is `b*a′`.
-    fn divided_by_parameters(&mut self, condition: &Condition) {
+    fn divided_by_parameters(&mut self, condition: &Comparison) {
         let (left, right) = (self.apply(&condition.left), self.apply(&condition.right));
         if condition.predicate != Predicate::Eq || right.as_const() != Some(0) {
             return;

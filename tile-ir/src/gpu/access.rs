@@ -13,7 +13,7 @@ use super::{dtype_of, numbers::Numbers};
 use crate::analysis::Lines;
 use crate::analysis::divisibility::form_divisor;
 use crate::analysis::facts::Facts;
-use crate::condition::Condition;
+use crate::condition::{Comparison, Condition};
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{Op, Predicate};
@@ -117,9 +117,8 @@ pub(crate) fn reach(ty: &PartitionType, bytes: usize) -> Option<Dim> {
 fn is_near(kernel: &Kernel, facts: &Facts, ty: &PartitionType, bytes: usize) -> bool {
     let Some(reach) = reach(ty, bytes) else { return false };
     let limit = Dim::from(NEAR_BYTES as i64);
-    let is_known = |condition: &Condition| {
-        condition.predicate == Predicate::Lt && condition.left == reach && condition.right == limit
-    };
+    let near = Comparison { left: reach.clone(), predicate: Predicate::Lt, right: limit };
+    let is_known = |condition: &Condition| condition.formula.assured().contains(&&near);
     let known = facts.apply(&reach).as_const().is_some_and(|reach| (reach as u64) < NEAR_BYTES);
     known || kernel.conditions.iter().any(is_known)
 }

@@ -2,6 +2,7 @@
 
 mod lexer;
 mod parse;
+mod parse_conditions;
 mod parse_ops;
 mod parse_tensor_map;
 mod parse_types;

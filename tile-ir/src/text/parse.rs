@@ -2,11 +2,10 @@
 //! [`ParseError`]; the kernel is as unverified as the text.
 
 use super::lexer::{Spanned, Token, tokens};
-use crate::condition::Condition;
 use crate::grid::Grid;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, Kernel, OpData, Presence, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Domain, Literal, Op, Predicate};
+use crate::ops::{Domain, Literal, Op};
 use crate::schedule_hints::ScheduleHint;
 use crate::types::Type;
 use crate::verify::MAX_NESTING;
@@ -37,6 +36,15 @@ pub fn parse(text: &str) -> Parsed<Kernel> {
     let mut parser = Parser::of(text)?;
     parser.kernel()?;
     Ok(parser.kernel)
+}
+
+/// An argument as it is declared.
+struct Parameter {
+    name: String,
+    ty: Type,
+    /// Whether it is a run-time size.
+    is_size: bool,
+    presence: Option<Presence>,
 }
 
 pub(super) struct Parser {
@@ -181,9 +189,10 @@ impl Parser {
         if *self.peek() == Token::Punct('<') {
             self.kernel.generics = self.list('<', '>', Self::generic)?;
         }
-        for (name, ty, optional) in self.list('(', ')', Self::parameter)? {
+        for Parameter { name, ty, is_size, presence } in self.list('(', ')', Self::parameter)? {
             let value = self.kernel.new_param(ty, &name);
-            self.kernel.optional.extend(optional.map(|presence| (value, presence)));
+            self.kernel.given_sizes.extend(is_size.then_some(value));
+            self.kernel.optional.extend(presence.map(|presence| (value, presence)));
             self.values.insert(name, value);
         }
         if self.accept_word("where") {
@@ -213,28 +222,6 @@ impl Parser {
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }
     }
 
-    fn conditions(&mut self) -> Parsed<()> {
-        loop {
-            let source = match self.next() {
-                Token::Text(source) => source,
-                _ => return self.error_at(self.position - 1, "expected a condition in quotes"),
-            };
-            self.punct(':')?;
-            let left = self.dim()?;
-            let position = self.position;
-            let predicate = Predicate::from_name(&self.word("a comparison")?);
-            let Some(predicate) = predicate else {
-                return self.error_at(position, "expected `eq`, `ne`, `lt`, `le`, `gt` or `ge`");
-            };
-            let right = self.dim()?;
-            let loc = self.location()?;
-            self.kernel.conditions.push(Condition { left, predicate, right, source, loc });
-            if !self.accept(',') {
-                return Ok(());
-            }
-        }
-    }
-
     fn generic(&mut self) -> Parsed<Generic> {
         let name = self.word("a parameter name")?;
         let kind = match self.accept(':') {
@@ -255,7 +242,7 @@ impl Parser {
     }
 
     /// `%bias: tensor<n x f32> if BIASED`, of which the end says which instances have the argument.
-    fn parameter(&mut self) -> Parsed<(String, Type, Option<Presence>)> {
+    fn parameter(&mut self) -> Parsed<Parameter> {
         let position = self.position;
         let name = self.value_name()?;
         if self.values.contains_key(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -263,8 +250,9 @@ impl Parser {
         }
         self.punct(':')?;
         let ty = self.ty()?;
-        let optional = if self.accept_word("if") { Some(self.presence()?) } else { None };
-        Ok((name, ty, optional))
+        let is_size = self.accept_word("size");
+        let presence = if self.accept_word("if") { Some(self.presence()?) } else { None };
+        Ok(Parameter { name, ty, is_size, presence })
     }
 
     /// `BIASED` or `K > 3`.
@@ -411,7 +399,7 @@ impl Parser {
         Ok(types)
     }
 
-    fn location(&mut self) -> Parsed<Loc> {
+    pub(super) fn location(&mut self) -> Parsed<Loc> {
         if !self.accept('@') {
             return Ok(Loc::UNKNOWN);
         }

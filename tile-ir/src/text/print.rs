@@ -101,19 +101,20 @@ impl<'k> Printer<'k> {
         self.out
     }
 
-    /// `%bias: tensor<n x f32> if BIASED`, `%x[3]: tensor<n x f32> if K > 3`.
+    /// `%stride: index size`, `%bias: tensor<n x f32> if BIASED`, `%x[3]: tensor<n x f32> if K > 3`.
     fn param(&self, param: ValueId) -> String {
         let presence = self.kernel.optional.get(&param);
         let optional = presence.map_or(String::new(), |presence| format!(" if {presence}"));
-        format!("{}: {}{optional}", self.name(param), self.kernel.ty(param))
+        let size = if self.kernel.given_sizes.contains(&param) { " size" } else { "" };
+        format!("{}: {}{size}{optional}", self.name(param), self.kernel.ty(param))
     }
 
-    /// `where "m % BM == 0": rem(m, BM) eq 0`.
+    /// `where "m % BM == 0": rem(m, BM) eq 0, "!CAUSAL || m == n": any(CAUSAL eq 0, m eq n)`.
     fn conditions(&mut self) {
         for (i, condition) in self.kernel.conditions.iter().enumerate() {
-            let Condition { left, predicate, right, source, loc } = condition;
+            let Condition { formula, source, loc } = condition;
             let keyword = if i == 0 { " where" } else { "," };
-            let _ = write!(self.out, "{keyword} {source:?}: {left} {} {right}", predicate.name());
+            let _ = write!(self.out, "{keyword} {source:?}: {formula}");
             if self.locations && loc.is_known() {
                 let _ = write!(self.out, " @{loc}");
             }

@@ -101,7 +101,7 @@ impl Verifier<'_> {
             // It is said once.
             if self.bound.insert(size.clone()) {
                 let help = format!(
-                    "a run-time size must be the whole extent of some argument's axis: an extent such as `{{ {size} + 1 }}` gets a name of its own, `more`, and `{size}` is written `more - 1`"
+                    "a run-time size must be the whole extent of some argument's axis, or an argument `{size}: usize`: an extent such as `{{ {size} + 1 }}` gets a name of its own, `more`, and `{size}` is written `more - 1`"
                 );
                 self.error_with_help(loc, format!("nothing binds the run-time size `{size}`"), help);
             }

@@ -14,6 +14,14 @@ impl Verifier<'_> {
         if data.name.is_none() {
             self.error(Loc::UNKNOWN, "an argument has no name");
         }
+        let is_size = self.kernel.given_sizes.contains(&param);
+        if is_size && (data.ty != Type::INDEX || self.kernel.optional.contains_key(&param)) {
+            self.error_with_help(
+                Loc::UNKNOWN,
+                format!("`{}` can't be a run-time size", data.name.as_deref().unwrap_or("an argument")),
+                "an argument that is a size is an index that every instance has",
+            );
+        }
         match &data.ty {
             Type::Scalar(_) => {}
             Type::Tensor(tensor) if tensor.extents.is_empty() => {

@@ -73,7 +73,7 @@ impl<'a> Launch<'a> {
         }
         let mut sink = self.sink.take();
         let (device, shapes, layouts) = (self.device()?, self.shapes(), self.layouts()?);
-        let numbers = self.grid_numbers()?;
+        let numbers = self.given_sizes()?;
         let query = self.query(device, &shapes, &numbers, &layouts);
         query.tune(&|abi| self.bound(abi), |fitting| self.times(fitting, device, &mut sink))
     }

@@ -2,11 +2,11 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering, Reported, kind, rust_elem};
-use crate::parameters::VIEWS;
+use crate::parameters::{ATOMIC_VIEW, VIEWS, is_view};
 use crate::span::Span;
 use crate::value::{Int, Val};
 use syn::{Expr, GenericArgument, PathArguments, Type};
-use tile_ir::{Dim, Elem};
+use tile_ir::{Dim, Elem, ValueId};
 
 impl Lowering {
     /// A value as one of a declared type.
@@ -29,7 +29,9 @@ impl Lowering {
         match (ty, value) {
             (Type::Paren(inner), value) => self.conform(value, &inner.elem, what, span),
             (Type::Group(inner), value) => self.conform(value, &inner.elem, what, span),
-            (Type::Reference(inner), value @ Val::View(_)) => self.conform(value, &inner.elem, what, span),
+            (Type::Reference(inner), value @ (Val::View(_) | Val::Atomic(_))) => {
+                self.conform(value, &inner.elem, what, span)
+            }
             (Type::Infer(_), value) => Ok(value),
             (Type::Tuple(tuple), Val::Unit) if tuple.elems.is_empty() => Ok(Val::Unit),
             (Type::Tuple(tuple), Val::List(values)) if tuple.elems.len() == values.len() => {
@@ -55,8 +57,11 @@ impl Lowering {
                     self.of_rank_declared(rank, path, what, span)?;
                     Ok(Val::View(view))
                 }
+                (ATOMIC_VIEW, Val::Atomic(tensor)) => {
+                    self.atomic_view_of(tensor, path, what, span).map(|()| Val::Atomic(tensor))
+                }
                 // The struct's definition isn't seen here; rustc checks it.
-                (name, value @ Val::Record(..)) if !VIEWS.contains(&name) => Ok(value),
+                (name, value @ Val::Record(..)) if !is_view(name) => Ok(value),
                 (_, value) => self.misfit(&value, ty, what, span),
             },
             (_, value) => self.misfit(&value, ty, what, span),
@@ -78,7 +83,7 @@ impl Lowering {
         let help = if self.is_other_name(ty) {
             "another name of a type, `type Row = …`, isn't seen: write the type out"
         } else {
-            "functions take and give tiles, numbers, partition views, and arrays, tuples and structs of these; they take closures where they declare `impl Fn(…)`"
+            "functions take and give tiles, numbers, views, and arrays, tuples and structs of these; they take closures where they declare `impl Fn(…)`"
         };
         self.report_at_call(Diagnostic::new(span, message).help(help))
     }
@@ -87,7 +92,7 @@ impl Lowering {
     fn is_other_name(&self, ty: &Type) -> bool {
         matches!(ty, Type::Path(_)) && self.element(ty).is_none() && {
             let name = last_name(ty);
-            name != "Tile" && !VIEWS.contains(&name.as_str())
+            name != "Tile" && !is_view(&name)
         }
     }
 
@@ -131,6 +136,28 @@ impl Lowering {
         }
         self.of_rank_declared(shape.len(), ty, what, span)?;
         Ok(value)
+    }
+
+    /// Requires of the tensor of an atomic view what `AtomicView<'_, i32, 1>` says.
+    fn atomic_view_of(&mut self, tensor: ValueId, ty: &syn::TypePath, what: &str, span: Span) -> Lowered<()> {
+        let (found, rank) = match self.kernel.ty(tensor) {
+            tile_ir::Type::Tensor(tensor) => (tensor.elem.clone(), tensor.extents.len()),
+            _ => unreachable!("an atomic view is of a tensor"),
+        };
+        if let Some(GenericArgument::Type(elem)) = type_arguments(ty).first()
+            && let Some(elem) = self.element(elem)
+            && !self.elements.unify(&found, &elem)
+        {
+            let elem = self.elements.resolve(&elem);
+            let message = format!(
+                "{what} is an atomic view of {}, but is declared as one of {}",
+                rust_elem(&found),
+                rust_elem(&elem)
+            );
+            let help = "declare its format, or let it follow from the argument: `fn f<T: Number>(view: &AtomicView<'_, T, 1>)`";
+            return self.report_at_call(Diagnostic::new(span, message).help(help));
+        }
+        self.of_rank_declared(rank, ty, what, span)
     }
 
     /// Requires the rank that `Tile<f32, 2>` says, or `Tile<f32, R>` once a value has said what `R` is.

@@ -24,6 +24,16 @@ const PLACE: &str = "write `block_id(0)` for the block's place along axis 0, or 
 const BLOCK: &str =
     "a kernel has no threads: it says what a block does with whole tiles, whose extents are const parameters";
 
+/// Of how many blocks there are.
+const BLOCKS: &str = "write `block_count(axis)`";
+
+/// Of what threads tell each other.
+const NO_LANES: &str = "a kernel has no threads that exchange values: `x.take(i, axis)` is a slice of a tile, `x.gather(indices, axis)` looks up, \
+     `x.roll(axis, by)` and `x.shift(axis, by, fill)` move, and a number is the same in all of a block";
+
+/// Of how threads hold tiles.
+const LAYOUTS: &str = "the compiler decides which thread holds which element: cut tiles, `x.partition_view([BM, BK])`, and multiply them, `mma(a, b, acc)`";
+
 /// Of memory that threads exchange values through.
 const NO_SHARED_MEMORY: &str = "a kernel has tiles alone: the compiler keeps them in registers and shared memory, \
      and moves them between threads";
@@ -47,7 +57,30 @@ const TRIANGLES: &str =
 
 /// What people call by the names of other languages and libraries, and what it is here.
 pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
+    ("ABSOLUTE_POS", OnlyThere, THREAD),
+    ("ABSOLUTE_POS_X", OnlyThere, THREAD),
+    ("ABSOLUTE_POS_Y", OnlyThere, THREAD),
+    ("ABSOLUTE_POS_Z", OnlyThere, THREAD),
+    ("CUBE_COUNT", OnlyThere, BLOCKS),
+    ("CUBE_COUNT_X", OnlyThere, BLOCKS),
+    ("CUBE_COUNT_Y", OnlyThere, BLOCKS),
+    ("CUBE_COUNT_Z", OnlyThere, BLOCKS),
+    ("CUBE_DIM", OnlyThere, BLOCK),
+    ("CUBE_DIM_X", OnlyThere, BLOCK),
+    ("CUBE_DIM_Y", OnlyThere, BLOCK),
+    ("CUBE_DIM_Z", OnlyThere, BLOCK),
+    ("CUBE_POS", OnlyThere, PLACE),
+    ("CUBE_POS_X", OnlyThere, PLACE),
+    ("CUBE_POS_Y", OnlyThere, PLACE),
+    ("CUBE_POS_Z", OnlyThere, PLACE),
+    ("PLANE_DIM", OnlyThere, BLOCK),
+    ("PLANE_POS", OnlyThere, THREAD),
     ("T", OnlyThere, "write `.t()`"),
+    ("UNIT_POS", OnlyThere, THREAD),
+    ("UNIT_POS_PLANE", OnlyThere, THREAD),
+    ("UNIT_POS_X", OnlyThere, THREAD),
+    ("UNIT_POS_Y", OnlyThere, THREAD),
+    ("UNIT_POS_Z", OnlyThere, THREAD),
     ("__shared__", OnlyThere, NO_SHARED_MEMORY),
     ("__syncthreads", OnlyThere, NO_WAITING),
     ("abs_diff", Anywhere, "write `max(a, b) - min(a, b)`"),
@@ -71,6 +104,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("block_idx", OnlyThere, PLACE),
     ("brev", OnlyThere, "write `x.reverse_bits()`"),
     ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
+    ("broadcasted_iota", OnlyThere, "write `Tile::iota([M, 1], 0)`, which is broadcast where it is used"),
     ("bswap", OnlyThere, "write `x.swap_bytes()`"),
     ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
     ("ceil_div", Anywhere, "write `m.div_ceil(BM)`"),
@@ -81,6 +115,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("cmp", Anywhere, "compare with `<`, `<=` and `==`"),
     ("concat", OnlyThere, "write `cat([a, b], axis)`"),
     ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
+    ("constant", Anywhere, "write `Tile::full([M, N], value)`"),
     ("copy", Anywhere, "values of kernels are `Copy`; leave the call out"),
     ("count_zeros", Anywhere, "write `(!x).count_ones()`"),
     ("debug_barrier", OnlyThere, NO_WAITING),
@@ -98,18 +133,26 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("flatten", Anywhere, "write `x.reshape([M * N])`"),
     ("float", Anywhere, "write `x.cast::<f32>()`"),
     ("fma", Anywhere, "write `x.mul_add(a, b)`"),
+    ("fori_loop", OnlyThere, RANGES),
     ("fract", Anywhere, "write `x - x.trunc()`"),
     ("full", OnlyThere, "write `Tile::full([M, N], value)`"),
     ("full_like", OnlyThere, "write `Tile::full([M, N], value)`, with the extents of the other tile"),
+    ("gemm", Anywhere, "write `mma(a, b, acc)`"),
     (
         "get",
         Anywhere,
         "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
     ),
+    ("get_num_tile_blocks", OnlyThere, "write `block_count(axis)`"),
     ("get_tile_block_id", OnlyThere, "write `y.index()` of the output's view, or `block_id(axis)`"),
     ("gridDim", OnlyThere, "write `block_count(axis)`"),
     ("grid_dim", OnlyThere, "write `block_count(axis)`"),
     ("half", Anywhere, "write `x.cast::<f16>()`"),
+    (
+        "inline_asm_elementwise",
+        OnlyThere,
+        "kernels have no assembly: write functions and operators, or `x.bitcast::<u32>()`",
+    ),
     ("interleave", Anywhere, "write `stack([a, b], 1).reshape([2 * N])`"),
     ("into", Anywhere, "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
     ("inverse_sqrt", Anywhere, "write `rsqrt(x)`"),
@@ -133,9 +176,15 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ),
     ("ln", Anywhere, "write `x.log()`"),
     ("load_tile", Anywhere, VIEWS),
+    ("load_tile_like", OnlyThere, "write `x.load_masked(y.index())`, with `x` cut as `y` is"),
+    ("local_tile", OnlyThere, VIEWS),
     ("logsumexp", Anywhere, "write `x.max(1) + log(exp(x - x.max(1)).sum(1))`"),
     ("make_block_ptr", OnlyThere, VIEWS),
+    ("make_layout", OnlyThere, LAYOUTS),
+    ("make_tensor", OnlyThere, VIEWS),
     ("make_tensor_descriptor", OnlyThere, VIEWS),
+    ("make_tiled_copy", OnlyThere, LAYOUTS),
+    ("make_tiled_mma", OnlyThere, LAYOUTS),
     (
         "map",
         Anywhere,
@@ -144,6 +193,8 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("masked_fill", Anywhere, "write `select(condition, a, x)`"),
     ("matmul", Anywhere, "write `mma(a, b, acc)`"),
     ("max_contiguous", OnlyThere, FACTS),
+    ("max_tile", OnlyThere, "write `max(a, b)`"),
+    ("min_tile", OnlyThere, "write `min(a, b)`"),
     ("mul", Anywhere, "write `a * b`"),
     ("mulhi", OnlyThere, "write `mul_hi(a, b)`"),
     ("multiple_of", OnlyThere, FACTS),
@@ -154,8 +205,40 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("num_tiles", OnlyThere, "write `x.tiles(axis)` of a partition view"),
     ("ones", OnlyThere, "write `Tile::ones([M, N])`"),
     ("ones_like", OnlyThere, "write `Tile::ones([M, N])`, with the extents of the other tile"),
+    ("pallas_call", OnlyThere, "a launch is a call of the kernel, and `.launch()` of what that gives"),
     ("partial_cmp", Anywhere, "compare with `<`, `<=` and `==`"),
+    ("plane_all", OnlyThere, "write `x.all(axis)` of a tile of `bool`, whoever holds its elements"),
+    ("plane_any", OnlyThere, "write `x.any(axis)` of a tile of `bool`, whoever holds its elements"),
+    ("plane_ballot", OnlyThere, NO_LANES),
+    ("plane_broadcast", OnlyThere, NO_LANES),
+    ("plane_elect", OnlyThere, NO_LANES),
+    (
+        "plane_exclusive_prod",
+        OnlyThere,
+        "write `x.cumprod_exclusive(axis)`: a scan is of a tile, whoever holds its elements",
+    ),
+    (
+        "plane_exclusive_sum",
+        OnlyThere,
+        "write `x.cumsum_exclusive(axis)`: a scan is of a tile, whoever holds its elements",
+    ),
+    (
+        "plane_inclusive_prod",
+        OnlyThere,
+        "write `x.cumprod(axis)`: a scan is of a tile, whoever holds its elements",
+    ),
+    (
+        "plane_inclusive_sum",
+        OnlyThere,
+        "write `x.cumsum(axis)`: a scan is of a tile, whoever holds its elements",
+    ),
     ("plane_max", OnlyThere, "write `x.max(axis)`: a reduction is of a tile, whoever holds its elements"),
+    ("plane_min", OnlyThere, "write `x.min(axis)`: a reduction is of a tile, whoever holds its elements"),
+    ("plane_prod", OnlyThere, "write `x.prod(axis)`: a reduction is of a tile, whoever holds its elements"),
+    ("plane_shuffle", OnlyThere, NO_LANES),
+    ("plane_shuffle_down", OnlyThere, NO_LANES),
+    ("plane_shuffle_up", OnlyThere, NO_LANES),
+    ("plane_shuffle_xor", OnlyThere, NO_LANES),
     ("plane_sum", OnlyThere, "write `x.sum(axis)`: a reduction is of a tile, whoever holds its elements"),
     ("popc", OnlyThere, "write `x.count_ones()`"),
     ("pow", Anywhere, "write `powf(x, y)` of floats, `x * x` of integers"),
@@ -209,6 +292,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         "write `for mut tile in c.tiles_persistent(Grouped(8)) { … }`, whose tiles come in bands of 8 rows",
     ),
     ("sync_cube", OnlyThere, NO_WAITING),
+    ("sync_plane", OnlyThere, NO_WAITING),
     ("sync_threads", OnlyThere, NO_WAITING),
     ("syncthreads", OnlyThere, NO_WAITING),
     ("then", Anywhere, "write `if condition { a } else { b }`"),
@@ -217,6 +301,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("thread_id", OnlyThere, THREAD),
     ("thread_idx", OnlyThere, THREAD),
     ("tile", Anywhere, "write `x.repeat([2, 2])`"),
+    ("tile_to_scalar", OnlyThere, "write `x.item()`"),
     ("to", Anywhere, "write `x.cast::<f32>()`"),
     ("to_be", Anywhere, "write `x.swap_bytes()`: every target is little-endian"),
     ("to_bits", Anywhere, "write `x.bitcast::<u32>()`"),
@@ -230,6 +315,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         OnlyThere,
         "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
     ),
+    ("topk", Anywhere, "write `let (values, positions) = x.top_k(K, axis);`"),
     ("total_cmp", Anywhere, "compare with `<`, `<=` and `==`; `is_nan` tells NaN"),
     ("trans", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
     ("transpose", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
@@ -256,8 +342,10 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
 ];
 
 /// Modules of other languages, whose functions are none of the user's.
-const FOREIGN_MODULES: &[&str] =
-    &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
+const FOREIGN_MODULES: &[&str] = &[
+    "tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jax", "jnp", "lax", "pl", "pltpu", "plgpu",
+    "wgpu", "cuda", "cubecl", "cmma", "cub", "cutlass", "cute",
+];
 
 /// Types of Rust's library that allocate.
 const ALLOCATING: &[&str] =
@@ -269,6 +357,25 @@ pub(in crate::lower) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
         Some(owner) => FOREIGN_MODULES.contains(&owner),
         None => FOREIGN.iter().any(|&(known, named, _)| known == name && named == OnlyThere),
     }
+}
+
+/// Types of other libraries that a block's threads work together by, and what they are here.
+const FOREIGN_TYPES: &[(&str, &str)] = &[
+    ("BlockHistogram", "write `x.histogram(BINS)`"),
+    ("BlockLoad", VIEWS),
+    ("BlockMergeSort", "write `x.sort(axis)`, or `x.argsort(axis)`"),
+    ("BlockRadixSort", "write `x.sort(axis)`, or `x.argsort(axis)`"),
+    ("BlockReduce", "write `x.sum(axis)`, `x.max(axis)`, or `associative_reduce` with a closure"),
+    ("BlockScan", "write `x.cumsum(axis)`, `x.cumsum_exclusive(axis)`, or `associative_scan` with a closure"),
+    ("BlockStore", "write `y.store_masked(tile)`, of the view `let mut y = y.partition_view_mut([BM, BN]);`"),
+    ("SharedMemory", NO_SHARED_MEMORY),
+    ("WarpReduce", "write `x.sum(axis)`, `x.max(axis)`, or `associative_reduce` with a closure"),
+    ("WarpScan", "write `x.cumsum(axis)`, `x.cumsum_exclusive(axis)`, or `associative_scan` with a closure"),
+];
+
+/// What a type of another library is here, of which a function is called that nobody has.
+pub(in crate::lower) fn help_of_foreign_type(owner: &str) -> Option<&'static str> {
+    FOREIGN_TYPES.iter().find(|(known, _)| *known == owner).map(|&(_, help)| help)
 }
 
 /// What is said of a function of a type that kernels can't have.

@@ -39,10 +39,8 @@ impl Lowering {
         };
         let loc = self.loc(call.span());
         for Requirement { left, right, rule, .. } in requires {
-            let (predicate, sign) =
-                if rule.is_equality() { (Predicate::Eq, "==") } else { (Predicate::Le, "<=") };
-            let source = format!("{left:#} {sign} {right:#}");
-            let condition = Condition { left, predicate, right, source, loc };
+            let predicate = if rule.is_equality() { Predicate::Eq } else { Predicate::Le };
+            let condition = Condition { loc, ..Condition::compare(left, predicate, right) };
             // The text of an unrolled loop is lowered again each turn.
             if !self.kernel.conditions.contains(&condition) {
                 self.kernel.conditions.push(condition);
