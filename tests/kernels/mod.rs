@@ -70,6 +70,8 @@ mod sparse;
 mod stencils;
 mod strided;
 mod structs;
+#[cfg(feature = "jit")]
+mod threads;
 mod training;
 mod transforms;
 mod turns;
