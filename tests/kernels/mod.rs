@@ -52,6 +52,8 @@ mod paths;
 mod patterns;
 mod places;
 mod products;
+#[cfg(feature = "jit")]
+mod programs;
 mod quantized;
 mod ragged;
 mod random;

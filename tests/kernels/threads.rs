@@ -1,8 +1,9 @@
 //! Threads of the CPU. Grids are long enough that several run them at once: what blocks share is updated by atomic
-//! instructions, locks keep them apart, and waits end. 
+//! instructions, locks keep them apart, and waits end. The program is run again where the environment says how many they are.
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+use super::programs;
 use super::sequences::look_back;
 use std::sync::{Mutex, PoisonError};
 use tile::prelude::*;
@@ -78,4 +79,82 @@ fn threads_wait_for_what_others_publish() {
         });
         assert!(y.to_vec().unwrap().into_iter().eq(sums));
     });
+}
+
+/// A program of its own for the tests below: it says how many threads run its grids, and where those of the pool may run.
+#[test]
+fn a_program_tells_of_its_threads() {
+    // The test harness may not have ended its line.
+    println!("\n{} threads", tile::cpu::threads());
+    #[cfg(target_os = "linux")]
+    for (name, processors) in workers() {
+        println!("{name} on {processors:?}");
+    }
+}
+
+/// The threads of the pool and the processors on which each may run, when all have begun and, if they are to be bound, are.
+#[cfg(target_os = "linux")]
+fn workers() -> Vec<(String, Vec<usize>)> {
+    use std::fs;
+    let is_pinned = std::env::var("TILE_PIN").is_ok_and(|text| text == "on");
+    let read = |task: &std::path::Path| {
+        let name = fs::read_to_string(task.join("comm")).ok()?.trim().to_owned();
+        let status = fs::read_to_string(task.join("status")).ok()?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
+        let ends = |range: &str| -> Option<_> {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+        };
+        let processors = list.split(',').filter_map(ends).flatten().collect();
+        name.starts_with("tile-").then_some((name, processors))
+    };
+    for _ in 0..1000 {
+        let tasks = fs::read_dir("/proc/self/task").unwrap();
+        let mut workers: Vec<(String, Vec<usize>)> =
+            tasks.filter_map(|task| read(&task.ok()?.path())).collect();
+        workers.sort();
+        let have_begun = workers.len() + 1 == tile::cpu::threads();
+        if have_begun && (!is_pinned || workers.iter().all(|(_, processors)| processors.len() == 1)) {
+            return workers;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("after ten seconds no threads are as they are asked for")
+}
+
+/// What a program says of its threads, and what it warns of.
+fn told(variables: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let ran = programs::run("threads::a_program_tells_of_its_threads", variables);
+    let is_own = |line: &&str| line.ends_with(" threads") || line.starts_with("tile-");
+    let warnings = ran.told.lines().filter(|line| line.starts_with("tile: "));
+    (ran.said.lines().filter(is_own).map(str::to_owned).collect(), warnings.map(str::to_owned).collect())
+}
+
+#[test]
+fn the_environment_says_how_many_threads_there_are() {
+    let count = |threads| {
+        let (said, warnings) = told(&[("TILE_THREADS", threads), ("TILE_PIN", "off")]);
+        (said[0].clone(), warnings)
+    };
+    assert_eq!(count("5"), ("5 threads".to_owned(), vec![]));
+    let all = std::thread::available_parallelism().unwrap();
+    let warning =
+        "tile: TILE_THREADS is `0`, which isn't a number of threads from 1 on; it counts as not set";
+    assert_eq!(count("0"), (format!("{all} threads"), vec![warning.to_owned()]));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_environment_binds_threads() {
+    let with = |pin| told(&[("TILE_THREADS", "2"), ("TILE_PIN", pin)]);
+    let (free, warnings) = with("off");
+    let [_, worker] = &free[..] else { panic!("one thread beside the one that launches: {free:?}") };
+    assert_eq!(warnings, [""; 0]);
+    let (bound, warnings) = with("on");
+    let processors = worker.strip_prefix("tile-1 on [").unwrap().trim_end_matches(']').split(", ");
+    let mut on_one = processors.map(|processor| format!("tile-1 on [{processor}]"));
+    assert!(on_one.any(|worker| worker == bound[1]), "{bound:?} of {worker}");
+    assert_eq!(warnings, [""; 0]);
+    let warning = "tile: TILE_PIN is `yes`, which isn't `on` or `off`; it counts as not set";
+    assert_eq!(with("yes"), (free, vec![warning.to_owned()]));
 }
