@@ -9,6 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Barrier;
+use tile::ir::target::Architecture;
 use tile::prelude::*;
 
 #[tile_kernel]
@@ -94,7 +95,7 @@ fn program(folder: &Path, file_blocks: Option<usize>) -> Command {
             shell
         }
     };
-    command.args(test).env("TILE_CACHE", folder).env("TILE_LOG", "info");
+    command.args(test).env("TILE_CACHE", folder).env("TILE_LOG", "info").env_remove("TILE_CPU_LEVEL");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -142,6 +143,32 @@ fn every_instance_is_compiled_once_and_then_found() {
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     let [off] = run([program(Path::new("off"), None)]);
     assert_eq!(off.succeeded().count("compiled"), RUNS.len());
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Code of the least processor is another, and kept beside the machine's own.
+#[test]
+fn code_is_of_the_level_that_the_environment_says() {
+    let folder = empty_folder("levels");
+    let run_with = |level: &str| {
+        let mut program = program(&folder, None);
+        program.env("TILE_CPU_LEVEL", level);
+        let [ran] = run([program]);
+        let ran = ran.succeeded();
+        let told =
+            ran.log.lines().filter(|line| line.contains("TILE_CPU_LEVEL")).map(str::to_owned).collect();
+        (ran.count("compiled"), ran.count("disk"), told)
+    };
+    let none = Vec::<String>::new();
+    let least = Architecture::host().expect("a machine that CPU code is made for").least().name;
+    assert_eq!(run_one(&folder).count("compiled"), RUNS.len());
+    assert_eq!(run_with(least), (RUNS.len(), 0, none.clone()));
+    assert_eq!(run_with(least), (0, RUNS.len(), none));
+    let (compiled, found, told) = run_with("x86-64-v9");
+    assert_eq!((compiled, found, told.len()), (0, RUNS.len(), 1), "{told:?}");
+    let begin = "tile: TILE_CPU_LEVEL is `x86-64-v9`, which isn't a level of this machine (";
+    let end = format!("{least}); it counts as not set");
+    assert!(told[0].starts_with(begin) && told[0].ends_with(&end), "{told:?}");
     fs::remove_dir_all(&folder).unwrap();
 }
 

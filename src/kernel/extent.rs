@@ -36,13 +36,19 @@ checked! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::panic::catch_unwind;
+    use std::panic::{UnwindSafe, catch_unwind};
+
+    fn message(result: impl FnOnce() -> usize + UnwindSafe) -> &'static str {
+        let panic = catch_unwind(result).expect_err("it overflows");
+        panic.downcast_ref::<&str>().expect("the message is a literal")
+    }
 
     #[test]
     fn results_fit_or_panic() {
         assert_eq!((add(3, 4), sub(4, 3), mul(3, 4)), (7, 1, 12));
-        assert!(catch_unwind(|| add(usize::MAX, 1)).is_err());
-        assert!(catch_unwind(|| sub(3, 5)).is_err());
-        assert!(catch_unwind(|| mul(usize::MAX, 2)).is_err());
+        assert_eq!((add(usize::MAX, 0), sub(3, 3), mul(usize::MAX, 1)), (usize::MAX, 0, usize::MAX));
+        assert_eq!(message(|| add(usize::MAX, 1)), "attempt to add with overflow");
+        assert_eq!(message(|| sub(3, 5)), "attempt to subtract with overflow");
+        assert_eq!(message(|| mul(usize::MAX, 2)), "attempt to multiply with overflow");
     }
 }

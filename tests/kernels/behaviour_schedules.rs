@@ -1,5 +1,6 @@
-//! Persistent schedules: every tile is handled once, whatever the order, the rank and the number of blocks, and tiles
-//! past a prefix aren't touched. The numbering is that of the list of behaviours that peers disagree on.
+//! Persistent schedules: every tile is handled once, by the block and in the turn that its order says, whatever the rank and
+//! the number of blocks, and tiles past a prefix aren't touched. The numbering is that of the list of behaviours that peers
+//! disagree on.
 
 use super::{array, devices, numbers_of};
 use tile::Launch;
@@ -165,4 +166,72 @@ fn case_25_of_no_tiles_no_block_runs() {
         assert_eq!(launch.grid().unwrap(), [0], "{label}");
         launch.launch().unwrap();
     }
+}
+
+/// Kernels that add to each tile which block handles it, in which of its turns: `1000 + 10 * block + turn`.
+macro_rules! turns {
+    ($($name:ident in $order:expr, $tile:literal;)*) => { $(
+        #[tile_kernel]
+        fn $name(y: &mut Tensor<i32, m, n>) {
+            let mut y = y.partition_view_mut([1, $tile]);
+            let mut turn = 0;
+            for mut tile in y.tiles_persistent($order) {
+                let own = (1000 + 10 * block_id(0)) as i32 + turn;
+                tile.store_masked(tile.load_masked() + own);
+                turn += 1;
+            }
+        }
+    )* };
+}
+
+turns! {
+    row_major_turns in RowMajor, 3;
+    grouped_turns in Grouped(2), 1;
+    hilbert_turns in Hilbert, 1;
+    falling_turns in Falling(1), 3;
+}
+
+/// Checks what a kernel of so many blocks adds to tiles of `width` elements in rows of `columns` tiles, of which the last may
+/// have fewer: these numbers, written down by hand.
+fn check_turns<const COLUMNS: usize>(
+    ir: VerifiedKernel,
+    launch: fn(&mut TensorRef<i32>) -> Launch<'_>,
+    blocks: usize,
+    [m, n]: [usize; 2],
+    expected: &[[i32; COLUMNS]],
+) {
+    let width = n.div_ceil(COLUMNS);
+    let before: Vec<i32> = (0..(m * n) as i32).map(|i| 10_000 * i).collect();
+    let after: Vec<i32> =
+        before.iter().enumerate().map(|(at, x)| x + expected[at / n][at % n / width]).collect();
+    for (device, label) in devices() {
+        let mut y = Tensor::from_slice(&device, &before, [m, n]).expect("the shape fits");
+        launch(&mut y).blocks(blocks).launch().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(y.to_vec().expect("the launch is done"), after, "{} on {label}", ir.name);
+    }
+    let instance = specialize(&ir, &[]).expect("there is nothing to bind");
+    let mut arguments = [array(&before, &[m, n])];
+    let sharing = Sharing { blocks: Some(blocks), first_tiles: None };
+    interp::run_shared(&instance, &mut arguments, sharing).expect("the arguments fit");
+    assert_eq!(arguments[0], array(&after, &[m, n]), "the IR of {}", ir.name);
+}
+
+#[test]
+fn case_25_every_tile_is_handled_in_its_turn() {
+    let rows = [[1000, 1010, 1020, 1001], [1011, 1021, 1002, 1012]];
+    check_turns(row_major_turns::ir(), row_major_turns, 3, [2, 11], &rows);
+    // Down each column of two rows, and then along the row that is left.
+    let bands = [[1000, 1001], [1010, 1011], [1002, 1012]];
+    check_turns(grouped_turns::ir(), grouped_turns, 2, [3, 2], &bands);
+    // Tiles 0, 1, 14, 15; 3, 2, 13, 12; 4, 7, 8, 11; 5, 6, 9, 10 of Hilbert's curve.
+    let curve = [
+        [1000, 1010, 1024, 1005],
+        [1001, 1020, 1014, 1004],
+        [1011, 1012, 1022, 1023],
+        [1021, 1002, 1003, 1013],
+    ];
+    check_turns(hilbert_turns::ir(), hilbert_turns, 3, [4, 4], &curve);
+    // From the last tile to the first; every other round of the blocks goes backwards.
+    let back = [[1012, 1002, 1001, 1011, 1021, 1020, 1010, 1000]];
+    check_turns(falling_turns::ir(), falling_turns, 3, [1, 22], &back);
 }

@@ -164,31 +164,54 @@ fn a_kernel_may_have_the_name_of_its_module() {
     assert_eq!(y.to_vec().unwrap(), [9.0, 18.0, 27.0]);
 }
 
-#[tile_kernel]
-fn differences(x: &Tensor<f32, m>, w: &Tensor<f32, n>, y: &mut Tensor<f32, m>) {
-    let x = x.partition_view([4]);
-    let w = w.partition_view([4]);
-    let mut y = y.partition_view_mut([4]);
-    let mut sum = x.load_masked(y.index()) + ((m - n) as i32) as f32;
-    let mut left = m;
-    left -= n;
-    for p in 0..(left + 3).div_ceil(4) {
-        sum += w.load_masked([p]);
-    }
-    y.store_masked(sum);
-}
-
-/// In every build of the program, those without checks of Rust's own arithmetic among them.
+/// In a crate that is built without checks of Rust's own arithmetic, as programs are for release. On other devices an extent
+/// below zero reads as 0.
 #[test]
 fn extents_that_overflow_are_an_error_on_the_reference_device() {
-    let device = Device::reference();
-    let tensor = |count| Tensor::<f32>::ones(&device, [count]).unwrap();
-    let mut y = Tensor::zeros(&device, [5]).unwrap();
-    differences(&tensor(5), &tensor(3), &mut y).launch().unwrap();
-    assert_eq!(y.to_vec().unwrap()[0], 4.0);
-    let mut y = Tensor::zeros(&device, [3]).unwrap();
-    let error = differences(&tensor(3), &tensor(5), &mut y).launch().unwrap_err().to_string();
-    assert!(error.contains("overflow"), "{error}");
+    use tile_test_functions::extents::*;
+    type Run = fn(&TensorRef<i32>, &mut TensorRef<i32>) -> tile::Result<()>;
+    // What is launched, with extents whose result fits, and others.
+    let cases: [(&str, Run, &str, usize, ([usize; 2], &[i32]), [usize; 2]); 6] = [
+        ("sum", |x, y| sum(x, y).launch(), "add", 0, ([1, 1], &[2]), [4, 4]),
+        ("difference", |x, y| difference(x, y).launch(), "subtract", 1, ([7, 5], &[0, 0, 0, 0, 2]), [4, 5]),
+        ("product", |x, y| product(x, y).launch(), "multiply", 0, ([3, 2], &[3, 3]), [8, 2]),
+        ("assigned_sum", |x, y| assigned_sum(x, y).launch(), "add", 0, ([1, 1], &[2]), [4, 4]),
+        (
+            "assigned_difference",
+            |x, y| assigned_difference(x, y).launch(),
+            "subtract",
+            0,
+            ([5, 2], &[3, 3]),
+            [1, 2],
+        ),
+        (
+            "assigned_product",
+            |x, y| assigned_product(x, y).launch(),
+            "multiply",
+            0,
+            ([3, 2], &[3, 3]),
+            [8, 2],
+        ),
+    ];
+    for (device, label) in super::devices() {
+        for (name, run, verb, block, ([m, n], expected), large) in cases {
+            let launched = |[m, n]: [usize; 2]| {
+                let (x, mut y) =
+                    (Tensor::zeros(&device, [m]).unwrap(), Tensor::full(&device, [n], 9).unwrap());
+                run(&x, &mut y).map(|()| y.to_vec().unwrap())
+            };
+            assert_eq!(launched([m, n]).unwrap(), expected, "{name} on {label}");
+            if label == "reference" {
+                let expected = format!(
+                    "kernel `{name}` panicked in block [{block}] on the reference device: attempt to {verb} with \
+                     overflow"
+                );
+                assert_eq!(launched(large).unwrap_err().reason().to_string(), expected);
+            } else if verb == "subtract" {
+                assert_eq!(launched(large).unwrap(), vec![0; large[1]], "{name} on {label}");
+            }
+        }
+    }
 }
 
 /// A size that has no name is none that another argument can name.

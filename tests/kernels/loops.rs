@@ -1,6 +1,6 @@
 //! `while`, and `for` over ranges of every kind, against the loops that they are in Rust.
 
-use super::{check_exact, check_vectors, numbers};
+use super::{check_exact, check_vectors, devices, numbers};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -367,4 +367,42 @@ fn a_counter_is_the_one_of_its_own_loop() {
     let sum = [1, 2, 4].iter().fold(sum, |sum, weight| 2 * sum + weight);
     let expected: Vec<i32> = x.iter().map(|x| x + sum).collect();
     check_exact!(counters<B = 2>(ks: ks, [3]; x: x, [5]) -> i32, [5] => expected);
+}
+
+/// Every `step`th number from 2 on, each with a mark that says how many there were.
+#[tile_kernel]
+fn stepped(step: usize, x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([8]);
+    let mut y = y.partition_view_mut([8]);
+    let mut t = x.load_masked(y.index());
+    for p in (2..n).step_by(step) {
+        t += 100 + p as i32;
+    }
+    y.store_masked(t);
+}
+
+/// A step of 0, which never ends, is a panic in Rust. Compiled code runs one turn.
+#[test]
+fn a_step_of_nothing_is_an_error_on_the_reference_device() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1, 2, 3, 4, 5, 6], [6]).unwrap();
+        let stepped = |step| {
+            let mut y = Tensor::zeros(&device, [6]).unwrap();
+            stepped(step, &x, &mut y).launch().map(|()| y.to_vec().unwrap())
+        };
+        assert_eq!(stepped(3).unwrap(), [208, 209, 210, 211, 212, 213], "{label}");
+        assert_eq!(stepped(usize::MAX).unwrap(), [103, 104, 105, 106, 107, 108], "{label}");
+        match stepped(0) {
+            Ok(found) => {
+                assert_ne!(label, "reference");
+                assert_eq!(found, [103, 104, 105, 106, 107, 108], "{label}");
+            }
+            Err(error) => {
+                assert_eq!(label, "reference");
+                let begin = "kernel `stepped` panicked in block [0] on the reference device: ";
+                let message = error.reason().to_string();
+                assert!(message.starts_with(begin) && message.contains("step"), "{message}");
+            }
+        }
+    }
 }

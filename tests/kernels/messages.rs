@@ -75,6 +75,35 @@ fn what_does_not_fit_the_log_is_left_out() {
     assert_eq!(lines(&Device::cpu(), Some(79)), [""; 0]);
 }
 
+/// A program of its own for the test below.
+#[cfg(feature = "jit")]
+#[test]
+fn a_program_talks() {
+    let device = Device::cpu();
+    let x = Tensor::from_slice(&device, &NUMBERS, [3]).unwrap();
+    let mut y = Tensor::zeros(&device, [3]).unwrap();
+    // The test harness may not have ended its line.
+    println!();
+    talk::<2>(&x, f16::from_f32(1.5), &mut y).launch().unwrap();
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn a_log_is_as_large_as_the_environment_says() {
+    let loss = "kernel `talk` said more than its log of 80 bytes holds: 160 bytes are lost; make room with \
+                `.log_bytes(…)` or TILE_LOG_BYTES";
+    let unknown = "tile: TILE_LOG_BYTES is `much`, which isn't a number of bytes such as 64K or 4M; it counts as not set";
+    // How many of its four lines it says, and what else it tells.
+    let cases = [("80", 1, vec![loss]), ("1K", 4, vec![]), ("much", 4, vec![unknown])];
+    for (bytes, lines, told) in cases {
+        let variables = [("TILE_LOG_BYTES", bytes), ("TILE_THREADS", "1")];
+        let ran = super::programs::run("messages::a_program_talks", &variables);
+        let said =
+            ran.said.lines().filter(|line| line.starts_with("0 of 3") || line.starts_with('1')).count();
+        assert_eq!((said, ran.told_of("TILE_LOG_BYTES")), (lines, told), "{bytes}: {ran:?}");
+    }
+}
+
 /// Messages of each form; the place is that of the assertion.
 #[tile_kernel]
 fn checked<const B: usize>(x: &Tensor<f32, m, n>, limit: f32, y: &mut Tensor<f32, m, n>) {

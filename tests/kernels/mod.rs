@@ -56,6 +56,8 @@ mod paths;
 mod patterns;
 mod places;
 mod products;
+#[cfg(feature = "jit")]
+mod programs;
 mod quantized;
 mod ragged;
 mod random;
@@ -75,6 +77,8 @@ mod stencils;
 mod strided;
 mod structs;
 mod tables;
+#[cfg(feature = "jit")]
+mod threads;
 mod training;
 mod transforms;
 mod turns;
@@ -100,7 +104,7 @@ struct Case<'a> {
     output: usize,
     /// The output's elements.
     expected: Vec<f64>,
-    /// The largest accepted |found − expected| / max(1, |expected|).
+    /// The largest accepted |found − expected| / max(1, |expected|); of 0, all bits count.
     tolerance: f64,
     /// Launches the kernel on a device and gives the output's elements.
     run: &'a dyn Fn(&Device) -> tile::Result<Vec<f64>>,
@@ -168,13 +172,58 @@ fn devices() -> Vec<(Device, &'static str)> {
     devices
 }
 
+/// Asserts that numbers are close, or of the same bits where the tolerance is 0; NaN equals NaN, and an infinity only itself.
 fn compare(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (&found, &expected)) in found.iter().zip(expected).enumerate() {
-        let equal = found == expected || found.is_nan() && expected.is_nan();
-        let close = (found - expected).abs() <= tolerance * expected.abs().max(1.0);
-        assert!(equal || close, "{what}: element {i} is {found}, not {expected}");
+        let close = if tolerance == 0.0 {
+            found.to_bits() == expected.to_bits()
+        } else {
+            found == expected
+                || expected.is_finite() && (found - expected).abs() <= tolerance * expected.abs().max(1.0)
+        };
+        assert!(
+            close || found.is_nan() && expected.is_nan(),
+            "{what}: element {i} is {found:?}, not {expected:?}"
+        );
     }
+}
+
+#[test]
+fn numbers_that_are_close_or_the_same_pass() {
+    let nan = f64::NAN;
+    compare("x", &[1.0, -0.0, f64::INFINITY, nan], &[1.0, -0.0, f64::INFINITY, nan], 0.0);
+    compare("x", &[1.5, -0.0, f64::INFINITY, nan, 150.0], &[1.0, 0.0, f64::INFINITY, nan, 100.0], 0.5);
+}
+
+#[test]
+#[should_panic(expected = "x: element 1 is 3.0, not -inf")]
+fn no_number_is_close_to_an_infinity() {
+    compare("x", &[1.0, 3.0], &[1.0, f64::NEG_INFINITY], 0.5);
+}
+
+#[test]
+#[should_panic(expected = "x: element 0 is inf, not 3.0")]
+fn an_infinity_is_close_to_no_number() {
+    compare("x", &[f64::INFINITY], &[3.0], 0.5);
+}
+
+#[test]
+#[should_panic(expected = "x: element 0 is NaN, not 3.0")]
+fn nothing_that_is_no_number_is_close_to_one() {
+    compare("x", &[f64::NAN], &[3.0], 0.5);
+}
+
+#[test]
+#[should_panic(expected = "x: element 0 is -0.0, not 0.0")]
+fn zeros_of_other_signs_are_not_the_same() {
+    compare("x", &[-0.0], &[0.0], 0.0);
+}
+
+#[test]
+#[should_panic(expected = "x: element 0 is 1.51, not 1.0")]
+fn what_is_farther_than_the_tolerance_is_not_close() {
+    compare("x", &[1.51], &[1.0], 0.5);
 }
 
 fn numbers_of(array: &Array) -> Vec<f64> {

@@ -86,7 +86,7 @@ fn mamba() {
 /// Prefix sums in one pass (Merrill and Garland 2016): a block publishes its sum, adds up those before it, and
 /// publishes the total. A word of `state` has a flag above and a sum below; the last one counts the blocks that began.
 #[tile_kernel(grid = [n.div_ceil(B)])]
-fn look_back<const B: usize>(
+pub(super) fn look_back<const B: usize>(
     x: &Tensor<i32, n>,
     state: &mut Tensor<u64, { n.div_ceil(B) + 1 }>,
     y: &mut Tensor<i32, n>,

@@ -183,7 +183,7 @@ fn norms_as_integers() {
         let norm = (row.iter().map(|x| x * x).sum::<f64>() / n as f64 + 1e-6).sqrt();
         let y: Vec<f64> = row.iter().zip(&weight).map(|(x, weight)| x / norm * weight.to_f64()).collect();
         let step = y.iter().fold(0.0, |most: f64, y| most.max(y.abs())) / 127.0;
-        q.extend(y.iter().map(|y| (y / step).round_ties_even()));
+        q.extend(y.iter().map(|y| (y / step).round_ties_even() as i8));
         scales.push(step);
     }
     check_kernel!(quantized_norm<N = 128>(

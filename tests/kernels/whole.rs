@@ -4,7 +4,7 @@ use super::{compare, devices, numbers_of};
 use tile::ir::{Array, Binding, VerifiedKernel, interp, specialize};
 use tile::prelude::*;
 
-/// What an output must hold, and the largest accepted |found − expected| / max(1, |expected|).
+/// What an output must hold, and the largest accepted |found − expected| / max(1, |expected|); of 0, all bits count.
 pub(super) struct Expected {
     pub(super) elements: Vec<f64>,
     pub(super) tolerance: f64,

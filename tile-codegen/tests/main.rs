@@ -28,6 +28,8 @@ mod brought_factors;
 mod budgets;
 #[path = "targets/cases.rs"]
 mod cases;
+#[path = "targets/closeness.rs"]
+mod closeness;
 #[path = "targets/conflicts.rs"]
 mod conflicts;
 #[path = "targets/contract.rs"]

@@ -1,4 +1,5 @@
-//! Functions of kernels in another crate than the kernels that call them: `tests/kernels/functions.rs`.
+//! Functions of kernels in another crate than the kernels that call them: `tests/kernels/functions.rs`. Kernels of a crate in
+//! which rustc looks for no overflows: `tests/kernels/launches.rs`.
 
 use tile::prelude::*;
 
@@ -57,4 +58,69 @@ macro_rules! shifts {
 shifts! {
     near by 1;
     far by 100;
+}
+
+/// A kernel for every operator of extents that may overflow, which gives every element of `y` what comes of the extents of `x`
+/// and `y`.
+#[tile_kernels]
+pub mod extents {
+    use tile::prelude::*;
+
+    /// More than an eighth of all that a `usize` holds.
+    const LARGE: usize = 2usize.pow(61) + 1;
+
+    /// `m + n`, each as often as there are `LARGE`.
+    #[tile_kernel]
+    pub fn sum(x: &Tensor<i32, m>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let extent = m * LARGE + n * LARGE;
+        y.store_masked(Tile::full([4], extent as i32));
+    }
+
+    /// `m - n`, in all blocks but the first.
+    #[tile_kernel]
+    pub fn difference(x: &Tensor<i32, m>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let [i] = y.index();
+        let mut extent = 0;
+        if i > 0 {
+            extent = m - n;
+        }
+        y.store_masked(Tile::full([4], extent as i32));
+    }
+
+    /// `m * LARGE`.
+    #[tile_kernel]
+    pub fn product(x: &Tensor<i32, m>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let extent = m * LARGE;
+        y.store_masked(Tile::full([4], extent as i32));
+    }
+
+    /// [`sum()`], by an assignment.
+    #[tile_kernel]
+    pub fn assigned_sum(x: &Tensor<i32, m>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let mut extent = m * LARGE;
+        extent += n * LARGE;
+        y.store_masked(Tile::full([4], extent as i32));
+    }
+
+    /// `m - n`, by an assignment.
+    #[tile_kernel]
+    pub fn assigned_difference(x: &Tensor<i32, m>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let mut extent = m;
+        extent -= n;
+        y.store_masked(Tile::full([4], extent as i32));
+    }
+
+    /// [`product()`], by an assignment.
+    #[tile_kernel]
+    pub fn assigned_product(x: &Tensor<i32, m>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let mut extent = m;
+        extent *= LARGE;
+        y.store_masked(Tile::full([4], extent as i32));
+    }
 }

@@ -64,7 +64,8 @@ fn rows_without_elements_have_what_a_loop_begins_with() {
         let x = sample(DType::F32, &[m, n], 1);
         let row = |i: usize| (0..n).map(|j| x.get_f64(i * n + j)).collect::<Vec<f64>>();
         let of = |f: fn(Vec<f64>) -> f64| floats(&[m, 1], (0..m).map(|i| f(row(i))).collect());
-        let sums = || of(|row| row.iter().sum());
+        // The `sum` of nothing is −0.
+        let sums = || of(|row| row.iter().fold(0.0, |sum, x| sum + x));
         let most = of(|row| row.into_iter().fold(f64::NEG_INFINITY, f64::max));
         let before = [2, 3, 4].map(|seed| sample(DType::F32, &[m, 1], seed));
         let arguments: Vec<Array> = [x.clone()].into_iter().chain(before).collect();
@@ -197,7 +198,7 @@ fn products_without_elements_are_zero() {
             let [a, b] = [sample(operand, &[m, k], 1), sample(operand, &[k, n], 2)];
             let element = |i: usize| {
                 let (row, column) = (i / n, i % n);
-                (0..k).map(|p| a.get_f64(row * k + p) * b.get_f64(p * n + column)).sum::<f64>()
+                (0..k).fold(0.0, |sum, p| sum + a.get_f64(row * k + p) * b.get_f64(p * n + column))
             };
             let product: Vec<f64> = (0..m * n).map(element).collect();
             let elements = match sum.is_float() {

@@ -6,7 +6,7 @@ use crate::kernels::{elementwise, reduction};
 use crate::support::{instance, run_simt};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
-use tile_ir::ops::{Literal, ReduceOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Literal, ReduceOp, UnaryOp};
 use tile_ir::{Array, DType, TargetDesc};
 
 /// The PTX of an op on two tiles of one element per thread.
@@ -91,6 +91,32 @@ fn the_larger_and_the_smaller_know_nan_and_signed_zeros() {
     }
 }
 
+/// Prints the largest error of a function on simulated threads of each GPU, and asserts its bound. `vanishes` says of what is
+/// exact whether 0 may come instead.
+fn check_bound(
+    (name, body): (&str, &str),
+    allowed: u32,
+    [a, b]: [&[f64]; 2],
+    exact: impl Fn(f64, f64) -> f64,
+    vanishes: impl Fn(f64) -> bool,
+) {
+    let bound = bound(allowed, DType::F32);
+    for (array, gpu) in results(DType::F32, DType::F32, body, a, b).iter().zip(["sm_90a", "gfx942"]) {
+        let mut worst = (0.0, (0.0, 0.0), 0.0, 0.0);
+        for (i, (&a, &b)) in a.iter().zip(b).enumerate() {
+            let (found, exact) = (array.get_f64(i), exact(a, b));
+            let error = if found == 0.0 && vanishes(exact) { 0.0 } else { ulps(DType::F32, found, exact) };
+            if error > worst.0 {
+                worst = (error, (a, b), found, exact);
+            }
+        }
+        let (error, operands, found, exact) = worst;
+        let what = format!("{name} on {gpu}: {error:.3} ulp at {operands:?}, {found:?} for {exact:?}");
+        println!("{what}");
+        assert!(error <= bound, "{what}");
+    }
+}
+
 /// Every function of one f32 on simulated threads, where instructions that may be off are exact: bit patterns of all
 /// exponents, and numbers near zero. A result of `exp2` below the smallest normal number may be 0.
 #[test]
@@ -101,29 +127,34 @@ fn functions_keep_their_bounds() {
     let bends = [0.0, -0.0, 88.722_83, 88.722_84, -87.336_54, -103.972_1, -104.0, 128.0, -126.0, -149.0];
     inputs.extend(bends.map(|x: f32| f64::from(x)));
     for (op, allowed) in UnaryOp::ALL.iter().filter_map(|op| Some((op, op.ulps()?))) {
-        let bound = bound(allowed, DType::F32);
-        let found = results(DType::F32, DType::F32, &format!("{} %a", op.name()), &inputs, &inputs);
-        let mut worst = (0.0, 0.0, 0.0, 0.0);
-        for (array, (i, &x)) in
-            found.iter().flat_map(|array| inputs.iter().enumerate().map(move |x| (array, x)))
-        {
-            let (found, exact) = (array.get_f64(i), op.float()(x));
-            let vanishes = *op == UnaryOp::Exp2 && found == 0.0 && exact < f64::from(f32::MIN_POSITIVE);
-            let error = if vanishes { 0.0 } else { ulps(DType::F32, found, exact) };
-            if error > worst.0 {
-                worst = (error, x, found, exact);
-            }
+        let vanishes = |exact| *op == UnaryOp::Exp2 && exact < f64::from(f32::MIN_POSITIVE);
+        let body = format!("{} %a", op.name());
+        check_bound((op.name(), &body), allowed, [&inputs; 2], |a, _| op.float()(a), vanishes);
+    }
+}
+
+/// Every function of two: random bit patterns, and powers that are finite of bases near one.
+#[test]
+fn functions_of_two_numbers_keep_their_bounds() {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    };
+    let mut pair = |i: u32| {
+        let [a, b] = [(); 2].map(|()| random());
+        if i.is_multiple_of(2) {
+            return (f32::from_bits(a), f32::from_bits(b));
         }
-        println!("{}: {:.3} ulp at {:?}", op.name(), worst.0, (worst.1, worst.2, worst.3));
-        assert!(
-            worst.0 <= bound,
-            "{} is off by {} ulp at {}: {} is {}",
-            op.name(),
-            worst.0,
-            worst.1,
-            worst.3,
-            worst.2
-        );
+        let [a, b] = [a, b].map(|bits| f64::from(bits) / f64::from(u32::MAX));
+        let base = (1.0 + (a - 0.5) * 0.5f64.powi(i as i32 / 2 % 16)) as f32;
+        (base, ((2.0 * b - 1.0) * 88.0 / f64::from(base).ln()) as f32)
+    };
+    let (a, b): (Vec<f64>, Vec<f64>) =
+        (0..20_000).map(|i| pair(i)).map(|(a, b)| (f64::from(a), f64::from(b))).unzip();
+    for (op, allowed) in BinaryOp::ALL.iter().filter_map(|op| Some((op, op.ulps()?))) {
+        let body = format!("{} %a, %b", op.name());
+        check_bound((op.name(), &body), allowed, [&a, &b], op.float(), |_| false);
     }
 }
 

@@ -190,9 +190,8 @@ fn say_by_tile(kernel: &mut Kernel) {
     passes::replace_uses(kernel, &same);
     let own = kernel.new_op(op(Op::BlockIndex, vec![output], results));
     let body = kernel.body();
-    let view = |op: &OpId| kernel.op(*op).results.contains(&output);
-    let at = kernel.region(body).ops.iter().position(view).expect("views stand in the body");
-    kernel.region_mut(body).ops.insert(at + 1, own);
+    // Before all that may use it; the view, wherever it is made, goes before the loop.
+    kernel.region_mut(body).ops.insert(0, own);
 }
 
 #[cfg(test)]

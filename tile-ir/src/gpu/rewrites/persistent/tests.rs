@@ -160,6 +160,9 @@ fn the_rewritten_kernel_means_the_same() {
   %at = mul %row, %columns : index
   %far = cast %at : f32
 ";
+    let view = "  %vy = partition %y [4, 16] : mut partition<m x n x f32, [4, 16]>\n";
+    let index = "  %i, %j = block_index %vy : index, index\n";
+    let ids = "  %i = block_id axis 0 : index\n  %j = block_id axis 1 : index\n";
     let sources = [
         add(16, "", "", ""),
         add(16, "", place, "").edit("splat %pad", "splat %far"),
@@ -181,6 +184,11 @@ fn the_rewritten_kernel_means_the_same() {
   }
   store_masked %vy, %s",
         ),
+        // The block's place is used before there is a view of its own tile.
+        add(16, "", "", "")
+            .edit(view, "")
+            .edit(index, ids)
+            .edit("  store_masked", &format!("{view}  store_masked")),
     ];
     for source in sources {
         let plain = instance(&source);
