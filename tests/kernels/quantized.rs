@@ -155,6 +155,48 @@ fn blocks_of_floats_are_scaled_by_powers_of_two() {
     ));
 }
 
+/// Two matrices in a tile, as of two heads, each with scales of its own.
+#[tile_kernel]
+fn microscaled_heads<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, h, m, { 32 * BK }>,
+    a_scales: &Tensor<f8e8m0fnu, h, m, BK>,
+    b: &Tensor<f8e5m2, h, { 32 * BK }, n>,
+    b_scales: &Tensor<f32, h, BK, n>,
+    c: &mut Tensor<f32, h, m, n>,
+) {
+    let (a, a_scales) = (a.partition_view([2, BM, 32 * BK]), a_scales.partition_view([2, BM, BK]));
+    let (b, b_scales) = (b.partition_view([2, 32 * BK, BN]), b_scales.partition_view([2, BK, BN]));
+    let mut c = c.partition_view_mut([2, BM, BN]);
+    let [h, i, j] = c.index();
+    let (left, left_scales) = (a.load_masked([h, i, 0]), a_scales.load_masked([h, i, 0]));
+    let (right, right_scales) = (b.load_masked([h, 0, j]), b_scales.load_masked([h, 0, j]));
+    c.store_masked(mma_scaled(left, left_scales, right, right_scales, Tile::ones([2, BM, BN])));
+}
+
+#[test]
+fn leading_axes_count_scaled_matrices() {
+    let (h, m, n, g) = (3, 20, 36, 2);
+    let k = 32 * g;
+    let (a, b) = (numbers::<f8e4m3fn>(h * m * k, 1), numbers::<f8e5m2>(h * k * n, 2));
+    let a_scales: Vec<_> = (0..h * m * g).map(|i| f8e8m0fnu::from_bits(123 + (i * 5 % 9) as u8)).collect();
+    let b_scales: Vec<f32> = (0..h * g * n).map(|i| (i * 7 % 11) as f32 * 0.25).collect();
+    let element = |at: usize| {
+        let (head, i, j) = (at / n / m, at / n % m, at % n);
+        let term = |p: usize| {
+            let left = a[(head * m + i) * k + p].to_f64() * a_scales[(head * m + i) * g + p / 32].to_f64();
+            let right = b[(head * k + p) * n + j].to_f64() * f64::from(b_scales[(head * g + p / 32) * n + j]);
+            left * right
+        };
+        1.0 + (0..k).map(term).sum::<f64>()
+    };
+    let c: Vec<f64> = (0..h * m * n).map(element).collect();
+    check_kernel!(microscaled_heads<BM = 16, BN = 32, BK = 2>(
+        input a: (a, [h, m, k]), input a_scales: (a_scales, [h, m, g]), input b: (b, [h, k, n]),
+        input b_scales: (b_scales, [h, g, n]),
+        output c: (vec![0f32; h * m * n], [h, m, n] => c, 1e-5),
+    ));
+}
+
 /// NVFP4: 4-bit floats in both factors, an 8-bit float for each 16 along K, and one scale for all of a factor.
 #[tile_kernel(where(BK % 16 == 0))]
 fn four_bits_in_both<const BM: usize, const BN: usize, const BK: usize>(
