@@ -43,8 +43,8 @@ impl<T: Element, const R: usize> Operand<T, R> for Tile<T, R> {
 
 impl<T: Float, const R: usize> Tile<T, R> {
     /// Every element converted to another format, rounded in the given direction. What is too large for a float
-    /// format becomes infinite, or the largest number where the direction points toward zero; a float to an
-    /// integer is rounded to an integer, then saturates, and NaN gives 0.
+    /// format becomes infinite, in [`f8e4m3fn`], which has no infinity, NaN, or the largest number where the direction points
+    /// toward zero; a float to an integer is rounded to an integer, then saturates, and NaN gives 0.
     ///
     /// ```
     /// use tile::prelude::*;
@@ -56,6 +56,20 @@ impl<T: Float, const R: usize> Tile<T, R> {
     /// ```
     pub fn cast_with<To: AnyBits>(self, rounding: Rounding) -> Tile<To, R> {
         Tile::hold(self.array().cast_with(To::DTYPE, rounding))
+    }
+
+    /// Every element converted to another float format, rounded to nearest even. What is too large, infinities too, becomes
+    /// the largest finite number or that with a minus sign, where [`Tile::cast`] gives infinity or, in [`f8e4m3fn`], NaN.
+    /// NaN stays.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let x = Tile::<f32, 1>::arange([3], -1000.0, 1000.0);
+    /// assert_eq!(x.saturating_cast::<f8e4m3fn>().cast::<f32>().to_vec(), [-448.0, 0.0, 448.0]);
+    /// assert!(x.cast::<f8e4m3fn>().is_nan().to_vec()[0]);
+    /// ```
+    pub fn saturating_cast<To: Float>(self) -> Tile<To, R> {
+        Tile::hold(self.array().saturating_cast(To::DTYPE))
     }
 
     /// `self · factor + term`, rounded once. Each of the two is a tile or a scalar; axes of extent 1 are broadcast.

@@ -234,6 +234,7 @@ impl Lowering {
                 }
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
                 Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
+                Op::SaturatingCast(elem) => Op::SaturatingCast(elem_of(elem)),
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
                 Op::Iota { shape, axis, elem } => {
                     Op::Iota { shape: shape.clone(), axis: *axis, elem: elem_of(elem) }

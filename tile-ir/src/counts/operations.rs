@@ -20,7 +20,9 @@ pub(super) fn of_leaf(op: &Op, operand: DType) -> Option<(Operation, u64)> {
         Op::Binary(binary) if binary.is_mathematical() || is_quotient(*binary) => Operation::Special,
         Op::Binary(_) => arithmetic,
         Op::MulAdd => Operation::MultiplyAdd,
-        Op::Compare(_) | Op::Classify(_) | Op::Select | Op::Cast(_) | Op::CastWith(..) => Operation::Other,
+        Op::Compare(_) | Op::Classify(_) | Op::Select | Op::Cast(_) | Op::CastWith(..) | Op::SaturatingCast(_) => {
+            Operation::Other
+        }
         _ => return None,
     };
     Some((operation, 1))

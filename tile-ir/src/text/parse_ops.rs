@@ -26,6 +26,7 @@ pub(super) enum HeadOp {
     Constant(Literal),
     Cast,
     CastWith(Rounding),
+    SaturatingCast,
     Bitcast,
     Splat,
     Iota(usize),
@@ -58,6 +59,7 @@ impl Parser {
                 let rounding = self.rounding()?;
                 Ok(Head { op: HeadOp::CastWith(rounding), operands: self.values()? })
             }
+            "saturating_cast" => Ok(Head { op: HeadOp::SaturatingCast, operands: self.values()? }),
             "bitcast" => Ok(Head { op: HeadOp::Bitcast, operands: self.values()? }),
             "mul_add" => ready(Op::MulAdd, self.values()?),
             "splat" => Ok(Head { op: HeadOp::Splat, operands: self.values()? }),
@@ -357,6 +359,7 @@ impl Parser {
             HeadOp::Constant(value) => Op::Constant { value, elem: elem(self)? },
             HeadOp::Cast => Op::Cast(elem(self)?),
             HeadOp::CastWith(rounding) => Op::CastWith(elem(self)?, rounding),
+            HeadOp::SaturatingCast => Op::SaturatingCast(elem(self)?),
             HeadOp::Bitcast => Op::Bitcast(elem(self)?),
             HeadOp::Splat => Op::Splat(shape(self)?),
             HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },

@@ -8,7 +8,7 @@ use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, Rounding, ValueId};
 
 impl Lowering {
-    /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)` and `x.bitcast::<u32>()`.
+    /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)`, `x.saturating_cast::<f16>()` and `x.bitcast::<u32>()`.
     pub(in crate::lower) fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
         let rounding = match name.as_str() {
@@ -21,6 +21,7 @@ impl Lowering {
         let elem = self.target_format(call)?;
         let op = match (rounding, name.as_str()) {
             (Some(rounding), _) => Op::CastWith(elem, rounding),
+            (None, "saturating_cast") => Op::SaturatingCast(elem),
             (None, "bitcast") => Op::Bitcast(elem),
             (None, _) => Op::Cast(elem),
         };
