@@ -2,6 +2,9 @@
 
 use super::{Float, Number, Scale, Tile};
 use half::{bf16, f16};
+use tile_ir::Array;
+use tile_ir::array::Elements;
+use tile_layout::multi_index;
 use tile_runtime::{f8e4m3fn, f8e5m2};
 
 /// An element format that `mma` multiplies with `Other`, where `Accumulator` is the format of the sum.
@@ -84,7 +87,7 @@ where
         b.shape(),
         acc.shape()
     );
-    Tile::hold(tile_ir::Array::mma(&a.array(), &b.array(), &acc.array()))
+    Tile::hold(Array::mma(&a.array(), &b.array(), &acc.array()))
 }
 
 /// [`mma()`] of f32 with both operands rounded to TF32: 10 mantissa bits, to nearest, ties away from zero. Products
@@ -104,8 +107,9 @@ pub fn mma_tf32<const R: usize>(a: Tile<f32, R>, b: Tile<f32, R>, acc: Tile<f32,
     mma(a.round_tf32(), b.round_tf32(), acc)
 }
 
-/// `(a · scale_a) · (b · scale_b) + acc` for `a: [M, K]` and `b: [K, N]` of small floats whose scales belong to
-/// blocks of K: `scale_a: [M, K / BLOCK]`, `scale_b: [K / BLOCK, N]`, as in the microscaling formats (BLOCK = 32).
+/// `(a · scale_a) · (b · scale_b) + acc` for `a: […, M, K]` and `b: […, K, N]` of small floats whose scales belong to
+/// blocks of K: `scale_a: […, M, K / BLOCK]`, `scale_b: […, K / BLOCK, N]`, as in the microscaling formats (BLOCK = 32).
+/// Leading axes count matrices.
 /// Factors are scaled in f32, each rounded once, then multiplied and summed as by [`mma()`]. GPUs that scale blocks in their matrix
 /// instructions round nothing, which is the same but for scaled factors beyond f32: elsewhere they are infinite.
 ///
@@ -120,28 +124,48 @@ pub fn mma_tf32<const R: usize>(a: Tile<f32, R>, b: Tile<f32, R>, acc: Tile<f32,
 ///
 /// # Panics
 /// If the extents don't fit; in a kernel that is a compile error.
-pub fn mma_scaled<Left: Float, Right: Float, LeftScale: Scale, RightScale: Scale>(
-    a: Tile<Left, 2>,
-    scale_a: Tile<LeftScale, 2>,
-    b: Tile<Right, 2>,
-    scale_b: Tile<RightScale, 2>,
-    acc: Tile<f32, 2>,
-) -> Tile<f32, 2> {
-    let ([m, k], [rows, blocks], [groups, columns]) = (a.shape(), scale_a.shape(), scale_b.shape());
-    let n = b.shape()[1];
-    assert!(
-        (rows, groups, columns) == (m, blocks, n) && k.is_multiple_of(blocks),
-        "`mma_scaled` takes scales [M, K / BLOCK] and [K / BLOCK, N], not {:?} and {:?} for {:?} · {:?}",
-        scale_a.shape(),
-        scale_b.shape(),
-        a.shape(),
-        b.shape()
-    );
-    let block = k / blocks;
-    let of_rows = scale_a.cast::<f32>().reshape([m, blocks, 1]).broadcast([m, blocks, block]).reshape([m, k]);
-    let of_columns =
-        scale_b.cast::<f32>().reshape([blocks, 1, n]).broadcast([blocks, block, n]).reshape([k, n]);
-    mma(a.cast::<f32>() * of_rows, b.cast::<f32>() * of_columns, acc)
+pub fn mma_scaled<Left: Float, Right: Float, LeftScale: Scale, RightScale: Scale, const R: usize>(
+    a: Tile<Left, R>,
+    scale_a: Tile<LeftScale, R>,
+    b: Tile<Right, R>,
+    scale_b: Tile<RightScale, R>,
+    acc: Tile<f32, R>,
+) -> Tile<f32, R> {
+    let of_left = repeated(scale_a, a.shape(), 1);
+    let of_right = repeated(scale_b, b.shape(), 2);
+    let (Some(of_left), Some(of_right)) = (of_left, of_right) else {
+        panic!(
+            "`mma_scaled` takes scales […, M, K / BLOCK] and […, K / BLOCK, N], not {:?} and {:?} for {:?} · {:?}",
+            scale_a.shape(),
+            scale_b.shape(),
+            a.shape(),
+            b.shape()
+        )
+    };
+    mma(a.cast::<f32>() * of_left, b.cast::<f32>() * of_right, acc)
+}
+
+/// A scale for each element of a factor, of which those along the axis that is so many from the end lie in blocks; `None`
+/// where the shapes don't fit.
+fn repeated<S: Scale, const R: usize>(
+    scales: Tile<S, R>,
+    shape: [usize; R],
+    from_end: usize,
+) -> Option<Tile<f32, R>> {
+    let axis = R.checked_sub(2).map(|matrix| matrix + 2 - from_end)?;
+    let own = scales.shape();
+    let fits = |i: usize| if i == axis { shape[i].is_multiple_of(own[i]) } else { shape[i] == own[i] };
+    if !(0..R).all(fits) {
+        return None;
+    }
+    let (scales, block) = (scales.cast::<f32>().to_vec(), shape[axis] / own[axis]);
+    let of = |element: usize| {
+        let mut place = multi_index(element, &shape);
+        place[axis] /= block;
+        f64::from(scales[place.iter().zip(&own).fold(0, |at, (&i, &extent)| at * extent + i)])
+    };
+    let elements = (0..shape.iter().product()).map(of).collect();
+    Some(Tile::hold(Array::new(tile_ir::DType::F32, shape.to_vec(), Elements::Float(elements))))
 }
 
 #[cfg(test)]

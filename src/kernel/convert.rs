@@ -3,7 +3,6 @@
 use super::either::ShiftAmount;
 use super::tile::Tile;
 use super::{AnyBits, Element, Float, Int, Pair};
-use tile_ir::array::Elements;
 use tile_ir::ops::{BinaryOp, UnaryOp};
 use tile_ir::{Array, Rounding};
 use tile_runtime::f8e4m3fn;
@@ -43,8 +42,8 @@ impl<T: Element, const R: usize> Operand<T, R> for Tile<T, R> {
 
 impl<T: Float, const R: usize> Tile<T, R> {
     /// Every element converted to another format, rounded in the given direction. What is too large for a float
-    /// format becomes infinite, or the largest number where the direction points toward zero; a float to an
-    /// integer is rounded to an integer, then saturates, and NaN gives 0.
+    /// format becomes infinite, in [`f8e4m3fn`], which has no infinity, NaN, or the largest number where the direction points
+    /// toward zero; a float to an integer is rounded to an integer, then saturates, and NaN gives 0.
     ///
     /// ```
     /// use tile::prelude::*;
@@ -56,6 +55,20 @@ impl<T: Float, const R: usize> Tile<T, R> {
     /// ```
     pub fn cast_with<To: AnyBits>(self, rounding: Rounding) -> Tile<To, R> {
         Tile::hold(self.array().cast_with(To::DTYPE, rounding))
+    }
+
+    /// Every element converted to another float format, rounded to nearest even. What is too large, infinities too, becomes
+    /// the largest finite number or that with a minus sign, where [`Tile::cast`] gives infinity or, in [`f8e4m3fn`], NaN.
+    /// NaN stays.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let x = Tile::<f32, 1>::arange([3], -1000.0, 1000.0);
+    /// assert_eq!(x.saturating_cast::<f8e4m3fn>().cast::<f32>().to_vec(), [-448.0, 0.0, 448.0]);
+    /// assert!(x.cast::<f8e4m3fn>().is_nan().to_vec()[0]);
+    /// ```
+    pub fn saturating_cast<To: Float>(self) -> Tile<To, R> {
+        Tile::hold(self.array().saturating_cast(To::DTYPE))
     }
 
     /// `self · factor + term`, rounded once. Each of the two is a tile or a scalar; axes of extent 1 are broadcast.
@@ -96,28 +109,6 @@ impl<T: AnyBits, const R: usize> Tile<T, R> {
             To::DTYPE.bits()
         );
         Tile::hold(self.array().bitcast(To::DTYPE))
-    }
-}
-
-impl<const R: usize> Tile<u8, R> {
-    /// The 4-bit floats of the OCP's microscaling formats (E2M1: ±0, 0.5, 1, 1.5, 2, 3, 4, 6), two to a byte, the one in the
-    /// lower bits first: `[…, K]` bytes are `[…, 2 * K]` numbers. [`f8e4m3fn`] has all of them.
-    ///
-    /// ```
-    /// use tile::prelude::*;
-    /// let bytes = Tile::full([1, 1], 0xf1u8);
-    /// assert_eq!(bytes.unpack_f4e2m1().cast::<f32>().to_vec(), [0.5, -6.0]);
-    /// ```
-    pub fn unpack_f4e2m1(self) -> Tile<f8e4m3fn, R> {
-        let mut shape = self.shape();
-        shape[R - 1] *= 2;
-        let codes = self.to_vec().into_iter().flat_map(|byte| [byte & 0xf, byte >> 4]);
-        let number = |code: u8| {
-            let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
-            if code < 8 { magnitude } else { -magnitude }
-        };
-        let numbers = Elements::Float(codes.map(number).collect());
-        Tile::hold(Array::new(f8e4m3fn::DTYPE, shape.to_vec(), numbers))
     }
 }
 

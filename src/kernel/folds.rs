@@ -11,9 +11,9 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A tile, or a tuple of 2 to 4 tiles of one rank: what [`reduce()`] and [`scan`] fold.
+/// A tile, or a tuple of 2 to 8 tiles of one rank: what [`reduce()`] and [`scan`] fold.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is neither a tile nor a tuple of 2 to 4 tiles of one rank",
+    message = "`{Self}` is neither a tile nor a tuple of 2 to 8 tiles of one rank",
     label = "can't be folded"
 )]
 pub trait Folded: Copy + sealed::Sealed {
@@ -93,6 +93,10 @@ folded_tuples! {
     (A 0, B 1);
     (A 0, B 1, C 2);
     (A 0, B 1, C 2, D 3);
+    (A 0, B 1, C 2, D 3, E 4);
+    (A 0, B 1, C 2, D 3, E 4, F 5);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 }
 
 /// The arrays of what is folded.
@@ -330,6 +334,17 @@ mod tests {
         assert!((softmax.1.to_vec()[0] - expected).abs() < 1e-6);
         let clipped = scan(x, 1, 0.0, |a, b| select(a > 2.0, a, a + b));
         assert_eq!(clipped.to_vec()[..4], [0.0, 1.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn eight_tiles_are_folded_together() {
+        let x = Tile::<i32, 1>::iota([3], 0);
+        let tiles = (x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x.cast::<f64>());
+        let (a, _, _, _, _, _, g, h) =
+            reduce(tiles, 0, (0, 0, 0, 0, 0, 0, 1, 0.5), |(a, b, c, d, e, f, g, h), (i, j, _, _, _, _, o, p)| {
+                (a + i, b + j, c, d, e, f, g * o, h + p)
+            });
+        assert_eq!((a.to_vec(), g.to_vec(), h.to_vec()), (vec![3], vec![6 * 7 * 8], vec![3.5]));
     }
 
     #[test]

@@ -22,6 +22,7 @@
 //! | `axes` | which axes a reduction joins |
 //! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
 //! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
+//! | `four_bits` | 4-bit floats, two to a byte |
 //! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
 //! | `constructors` | ranges, the identity, random numbers |
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
@@ -57,6 +58,7 @@ mod debug;
 pub mod either;
 pub mod extent;
 mod folds;
+mod four_bits;
 pub(crate) mod functions;
 mod gather;
 mod grid;

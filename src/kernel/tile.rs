@@ -113,7 +113,9 @@ impl<T: Element, const R: usize> Tile<T, R> {
     }
 
     /// Every element converted to another format: rounded to nearest even; float to integer truncates and
-    /// saturates and NaN gives 0, as Rust's `as`; integers wrap; to `bool` is `!= 0`.
+    /// saturates and NaN gives 0, as Rust's `as`; integers wrap; to `bool` is `!= 0`. What is too large for a float format
+    /// becomes infinite, and NaN in [`f8e4m3fn`](tile_runtime::f8e4m3fn), which has no infinity: `saturating_cast` makes it the
+    /// largest number.
     pub fn cast<To: Element>(self) -> Tile<To, R> {
         Tile::hold(self.array().cast(To::DTYPE))
     }

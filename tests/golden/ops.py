@@ -341,6 +341,13 @@ def cast_with(source, target, direction, x):
     return FLOATS[target](x) if x == 0 else directed(target, direction, Fraction(x))
 
 
+def saturating_cast(source, target, x):
+    largest = LAYOUTS[target][2]
+    if math.isinf(float(x)) or abs(float(x)) > largest:
+        return FLOATS[target](math.copysign(float(largest), float(x)))
+    return cast(source, target, x)
+
+
 def fused(name, a, b, c):
     a, b, c = float(a), float(b), float(c)
     if all(map(math.isfinite, (a, b, c))):
@@ -472,6 +479,9 @@ def casts(source):
         converted = [cast(source, target, x) for x in values]
         places = [i * step for i in range(step)]
         emit(op="cast", dtype=source, result=target, at=places, expected=bits_of(target, converted))
+        if source in FLOATS and target in FLOATS:
+            converted = [saturating_cast(source, target, x) for x in values]
+            emit(op="saturating_cast", dtype=source, result=target, at=places, expected=bits_of(target, converted))
         if source in FLOATS and target != "bool":
             for direction in ("nearest_even", "toward_zero", "up", "down"):
                 converted = [cast_with(source, target, direction, x) for x in values]

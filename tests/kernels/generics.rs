@@ -46,6 +46,53 @@ mod kernels {
         if top > T::NEG_INFINITY { top } else { T::ZERO }
     }
 
+    /// Rows in few bits, with a scale for each: the largest element becomes the largest number of the format.
+    #[tile_kernel]
+    pub(super) fn quantized<T: Number, const B: usize>(
+        x: &Tensor<f32, m, B>,
+        y: &mut Tensor<T, m, B>,
+        scales: &mut Tensor<f32, m, 1>,
+    ) {
+        let mut y = y.partition_view_mut([1, B]);
+        let mut scales = scales.partition_view_mut([1, 1]);
+        let x = x.partition_view([1, B]).load_masked(y.index());
+        let scale = max(abs(x).max(1) / (T::MAX as f32), 1e-12);
+        y.store_masked((x / scale).clamp(T::MIN as f32, T::MAX as f32).cast::<T>());
+        scales.store_masked(scale);
+    }
+
+    /// The largest of three neighbours; beyond the ends there is nothing.
+    #[tile_kernel]
+    pub(super) fn pooled<T: Number, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+        let mut y = y.partition_view_mut([B]);
+        let [i] = y.index();
+        let x = x.pad([(1, 1)]).strided_view([B], [1]);
+        let mut most = Tile::full([B], T::MIN);
+        for tap in 0..3 {
+            most = max(most, x.load_masked_or(T::MIN, [i * B + tap]));
+        }
+        y.store_masked(most);
+    }
+
+    #[tile_fn]
+    fn limits<T: Float>() -> Tile<f64, 1> {
+        let (least, most) = (T::MIN as f64, T::MAX as f64);
+        let (step, normal) = (T::EPSILON as f64, T::MIN_POSITIVE as f64);
+        let at = Tile::<i32, 1>::iota([4], 0);
+        select(at == 0, least, select(at == 1, most, select(at == 2, step, Tile::full([4], normal))))
+    }
+
+    /// The limits of the kernel's format, and of one that a call says.
+    #[tile_kernel]
+    pub(super) fn limited<T: Float>(y: &mut Tensor<f64, 2, 4>, x: &mut Tensor<T, 2, 1>) {
+        let mut y = y.partition_view_mut([1, 4]);
+        let mut x = x.partition_view_mut([1, 1]);
+        let [i, _] = y.index();
+        let rows = if i == 0 { limits::<T>() } else { limits::<bf16>() };
+        y.store(rows.unsqueeze(0));
+        x.store(Tile::full([1, 1], T::MAX));
+    }
+
     #[tile_kernel]
     pub(super) fn floats<T: Float, const B: usize>(x: &Tensor<T, n>, s: T, y: &mut Tensor<T, n>) {
         let x = x.partition_view([B]);
@@ -135,6 +182,85 @@ fn integers_of_a_generic_kernel_wrap() {
         },
     }
     .check();
+}
+
+fn check_quantized<T: Number>(most: f64) {
+    const COLUMNS: usize = 32;
+    let x: Vec<f32> = (0..3 * COLUMNS).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+    for (device, label) in super::devices() {
+        let from = Tensor::from_slice(&device, &x, [3, COLUMNS]).unwrap();
+        let mut y = Tensor::<T>::zeros(&device, [3, COLUMNS]).unwrap();
+        let mut scales = Tensor::zeros(&device, [3, 1]).unwrap();
+        kernels::quantized::<T, COLUMNS>(&from, &mut y, &mut scales).launch().unwrap();
+        let (y, scales) = (widen(&y.to_vec().unwrap()), scales.to_vec().unwrap());
+        for (i, row) in x.chunks(COLUMNS).enumerate() {
+            let largest = row.iter().fold(0f32, |most, x| most.max(x.abs()));
+            let what = format!("row {i} in {} on {label}", T::DTYPE);
+            assert!((f64::from(scales[i]) / (f64::from(largest) / most) - 1.0).abs() < 1e-6, "{what}");
+            let found = &y[i * COLUMNS..][..COLUMNS];
+            assert_eq!(found.iter().fold(0.0, |most, y: &f64| most.max(y.abs())), most, "{what}");
+            for (&found, &x) in found.iter().zip(row) {
+                let exact = f64::from(x / scales[i]);
+                // Half a step: of 1 for integers, which are truncated, of 2 bits of mantissa for floats.
+                assert!((found - exact).abs() <= (exact.abs() / 8.0).max(1.0), "{what}: {found} for {exact}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_kernel_scales_to_the_largest_number_of_any_format() {
+    check_quantized::<i8>(127.0);
+    check_quantized::<f8e4m3fn>(448.0);
+    check_quantized::<f8e5m2>(57344.0);
+}
+
+fn check_pooled<T: Number>() {
+    const N: usize = 21;
+    let x: Vec<T> = (0..N).map(|i| T::from_int(-100 + (i * 53 % 100) as i128)).collect();
+    let wide = widen(&x);
+    let pooled: Vec<f64> = (0..N)
+        .map(|i| wide[i.saturating_sub(1)..N.min(i + 2)].iter().copied().fold(f64::NEG_INFINITY, f64::max))
+        .collect();
+    super::check_vectors(
+        kernels::pooled::ir(),
+        &[("T", Binding::Elem(T::DTYPE)), ("B", Binding::Const(8))],
+        &x,
+        pooled,
+        0.0,
+        |x, y| kernels::pooled::<T, 8>(x, y).launch(),
+    );
+}
+
+#[test]
+fn the_largest_of_neighbours_begins_at_the_smallest_number() {
+    check_pooled::<i8>();
+    check_pooled::<u8>();
+    check_pooled::<i64>();
+    check_pooled::<f8e4m3fn>();
+    check_pooled::<bf16>();
+    check_pooled::<f64>();
+}
+
+fn check_limits<T: Float>(limits: [f64; 4]) {
+    let of_bf16 = [bf16::MIN, bf16::MAX, bf16::EPSILON, bf16::MIN_POSITIVE].map(bf16::to_f64);
+    assert_eq!([T::MIN, T::MAX, T::EPSILON, T::MIN_POSITIVE].map(T::to_float), limits, "{}", T::DTYPE);
+    for (device, label) in super::devices() {
+        let mut y = Tensor::zeros(&device, [2, 4]).unwrap();
+        let mut x = Tensor::<T>::zeros(&device, [2, 1]).unwrap();
+        kernels::limited::<T>(&mut y, &mut x).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [limits, of_bf16].concat(), "{} on {label}", T::DTYPE);
+        assert_eq!(widen(&x.to_vec().unwrap()), [limits[1]; 2], "{} on {label}", T::DTYPE);
+    }
+}
+
+#[test]
+fn limits_are_those_of_the_format() {
+    check_limits::<f8e4m3fn>([-448.0, 448.0, 0.125, 2f64.powi(-6)]);
+    check_limits::<f8e5m2>([-57344.0, 57344.0, 0.25, 2f64.powi(-14)]);
+    check_limits::<f16>([-65504.0, 65504.0, 2f64.powi(-10), 2f64.powi(-14)]);
+    check_limits::<f32>([f32::MIN, f32::MAX, f32::EPSILON, f32::MIN_POSITIVE].map(f64::from));
+    check_limits::<f64>([f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE]);
 }
 
 mod named_alike {

@@ -1,5 +1,6 @@
 //! Ops along lines in whole kernels: closures, sorting, the largest elements, histograms.
 
+use super::whole::check_kernel;
 use super::{Case, array, check_exact, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
@@ -306,4 +307,73 @@ fn outstanding<const B: usize>(x: &Tensor<f32, m, B>, y: &mut Tensor<f32, m, 1>)
 fn closures_of_folds_leave_early() {
     let x = [[1.0f32, 2.0, 7.0, 3.0], [0.0, -1.0, 0.5, 1.0], [6.0, 9.0, 8.0, 6.0]];
     check_exact!(outstanding<B = 4>(x: x.concat(), [3, 4]) -> f32, [3, 1] => [33.0f32, 3.0, 60.0]);
+}
+
+/// What the folds below carry of a part of a line: its sum, exclusive or, largest, smallest, product, bitwise and, and two
+/// numbers whose order counts.
+#[tile_fn]
+fn joined(
+    (sum, odd, largest, smallest, product, common, power, hash): (i32, i32, i32, i32, i32, i32, i32, i32),
+    right: (i32, i32, i32, i32, i32, i32, i32, i32),
+) -> (i32, i32, i32, i32, i32, i32, i32, i32) {
+    let (s, o, l, m, p, c, w, h) = right;
+    (sum + s, odd ^ o, max(largest, l), min(smallest, m), product * p, common & c, power * w, hash * w + h)
+}
+
+/// Eight tiles at once: all partial results, those of a chain and the exclusive ones from the end, and the last of both kinds.
+#[tile_kernel]
+fn eight_together<const B: usize>(
+    x: &Tensor<i32, m, B>,
+    chain: &mut Tensor<i32, m, 8, B>,
+    scans: &mut Tensor<i32, m, 16, B>,
+    results: &mut Tensor<i32, m, 16, 1>,
+) {
+    let mut chain = chain.partition_view_mut([1, 8, B]);
+    let mut scans = scans.partition_view_mut([1, 16, B]);
+    let mut results = results.partition_view_mut([1, 16, 1]);
+    let [i, ..] = chain.index();
+    let x = x.partition_view([1, B]).load([i, 0]);
+    let tiles = (x, x, x, x, x, x, Tile::full([1, B], 31), x);
+    let start = (0, 0, i32::MIN, i32::MAX, 1, -1, 1, 0);
+    let (a, b, c, d, e, f, g, h) = scan(tiles, 1, start, |left, right| joined(left, right));
+    chain.store(stack([a, b, c, d, e, f, g, h], 1));
+    let (a, b, c, d, e, f, g, h) = associative_scan(tiles, 1, start, |left, right| joined(left, right));
+    let up = stack([a, b, c, d, e, f, g, h], 1);
+    let (a, b, c, d, e, f, g, h) =
+        associative_scan_exclusive_reverse(tiles, 1, start, |left, right| joined(left, right));
+    scans.store(cat([up, stack([a, b, c, d, e, f, g, h], 1)], 1));
+    let (a, b, c, d, e, f, g, h) = reduce(tiles, 1, start, |left, right| joined(left, right));
+    let one = stack([a, b, c, d, e, f, g, h], 1);
+    let (a, b, c, d, e, f, g, h) = associative_reduce(tiles, 1, start, |left, right| joined(left, right));
+    results.store(cat([one, stack([a, b, c, d, e, f, g, h], 1)], 1));
+}
+
+#[test]
+fn eight_tiles_are_folded_together() {
+    let (m, n) = (3, 150);
+    let x: Vec<i32> = (0..m * n).map(|i| (i as i32).wrapping_mul(0x9e37_79b9_u32 as i32) >> 3).collect();
+    let start = [0, 0, i32::MIN, i32::MAX, 1, -1, 1, 0];
+    let join = |a: [i32; 8], x: i32| {
+        let hash = a[7].wrapping_mul(31).wrapping_add(x);
+        let (sum, product) = (a[0].wrapping_add(x), a[4].wrapping_mul(x));
+        [sum, a[1] ^ x, a[2].max(x), a[3].min(x), product, a[5] & x, a[6].wrapping_mul(31), hash]
+    };
+    let (mut chain, mut scans, mut results) = (vec![], vec![], vec![]);
+    for row in x.chunks(n) {
+        let up: Vec<[i32; 8]> =
+            row.iter().scan(start, |all, &x| { *all = join(*all, x); Some(*all) }).collect();
+        let mut down: Vec<[i32; 8]> =
+            row.iter().rev().scan(start, |all, &x| Some(std::mem::replace(all, join(*all, x)))).collect();
+        down.reverse();
+        let lines = |of: &[[i32; 8]]| -> Vec<i32> { (0..8).flat_map(|k| of.iter().map(move |all| all[k])).collect() };
+        chain.extend(lines(&up));
+        scans.extend([lines(&up), lines(&down)].concat());
+        results.extend([up[n - 1], up[n - 1]].concat());
+    }
+    check_kernel!(eight_together<B = 150>(
+        input x: (x, [m, n]),
+        output chain: (vec![0i32; chain.len()], [m, 8, n] => chain, 0.0),
+        output scans: (vec![0i32; scans.len()], [m, 16, n] => scans, 0.0),
+        output results: (vec![0i32; results.len()], [m, 16, 1] => results, 0.0),
+    ));
 }

@@ -108,6 +108,102 @@ fn floats_of_four_bits_share_an_exponent() {
     ));
 }
 
+/// MXFP4 of floats, as the OCP's specification has it: the power of two of each 32 takes the largest of them to the exponent
+/// of 4, and each becomes the nearest number of four bits.
+#[tile_kernel]
+fn to_four_bits<const BM: usize, const S: usize>(
+    x: &Tensor<f32, m, { 32 * s }>,
+    bytes: &mut Tensor<u8, m, { 16 * s }>,
+    scales: &mut Tensor<f8e8m0fnu, m, s>,
+) {
+    let mut bytes = bytes.partition_view_mut([BM, 16 * S]);
+    let mut scales = scales.partition_view_mut([BM, S]);
+    let x = x.partition_view([BM, 32 * S]).load_masked(bytes.index()).reshape([BM, S, 32]);
+    // The exponent's bits alone are the largest power of two that isn't larger.
+    let power = (abs(x).max(2).bitcast::<u32>() & 0x7f80_0000).bitcast::<f32>();
+    let scale = (power * 0.25).cast::<f8e8m0fnu>();
+    bytes.store_masked((x / scale.cast::<f32>()).reshape([BM, 32 * S]).pack_f4e2m1());
+    scales.store_masked(scale.squeeze(2));
+}
+
+/// The numbers of four bits and what lies halfway between them, and next to all of these, of both signs.
+fn around_four_bits() -> Vec<f32> {
+    let numbers = [0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0];
+    numbers.iter().flat_map(|&x: &f32| [x, x.next_up(), x.next_down()]).flat_map(|x| [x, -x]).collect()
+}
+
+/// The code of the number of four bits that is nearest, by trying all; of two the one with an even mantissa.
+fn nearest_code(x: f64) -> u8 {
+    let magnitudes = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    let distance = |code: &u8| (magnitudes[usize::from(*code)] - x.abs()).abs();
+    let order = |a: &u8, b: &u8| distance(a).total_cmp(&distance(b)).then((a % 2).cmp(&(b % 2)));
+    (0..8).min_by(order).expect("there are eight") + if x.is_sign_negative() { 8 } else { 0 }
+}
+
+#[test]
+fn four_bits_have_the_scale_of_the_largest() {
+    let (m, s) = (5, 6);
+    let around = around_four_bits();
+    // Blocks at every power of two, one of zeros, and one whose largest number isn't among the ties.
+    let block = |at: usize| -> Vec<f32> {
+        let power = 2f32.powi([0, -3, 7, 40, -60, 1][at % 6]);
+        let mut block: Vec<f32> = (0..32).map(|i| around[(at * 31 + i) % around.len()] * power).collect();
+        // So that the scale is this power.
+        block[at % 32] = [4.0, -5.9, 7.9][at % 3] * power;
+        if at == 13 { vec![0.0; 32] } else { block }
+    };
+    let x: Vec<f32> = (0..m * s).flat_map(block).collect();
+    let (mut bytes, mut scales) = (Vec::new(), Vec::new());
+    for block in x.chunks(32) {
+        let most = block.iter().fold(0f32, |most, x| most.max(x.abs()));
+        let scale = (-127..=127).map(|e| 2f64.powi(e)).rfind(|power| 4.0 * power <= f64::from(most));
+        let scale = scale.unwrap_or(2f64.powi(-127));
+        let codes: Vec<u8> = block.iter().map(|&x| nearest_code(f64::from(x) / scale)).collect();
+        bytes.extend(codes.chunks(2).map(|pair| pair[0] + 16 * pair[1]));
+        scales.push(scale);
+    }
+    check_kernel!(to_four_bits<BM = 4, S = 4>(
+        input x: (x, [m, 32 * s]),
+        output bytes: (vec![0u8; bytes.len()], [m, 16 * s] => bytes, 0.0),
+        output scales: (vec![f8e8m0fnu::from_bits(0); scales.len()], [m, s] => scales, 0.0),
+    ));
+}
+
+#[tile_kernel(where(B % 2 == 0))]
+fn packed<T: Float, const B: usize>(x: &Tensor<T, { 2 * n }>, y: &mut Tensor<u8, n>) {
+    let mut y = y.partition_view_mut([B / 2]);
+    y.store_masked(x.partition_view([B]).load_masked(y.index()).pack_f4e2m1());
+}
+
+fn check_packed<T: Float>() {
+    let ends = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, -1e-30, f32::NAN, 6.5];
+    let x: Vec<T> =
+        around_four_bits().into_iter().chain(ends).map(|x| T::from_float(f64::from(x))).collect();
+    let code = |x: &T| match x.to_float() {
+        x if x.is_nan() => 7,
+        // All are as far from infinity.
+        x => nearest_code(x.clamp(-100.0, 100.0)),
+    };
+    let codes: Vec<u8> = x.iter().map(code).collect();
+    let bytes: Vec<u8> = codes.chunks(2).map(|pair| pair[0] + 16 * pair[1]).collect();
+    for (device, label) in super::devices() {
+        let from = Tensor::from_slice(&device, &x, [x.len()]).unwrap();
+        let mut y = Tensor::zeros(&device, [bytes.len()]).unwrap();
+        packed::<T, 64>(&from, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), bytes, "{} on {label}", T::DTYPE);
+    }
+}
+
+#[test]
+fn every_float_is_packed_in_four_bits() {
+    check_packed::<f8e4m3fn>();
+    check_packed::<f8e5m2>();
+    check_packed::<f16>();
+    check_packed::<bf16>();
+    check_packed::<f32>();
+    check_packed::<f64>();
+}
+
 /// MXFP8: 8-bit floats in both factors, and for each 32 along K a power of two.
 #[tile_kernel(where(BK % 32 == 0))]
 fn microscaled<const BM: usize, const BN: usize, const BK: usize>(
@@ -152,6 +248,48 @@ fn blocks_of_floats_are_scaled_by_powers_of_two() {
         input a: (a, [m, k]), input a_scales: (a_scales, [m, g]), input b: (b, [n, k]),
         input b_scales: (b_scales, [n, g]),
         output c: (vec![0f32; m * n], [m, n] => c, 1e-5),
+    ));
+}
+
+/// Two matrices in a tile, as of two heads, each with scales of its own.
+#[tile_kernel]
+fn microscaled_heads<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, h, m, { 32 * BK }>,
+    a_scales: &Tensor<f8e8m0fnu, h, m, BK>,
+    b: &Tensor<f8e5m2, h, { 32 * BK }, n>,
+    b_scales: &Tensor<f32, h, BK, n>,
+    c: &mut Tensor<f32, h, m, n>,
+) {
+    let (a, a_scales) = (a.partition_view([2, BM, 32 * BK]), a_scales.partition_view([2, BM, BK]));
+    let (b, b_scales) = (b.partition_view([2, 32 * BK, BN]), b_scales.partition_view([2, BK, BN]));
+    let mut c = c.partition_view_mut([2, BM, BN]);
+    let [h, i, j] = c.index();
+    let (left, left_scales) = (a.load_masked([h, i, 0]), a_scales.load_masked([h, i, 0]));
+    let (right, right_scales) = (b.load_masked([h, 0, j]), b_scales.load_masked([h, 0, j]));
+    c.store_masked(mma_scaled(left, left_scales, right, right_scales, Tile::ones([2, BM, BN])));
+}
+
+#[test]
+fn leading_axes_count_scaled_matrices() {
+    let (h, m, n, g) = (3, 20, 36, 2);
+    let k = 32 * g;
+    let (a, b) = (numbers::<f8e4m3fn>(h * m * k, 1), numbers::<f8e5m2>(h * k * n, 2));
+    let a_scales: Vec<_> = (0..h * m * g).map(|i| f8e8m0fnu::from_bits(123 + (i * 5 % 9) as u8)).collect();
+    let b_scales: Vec<f32> = (0..h * g * n).map(|i| (i * 7 % 11) as f32 * 0.25).collect();
+    let element = |at: usize| {
+        let (head, i, j) = (at / n / m, at / n % m, at % n);
+        let term = |p: usize| {
+            let left = a[(head * m + i) * k + p].to_f64() * a_scales[(head * m + i) * g + p / 32].to_f64();
+            let right = b[(head * k + p) * n + j].to_f64() * f64::from(b_scales[(head * g + p / 32) * n + j]);
+            left * right
+        };
+        1.0 + (0..k).map(term).sum::<f64>()
+    };
+    let c: Vec<f64> = (0..h * m * n).map(element).collect();
+    check_kernel!(microscaled_heads<BM = 16, BN = 32, BK = 2>(
+        input a: (a, [h, m, k]), input a_scales: (a_scales, [h, m, g]), input b: (b, [h, k, n]),
+        input b_scales: (b_scales, [h, g, n]),
+        output c: (vec![0f32; h * m * n], [h, m, n] => c, 1e-5),
     ));
 }
 

@@ -165,6 +165,12 @@ fn conversion(op: &str, from: DType, to: DType, a: &[u64]) -> Found {
             with_number!(to, To => found(a.bitcast::<To>()))
         });
     }
+    if op == "saturating_cast" {
+        return with_float!(from, From => {
+            let a = vector::<From>(a);
+            with_float!(to, To => found(a.saturating_cast::<To>()))
+        });
+    }
     let direction = op.strip_prefix("cast_with ").and_then(Rounding::from_name).expect("a conversion");
     with_float!(from, From => {
         let a = vector::<From>(a);

@@ -376,6 +376,7 @@ impl Substitution<'_> {
             Op::Extent(dim) => Op::Extent(self.dim(dim)),
             Op::Cast(elem) => Op::Cast(self.elem(elem)),
             Op::CastWith(elem, rounding) => Op::CastWith(self.elem(elem), *rounding),
+            Op::SaturatingCast(elem) => Op::SaturatingCast(self.elem(elem)),
             Op::Bitcast(elem) => Op::Bitcast(self.elem(elem)),
             Op::Splat(shape) => Op::Splat(self.dims(shape)),
             Op::Iota { shape, axis, elem } => {

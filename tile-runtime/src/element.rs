@@ -79,6 +79,20 @@ pub trait Number:
     /// 1.
     const ONE: Self;
 
+    /// The smallest number: of a float the largest one with a minus sign, not −∞.
+    const MIN: Self;
+
+    /// The largest number, of a float the largest finite one: what an element is scaled to that has to fit.
+    ///
+    /// ```
+    /// use tile_runtime::{Number, f8e4m3fn, f8e5m2};
+    /// fn scale<T: Number>(largest: f32) -> f32 {
+    ///     largest / T::MAX.to_float() as f32
+    /// }
+    /// assert_eq!((scale::<i8>(254.0), scale::<f8e4m3fn>(224.0), scale::<f8e5m2>(57344.0)), (2.0, 0.5, 1.0));
+    /// ```
+    const MAX: Self;
+
     /// The number written as a float literal, for kernels that are generic over their element type.
     fn of(value: f64) -> Self {
         if Self::DTYPE.is_float() { Self::from_float(value) } else { Self::from_int(value as i128) }
@@ -95,6 +109,12 @@ pub trait Float: Number {
 
     /// Not a number.
     const NAN: Self;
+
+    /// The distance from 1 to the next larger number.
+    const EPSILON: Self;
+
+    /// The smallest positive number that is normal.
+    const MIN_POSITIVE: Self;
 }
 
 /// What scales the factors of a product: a float or a power of two.
@@ -168,6 +188,8 @@ macro_rules! integers {
         impl Number for $ty {
             const ZERO: Self = 0;
             const ONE: Self = 1;
+            const MIN: Self = <$ty>::MIN;
+            const MAX: Self = <$ty>::MAX;
         }
         impl Bits for $ty {}
         impl Int for $ty {}
@@ -200,7 +222,7 @@ macro_rules! real_elements {
 real_elements! { f8e8m0fnu F8E8M0FNU, f8e8m0fnu::to_f64, f8e8m0fnu::from_f64; }
 
 macro_rules! floats {
-    ($($ty:ident $dtype:ident, $to:expr, $from:expr, [$zero:expr, $one:expr, $infinity:expr, $nan:expr];)*) => { $(
+    ($($ty:ident $dtype:ident, $to:expr, $from:expr, [$zero:expr, $one:expr, $infinity:expr, $nan:expr], $limits:expr;)*) => { $(
         real_elements! { $ty $dtype, $to, $from; }
         impl Arithmetic for $ty {
             fn binary(self, op: BinaryOp, right: Self) -> Self {
@@ -223,24 +245,35 @@ macro_rules! floats {
         impl Number for $ty {
             const ZERO: Self = $zero;
             const ONE: Self = $one;
+            const MIN: Self = $limits[0];
+            const MAX: Self = $limits[1];
         }
         impl Float for $ty {
             const INFINITY: Self = $infinity[0];
             const NEG_INFINITY: Self = $infinity[1];
             const NAN: Self = $nan;
+            const EPSILON: Self = $limits[2];
+            const MIN_POSITIVE: Self = $limits[3];
         }
     )* };
 }
 
+// The limits are `MIN`, `MAX`, `EPSILON` and `MIN_POSITIVE`.
 floats! {
     f8e4m3fn F8E4M3FN, f8e4m3fn::to_f64, f8e4m3fn::from_f64,
-        [f8e4m3fn::from_bits(0), f8e4m3fn::from_bits(0x38), [f8e4m3fn::from_bits(0x7f); 2], f8e4m3fn::from_bits(0x7f)];
+        [f8e4m3fn::from_bits(0), f8e4m3fn::from_bits(0x38), [f8e4m3fn::from_bits(0x7f); 2], f8e4m3fn::from_bits(0x7f)],
+        [f8e4m3fn::from_bits(0xfe), f8e4m3fn::from_bits(0x7e), f8e4m3fn::from_bits(0x20), f8e4m3fn::from_bits(0x08)];
     f8e5m2 F8E5M2, f8e5m2::to_f64, f8e5m2::from_f64,
-        [f8e5m2::from_bits(0), f8e5m2::from_bits(0x3c), [f8e5m2::from_bits(0x7c), f8e5m2::from_bits(0xfc)], f8e5m2::from_bits(0x7e)];
-    f16 F16, f16::to_f64, f16::from_f64, [f16::ZERO, f16::ONE, [f16::INFINITY, f16::NEG_INFINITY], f16::NAN];
-    bf16 BF16, bf16::to_f64, bf16::from_f64, [bf16::ZERO, bf16::ONE, [bf16::INFINITY, bf16::NEG_INFINITY], bf16::NAN];
-    f32 F32, f64::from, |value| value as f32, [0.0, 1.0, [f32::INFINITY, f32::NEG_INFINITY], f32::NAN];
-    f64 F64, |value| value, |value| value, [0.0, 1.0, [f64::INFINITY, f64::NEG_INFINITY], f64::NAN];
+        [f8e5m2::from_bits(0), f8e5m2::from_bits(0x3c), [f8e5m2::from_bits(0x7c), f8e5m2::from_bits(0xfc)], f8e5m2::from_bits(0x7e)],
+        [f8e5m2::from_bits(0xfb), f8e5m2::from_bits(0x7b), f8e5m2::from_bits(0x34), f8e5m2::from_bits(0x04)];
+    f16 F16, f16::to_f64, f16::from_f64, [f16::ZERO, f16::ONE, [f16::INFINITY, f16::NEG_INFINITY], f16::NAN],
+        [f16::MIN, f16::MAX, f16::EPSILON, f16::MIN_POSITIVE];
+    bf16 BF16, bf16::to_f64, bf16::from_f64, [bf16::ZERO, bf16::ONE, [bf16::INFINITY, bf16::NEG_INFINITY], bf16::NAN],
+        [bf16::MIN, bf16::MAX, bf16::EPSILON, bf16::MIN_POSITIVE];
+    f32 F32, f64::from, |value| value as f32, [0.0, 1.0, [f32::INFINITY, f32::NEG_INFINITY], f32::NAN],
+        [f32::MIN, f32::MAX, f32::EPSILON, f32::MIN_POSITIVE];
+    f64 F64, |value| value, |value| value, [0.0, 1.0, [f64::INFINITY, f64::NEG_INFINITY], f64::NAN],
+        [f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE];
 }
 
 impl sealed::Sealed for bool {}
@@ -336,6 +369,10 @@ mod tests {
                 let constant = constant.to_float();
                 assert!(constant == rounded || constant.is_nan() && rounded.is_nan(), "{}", T::DTYPE);
             }
+            let format = T::DTYPE.float_format().expect("a float format");
+            assert_eq!((T::MIN.to_float(), T::MAX.to_float()), (-format.max(), format.max()), "{}", T::DTYPE);
+            assert_eq!(T::EPSILON.to_float(), format.epsilon(), "{}", T::DTYPE);
+            assert_eq!(T::MIN_POSITIVE.to_float(), 2f64.powi(format.min_exponent()), "{}", T::DTYPE);
         }
         check::<f8e4m3fn>();
         check::<f8e5m2>();

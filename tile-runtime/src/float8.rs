@@ -148,7 +148,7 @@ macro_rules! formats {
 
 formats! {
     /// An 8-bit float with 4 exponent bits and 3 mantissa bits: up to ±448, one NaN, no infinity. What is too
-    /// large becomes NaN; clamp first where it should become ±448.
+    /// large becomes NaN; a kernel's `saturating_cast` makes it ±448.
     ///
     /// ```
     /// use tile_runtime::f8e4m3fn;

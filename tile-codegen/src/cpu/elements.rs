@@ -329,6 +329,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let value = self.element(operands[0], index);
                 ir.cast_with(self.dtype(operands[0]), dtype, *rounding, value)
             }
+            Op::SaturatingCast(_) => {
+                ir.saturating_cast(self.dtype(operands[0]), dtype, self.element(operands[0], index))
+            }
             Op::Bitcast(_) => ir.bitcast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
             Op::Lookup { table, .. } => {
                 ir.lookup(table, dtype, self.dtype(operands[0]), self.element(operands[0], index))

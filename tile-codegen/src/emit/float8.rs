@@ -2,7 +2,7 @@
 //!
 //! Wide numbers note what they were made of, so that who stores them again needs no second conversion.
 
-use super::{Ir, Value, fold};
+use super::{Ir, Value, convert, fold};
 use inkwell::FloatPredicate;
 use inkwell::values::{FloatValue, IntValue};
 use tile_ir::DType;
@@ -51,6 +51,15 @@ impl Float8Conversion {
             },
         }
     }
+}
+
+/// What becomes of f32 that are too large for a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overflow {
+    /// Infinity, or NaN where there is none.
+    Leaves,
+    /// The largest number.
+    Saturates,
 }
 
 impl<'c> Ir<'c> {
@@ -149,11 +158,22 @@ impl<'c> Ir<'c> {
         values: &[Value<'c>],
         dtype: DType,
         conversion: Float8Conversion,
+        overflow: Overflow,
     ) -> Vec<Value<'c>> {
         let rounded = |chunk: &[Value<'c>]| {
             let low = chunk[0].into_float_value();
             let high = chunk.get(1).map_or(self.f32().const_zero(), |high| high.into_float_value());
-            let pair = self.narrowed_pair([low, high], dtype, conversion);
+            let numbers = [low, high];
+            let pair = match (overflow, conversion) {
+                (Overflow::Leaves, _) => self.narrowed_pair(numbers, dtype, conversion),
+                (Overflow::Saturates, Float8Conversion::Halves) => {
+                    self.pair_of_numbers(numbers, dtype, conversion)
+                }
+                (Overflow::Saturates, Float8Conversion::Words) => {
+                    let within = numbers.map(|number| convert::within(self, number, dtype));
+                    self.pair_of_numbers(within, dtype, conversion)
+                }
+            };
             let bytes = self.split_words(pair.into(), 8, 2);
             self.widened_float8s(&bytes[..chunk.len()], dtype, conversion)
         };

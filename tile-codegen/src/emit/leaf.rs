@@ -6,6 +6,7 @@
 //! (24 ≥ 2·11 + 2 bits: Figueroa, "When is double rounding innocuous?"). In memory a value has its
 //! **storage type**: `bool` is i8, a narrow float an integer of its width.
 
+use super::float8::Overflow;
 use super::extremum::{Extremum, NanRule};
 use super::ir::{Ir, Value};
 use super::{convert, fmod, math, philox};
@@ -428,6 +429,20 @@ impl<'c> Ir<'c> {
     /// Op `cast_with`.
     pub(crate) fn cast_with(&self, from: DType, to: DType, rounding: Rounding, x: Value<'c>) -> Value<'c> {
         convert::directed(self, from, to, rounding, x.into_float_value())
+    }
+
+    /// Op `saturating_cast`.
+    pub(crate) fn saturating_cast(&self, from: DType, to: DType, x: Value<'c>) -> Value<'c> {
+        let is_single = from != DType::F64;
+        if let Some(conversion) = self.float8_conversion(to).filter(|_| is_single) {
+            return self.rounded_to_float8s(&[x], to, conversion, Overflow::Saturates)[0];
+        }
+        // An f64 has all numbers of every format.
+        if to == DType::F64 {
+            let wide = self.cast(from, to, x);
+            return convert::within(self, wide.into_float_value(), to).into();
+        }
+        self.cast(from, to, convert::within(self, x.into_float_value(), to).into())
     }
 
     /// Op `bitcast`.

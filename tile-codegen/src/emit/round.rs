@@ -3,7 +3,8 @@
 //! Its result is a word as memory has it, of which the numbers' f32 are made; where they are packed into a word again,
 //! LLVM finds that it is the same one.
 
-use super::{Ir, Value};
+use super::float8::Overflow;
+use super::{Ir, Value, convert};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{FloatValue, FunctionValue, IntValue, VectorValue};
 use tile_ir::DType;
@@ -12,7 +13,7 @@ impl<'c> Ir<'c> {
     /// Floats in their compute type, rounded to a format.
     pub(crate) fn round_all(&self, values: &[Value<'c>], dtype: DType) -> Vec<Value<'c>> {
         if let Some(conversion) = self.float8_conversion(dtype) {
-            return self.rounded_to_float8s(values, dtype, conversion);
+            return self.rounded_to_float8s(values, dtype, conversion, Overflow::Leaves);
         }
         let round_chunk = |chunk: &[Value<'c>]| match (self.rounding_of_pairs(dtype), chunk) {
             (Some(name), &[Value::FloatValue(low), Value::FloatValue(high)]) => {
@@ -21,6 +22,15 @@ impl<'c> Ir<'c> {
             _ => chunk.iter().map(|value| self.round_to(value.into_float_value(), dtype).into()).collect(),
         };
         values.chunks(2).flat_map(round_chunk).collect()
+    }
+
+    /// Floats in their compute type, rounded to a narrower format, whose largest numbers those become that are too large.
+    pub(crate) fn saturate_all(&self, values: &[Value<'c>], dtype: DType) -> Vec<Value<'c>> {
+        if let Some(conversion) = self.float8_conversion(dtype) {
+            return self.rounded_to_float8s(values, dtype, conversion, Overflow::Saturates);
+        }
+        let within = |value: &Value<'c>| convert::within(self, value.into_float_value(), dtype).into();
+        self.round_all(&values.iter().map(within).collect::<Vec<_>>(), dtype)
     }
 
     fn rounding_of_pairs(&self, dtype: DType) -> Option<&'static str> {

@@ -63,14 +63,22 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Whether an op makes a tile of a narrower format of one of f32.
     pub(super) fn narrows(&self, data: &OpData) -> bool {
-        matches!(data.op, Op::Cast(_))
+        matches!(data.op, Op::Cast(_) | Op::SaturatingCast(_))
             && self.dtype(data.operands[0]) == DType::F32
             && self.dtype(data.results[0]).is_narrow_float()
     }
 
-    /// A tile of f32 as one of a narrower format.
-    pub(super) fn narrowed(&self, tile: ValueId, operand: &Fragment<'c>) -> Fragment<'c> {
-        Fragment::Slots(self.ir.round_all(&operand.values(self.slots(tile)), self.dtype(tile)))
+    /// A tile of f32 as one of a narrower format, by an op that narrows.
+    pub(super) fn narrowed(&self, data: &OpData, operand: &Fragment<'c>) -> Fragment<'c> {
+        Fragment::Slots(self.narrowed_values(data, &operand.values(self.slots(data.results[0]))))
+    }
+
+    fn narrowed_values(&self, data: &OpData, values: &[Value<'c>]) -> Vec<Value<'c>> {
+        let dtype = self.dtype(data.results[0]);
+        match data.op {
+            Op::SaturatingCast(_) => self.ir.saturate_all(values, dtype),
+            _ => self.ir.round_all(values, dtype),
+        }
     }
 
     /// Whether the op after an elementwise one narrows what that gives, in threads that hold the sums of a whole product:
@@ -98,7 +106,7 @@ impl<'c> Emitter<'_, 'c> {
         for pair in slots.chunks(2) {
             let pair: Vec<Value<'c>> =
                 pair.iter().map(|&slot| self.leaf_of_slot(data, &operands, slot)).collect();
-            narrowed.extend(self.ir.round_all(&pair, self.dtype(narrow)));
+            narrowed.extend(self.narrowed_values(after, &pair));
             wide.extend(pair);
         }
         self.set_tile(result, Fragment::Slots(wide));

@@ -404,7 +404,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let uniform: Option<Vec<_>> = operands.iter().map(|fragment| fragment.uniform()).collect();
         let fragment = match uniform {
             Some(operands) => Fragment::Uniform(self.leaf(data, &operands)),
-            None if self.narrows(data) => self.narrowed(result, operands[0]),
+            None if self.narrows(data) => self.narrowed(data, operands[0]),
             None => self.map(result, |slot| self.leaf_of_slot(data, &operands, slot)),
         };
         self.set_tile(result, fragment);
@@ -440,6 +440,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::CastWith(_, rounding) => {
                 ir.cast_with(dtype(0), self.dtype(data.results[0]), *rounding, operands[0])
             }
+            Op::SaturatingCast(_) => ir.saturating_cast(dtype(0), self.dtype(data.results[0]), operands[0]),
             Op::Bitcast(_) => ir.bitcast(dtype(0), self.dtype(data.results[0]), operands[0]),
             Op::Lookup { table, .. } => ir.lookup(table, self.dtype(data.results[0]), dtype(0), operands[0]),
             Op::MulAdd => ir.fused_mul_add(dtype(0), [operands[0], operands[1], operands[2]]),

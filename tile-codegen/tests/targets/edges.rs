@@ -50,6 +50,9 @@ fn of_one(dtype: DType) -> Vec<Line> {
         if to.bits() == dtype.bits() {
             lines.push(("bitcast %a".to_owned(), to));
         }
+        if Domain::Float.accepts(dtype) && Domain::Float.accepts(to) {
+            lines.push(("saturating_cast %a".to_owned(), to));
+        }
         let roundings = Rounding::ALL.iter().filter(|_| Domain::Float.accepts(dtype));
         lines.extend(roundings.map(|rounding| (format!("cast_with {} %a", rounding.name()), to)));
     }

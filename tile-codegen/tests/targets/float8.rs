@@ -35,11 +35,11 @@ fn around(dtype: DType) -> Array {
 }
 
 /// Converts numbers on every GPU, in tiles whose threads have several elements each and in those of one.
-fn convert(numbers: &Array, to: DType) {
+fn convert(numbers: &Array, by: &str, to: DType) {
     if is_emulated() {
         return;
     }
-    let source = elementwise(numbers.dtype().name(), to.name(), "cast %a");
+    let source = elementwise(numbers.dtype().name(), to.name(), &format!("{by} %a"));
     for tile in [128, 32] {
         let instance = instance(&source, &[("B", tile)]);
         let arguments = [numbers.clone(), numbers.clone(), zeros(to, numbers.len())];
@@ -47,7 +47,7 @@ fn convert(numbers: &Array, to: DType) {
         interp::run(&instance, &mut expected).expect("the shapes fit");
         for target in TARGETS.iter().filter(|target| target.family != Family::Cpu) {
             let found = run_simt_as(target.name, &instance, &arguments, Some(32.max(target.warp)));
-            let what = format!("{} as {to} on {}", numbers.dtype(), target.name);
+            let what = format!("{by} of {} to {to} on {}", numbers.dtype(), target.name);
             identical(&found[2], &expected[2], &what);
         }
     }
@@ -57,7 +57,7 @@ fn convert(numbers: &Array, to: DType) {
 fn every_number_is_widened() {
     for dtype in FORMATS {
         for to in [DType::F32, DType::F16, DType::BF16] {
-            convert(&all(dtype), to);
+            convert(&all(dtype), "cast", to);
         }
     }
 }
@@ -65,13 +65,21 @@ fn every_number_is_widened() {
 #[test]
 fn numbers_are_rounded_to_the_nearest() {
     for dtype in FORMATS {
-        convert(&around(dtype), dtype);
+        convert(&around(dtype), "cast", dtype);
+    }
+}
+
+#[test]
+fn what_is_too_large_becomes_the_largest() {
+    for dtype in FORMATS {
+        convert(&around(dtype), "saturating_cast", dtype);
+        convert(&around(dtype), "saturating_cast", DType::F16);
     }
 }
 
 /// Code of a conversion on whole tiles.
-fn ptx(target: &str, from: DType, to: DType) -> String {
-    let source = elementwise(from.name(), to.name(), "cast %a");
+fn ptx(target: &str, by: &str, from: DType, to: DType) -> String {
+    let source = elementwise(from.name(), to.name(), &format!("{by} %a"));
     let source = source.edit("load_masked", "load").edit(" pad %pad", "");
     let source = source.edit("store_masked", "store").edit(") {", ") where \"n % B == 0\": rem(n, B) eq 0 {");
     let target = TargetDesc::named(target).unwrap();
@@ -84,12 +92,18 @@ fn ptx(target: &str, from: DType, to: DType) -> String {
 fn two_go_with_one_instruction() {
     let instructions = |ptx: &str, name: &str| ptx.lines().filter(|line| line.contains(name)).count();
     for target in ["sm_89", "sm_90a", "sm_100a", "sm_120f"] {
-        let widened = ptx(target, DType::F8E4M3FN, DType::F32);
+        let widened = ptx(target, "cast", DType::F8E4M3FN, DType::F32);
         let per_thread = instructions(&widened, "cvt.f32.f16");
         assert_eq!(2 * instructions(&widened, "cvt.rn.f16x2.e4m3x2"), per_thread, "{widened}");
-        let as_halves = ptx(target, DType::F8E5M2, DType::F16);
+        let as_halves = ptx(target, "cast", DType::F8E5M2, DType::F16);
         assert_eq!(instructions(&as_halves, "cvt.f32.f16"), 0, "{as_halves}");
-        let narrowed = ptx(target, DType::F32, DType::F8E4M3FN);
+        let narrowed = ptx(target, "cast", DType::F32, DType::F8E4M3FN);
         assert_eq!(2 * instructions(&narrowed, "cvt.rn.satfinite.e4m3x2.f32"), per_thread, "{narrowed}");
+        for (to, name) in [(DType::F8E4M3FN, "e4m3x2"), (DType::F8E5M2, "e5m2x2")] {
+            let saturated = ptx(target, "saturating_cast", DType::F32, to);
+            let name = format!("cvt.rn.satfinite.{name}.f32");
+            assert_eq!(2 * instructions(&saturated, &name), per_thread, "{saturated}");
+            assert_eq!(instructions(&saturated, "selp") + instructions(&saturated, "abs.f32"), 0, "{saturated}");
+        }
     }
 }

@@ -182,6 +182,16 @@ fn casts_in_every_direction() {
     }
 }
 
+#[test]
+fn casts_that_saturate() {
+    let floats = || elements().filter(|&dtype| Domain::Float.accepts(dtype));
+    for from in floats() {
+        for to in floats() {
+            check(from, to, "saturating_cast %a", 0.0);
+        }
+    }
+}
+
 /// Every bit pattern of 16 bits, as a number of every format of that width.
 #[test]
 fn bits_are_kept() {

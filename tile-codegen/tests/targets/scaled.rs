@@ -235,6 +235,52 @@ fn other_products_are_done_as_before() {
     declined(BY_ROWS, plain, "sm_100a");
 }
 
+/// Two matrices in a tile: instructions scale those of two axes alone.
+#[test]
+fn several_matrices_are_scaled_before_they_are_multiplied() {
+    let kernel = "
+#[tile_kernel]
+fn scaled<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, 2, BM, BK>,
+    a_scales: &Tensor<f8e8m0fnu, 2, BM, { BK / 32 }>,
+    b: &Tensor<f8e4m3fn, 2, BK, BN>,
+    b_scales: &Tensor<f8e8m0fnu, 2, { BK / 32 }, BN>,
+    c: &mut Tensor<f32, 2, BM, BN>,
+) {
+    let (a, a_scales) = (a.partition_view([2, BM, BK]), a_scales.partition_view([2, BM, BK / 32]));
+    let (b, b_scales) = (b.partition_view([2, BK, BN]), b_scales.partition_view([2, BK / 32, BN]));
+    let mut c = c.partition_view_mut([2, BM, BN]);
+    let i = c.index();
+    c.store(mma_scaled(a.load(i), a_scales.load(i), b.load(i), b_scales.load(i), Tile::zeros([2, BM, BN])));
+}
+";
+    let [m, n, k] = [32, 32, 64];
+    let powers = |shape: [usize; 3], step: usize| {
+        let bytes: Vec<u8> = (0..shape.iter().product()).map(|i: usize| (124 + i * step % 7) as u8).collect();
+        Array::from_bytes(DType::F8E8M0FNU, &shape, &bytes)
+    };
+    let (a, b) = (sample(DType::F8E4M3FN, &[2, m, k], 1), sample(DType::F8E4M3FN, &[2, k, n], 2));
+    let (s, t) = (powers([2, m, k / 32], 5), powers([2, k / 32, n], 3));
+    let element = |at: usize| {
+        let (row, column) = (at / n, at / n / m * k * n + at % n);
+        let term = |p: usize| {
+            let scale = s.get_f64(row * (k / 32) + p / 32)
+                * t.get_f64(at / n / m * (k / 32) * n + p / 32 * n + at % n);
+            a.get_f64(row * k + p) * b.get_f64(column + p * n) * scale
+        };
+        (0..k).map(term).sum::<f64>()
+    };
+    let expected = Elements::Float((0..2 * m * n).map(element).collect());
+    let expected = Array::new(DType::F64, vec![2, m, n], expected);
+    let instance = instance(kernel, [m, n, k], 32);
+    for target in ["gfx950", "sm_120f"] {
+        let text = scheduled(&instance, target);
+        assert!(!text.contains("scaling blocks") && text.contains("bf16"), "{target}\n{text}");
+        let arguments = [a.clone(), s.clone(), b.clone(), t.clone(), sample(DType::F32, &[2, m, n], 3)];
+        close(&run_simt_as(target, &instance, &arguments, None)[4], &expected, 1e-6, target);
+    }
+}
+
 /// A scale without a number, and those at the ends of the exponents, whose products have none that a factor has.
 #[test]
 fn scales_at_the_ends() {

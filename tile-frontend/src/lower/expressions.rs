@@ -319,8 +319,8 @@ fn help_of_path(segments: &[String]) -> String {
         }
         owner if DType::from_rust_name(owner).is_some() || owner == "consts" || owner.len() == 1 => {
             "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`; of a type parameter \
-             `T` they know `T::ZERO`, `T::ONE`, `T::of(0.5)`, and of a `Float` also `T::INFINITY`, `T::NEG_INFINITY` and \
-             `T::NAN`"
+             `T` they know `T::ZERO`, `T::ONE`, `T::MIN`, `T::MAX`, `T::of(0.5)`, and of a `Float` also `T::INFINITY`, \
+             `T::NEG_INFINITY`, `T::NAN`, `T::EPSILON` and `T::MIN_POSITIVE`"
                 .to_owned()
         }
         "Rounding" => "a direction stands in the call: `x.cast_with::<f16>(Rounding::Up)`".to_owned(),

@@ -234,6 +234,7 @@ impl Lowering {
                 }
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
                 Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
+                Op::SaturatingCast(elem) => Op::SaturatingCast(elem_of(elem)),
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
                 Op::Lookup { table, elem } => {
                     let elem = elem_of(elem);

@@ -108,7 +108,8 @@ impl Lowering {
         }
         let rank = self.shape(tile).map_or(0, |shape| shape.len());
         match name.as_str() {
-            "cast" | "cast_with" | "bitcast" => self.cast_method(tile, call),
+            "cast" | "cast_with" | "saturating_cast" | "bitcast" => self.cast_method(tile, call),
+            "pack_f4e2m1" => self.pack_f4e2m1(tile, call),
             "lookup" => self.lookup(tile, call),
             "unpack_f4e2m1" => self.unpack_f4e2m1(tile, call),
             "mean" => self.mean(tile, call),

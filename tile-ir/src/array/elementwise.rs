@@ -120,6 +120,16 @@ impl Array {
         Array { dtype: to, shape: self.shape.clone(), elements }
     }
 
+    /// Op [`crate::Op::SaturatingCast`].
+    pub fn saturating_cast(&self, to: DType) -> Array {
+        let (Elements::Float(values), Some(format)) = (&self.elements, to.float_format()) else {
+            unreachable!("verified: a float becomes another")
+        };
+        let within = values.iter().map(|x| x.clamp(-format.max(), format.max()));
+        let elements = Elements::Float(within.map(|x| round_float(to, x)).collect());
+        Array { dtype: to, shape: self.shape.clone(), elements }
+    }
+
     /// Op [`crate::Op::Bitcast`].
     pub fn bitcast(&self, to: DType) -> Array {
         let bits = |i: usize| match self.get(i) {

@@ -25,6 +25,7 @@ pub(super) fn of_leaf(op: &Op, operand: DType) -> Option<(Operation, u64)> {
         | Op::Select
         | Op::Cast(_)
         | Op::CastWith(..)
+        | Op::SaturatingCast(_)
         | Op::Lookup { .. } => Operation::Other,
         _ => return None,
     };

@@ -260,6 +260,7 @@ impl Evaluation<'_> {
             Op::Select => Array::select(operand(0), operand(1), operand(2)),
             Op::Cast(elem) => operand(0).cast(known(elem)),
             Op::CastWith(elem, rounding) => operand(0).cast_with(known(elem), *rounding),
+            Op::SaturatingCast(elem) => operand(0).saturating_cast(known(elem)),
             Op::Bitcast(elem) => operand(0).bitcast(known(elem)),
             Op::Lookup { table, elem } => operand(0).lookup(known(elem), table),
             Op::MulAdd => Array::mul_add(operand(0), operand(1), operand(2)),

@@ -105,11 +105,16 @@ pub enum Op {
     /// `data of bool, data, data → data`: the second where the first holds, else the third. All of one shape.
     Select = "select",
     /// `data → data` of another format: rounds to nearest even; float to integer truncates and saturates,
-    /// NaN gives 0 (Rust's `as`); integers wrap; to `bool` is `!= 0`.
+    /// NaN gives 0 (Rust's `as`); integers wrap; to `bool` is `!= 0`. What is too large for a float format becomes
+    /// infinite, and NaN in f8e4m3fn, which has no infinity.
     Cast(Elem) = "cast",
     /// `data → data` of another format, float operands: rounded in the given direction. A float to an integer is
-    /// rounded to an integer and then saturates, NaN gives 0.
+    /// rounded to an integer and then saturates, NaN gives 0. What is too large for a float format becomes infinite, and NaN
+    /// in f8e4m3fn, or the largest number where the direction points toward zero.
     CastWith(Elem, Rounding) = "cast_with",
+    /// `data → data` of another float format, float operands: rounds to nearest even; what is too large, infinities too,
+    /// becomes the largest finite number or that with a minus sign; NaN stays.
+    SaturatingCast(Elem) = "saturating_cast",
     /// `data → data` of another format of the same width: the same bits. Not to or from `bool`.
     Bitcast(Elem) = "bitcast",
     /// `data → data` of another format, an integer operand: the number of a table at each of them, 0 where there is none.
@@ -371,6 +376,7 @@ impl Op {
                 | Op::Select
                 | Op::Cast(_)
                 | Op::CastWith(..)
+                | Op::SaturatingCast(_)
                 | Op::Bitcast(_)
                 | Op::Lookup { .. }
                 | Op::MulAdd

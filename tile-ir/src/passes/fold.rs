@@ -103,6 +103,7 @@ impl Fold {
             Op::Select => Array::select(operand(0)?, operand(1)?, operand(2)?),
             Op::Cast(_) => operand(0)?.cast(dtype),
             Op::CastWith(_, rounding) => operand(0)?.cast_with(dtype, *rounding),
+            Op::SaturatingCast(_) => operand(0)?.saturating_cast(dtype),
             Op::Bitcast(_) => operand(0)?.bitcast(dtype),
             Op::Lookup { table, .. } => operand(0)?.lookup(dtype, table),
             Op::MulAdd => Array::mul_add(operand(0)?, operand(1)?, operand(2)?),

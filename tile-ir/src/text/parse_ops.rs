@@ -26,6 +26,7 @@ pub(super) enum HeadOp {
     Constant(Literal),
     Cast,
     CastWith(Rounding),
+    SaturatingCast,
     Bitcast,
     Lookup(Vec<Literal>),
     Splat,
@@ -59,6 +60,7 @@ impl Parser {
                 let rounding = self.rounding()?;
                 Ok(Head { op: HeadOp::CastWith(rounding), operands: self.values()? })
             }
+            "saturating_cast" => Ok(Head { op: HeadOp::SaturatingCast, operands: self.values()? }),
             "bitcast" => Ok(Head { op: HeadOp::Bitcast, operands: self.values()? }),
             "lookup" => {
                 let table = self.list('[', ']', Parser::literal)?;
@@ -362,6 +364,7 @@ impl Parser {
             HeadOp::Constant(value) => Op::Constant { value, elem: elem(self)? },
             HeadOp::Cast => Op::Cast(elem(self)?),
             HeadOp::CastWith(rounding) => Op::CastWith(elem(self)?, rounding),
+            HeadOp::SaturatingCast => Op::SaturatingCast(elem(self)?),
             HeadOp::Bitcast => Op::Bitcast(elem(self)?),
             HeadOp::Lookup(table) => Op::Lookup { table, elem: elem(self)? },
             HeadOp::Splat => Op::Splat(shape(self)?),

@@ -24,6 +24,14 @@ pub(super) fn float_to_float<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> F
     }
 }
 
+/// A number that isn't beyond the largest of a format, which the number's type has: infinities become that, too.
+pub(super) fn within<'c>(ir: &Ir<'c>, x: FloatValue<'c>, format: DType) -> FloatValue<'c> {
+    let largest = format.float_format().expect("called with a float format").max();
+    let largest = x.get_type().const_float(largest);
+    let beyond = ir.fcmp(FloatPredicate::OGT, ir.float_intrinsic("llvm.fabs", &[x]), largest);
+    ir.select_float(beyond, ir.float_intrinsic("llvm.copysign", &[largest, x]), x)
+}
+
 /// An f64 cut to an f32 whose last bit is set if anything was cut off. A second rounding, to a format of at
 /// most 22 bits, then gives what one rounding of the f64 would have given.
 fn f64_to_f32_odd<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {

@@ -4,6 +4,7 @@
 //! some, and bf16, which is the top half of an f32, a shift.
 
 use super::float_to_int;
+use crate::emit::float8::Overflow;
 use crate::emit::{Ir, fold};
 use inkwell::values::{FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -146,7 +147,7 @@ fn to_bits_of<'c>(ir: &Ir<'c>, value: FloatValue<'c>, format: FloatFormat) -> In
 /// An f32 rounded to the format, to nearest even.
 pub(in crate::emit) fn round_narrow<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DType) -> FloatValue<'c> {
     if let Some(conversion) = ir.float8_conversion(dtype) {
-        return ir.rounded_to_float8s(&[value.into()], dtype, conversion)[0].into_float_value();
+        return ir.rounded_to_float8s(&[value.into()], dtype, conversion, Overflow::Leaves)[0].into_float_value();
     }
     match dtype {
         DType::F16 if ir.features.half_conversion => {

@@ -166,6 +166,7 @@ const LISTED: &[&str] = &[
     "scan",
     "cast",
     "cast_with",
+    "saturating_cast",
     "bitcast",
     "mul_add",
     "mma",
@@ -202,6 +203,9 @@ fn conversions(from: DType) -> Vec<String> {
         if Domain::Number.accepts(from) && Domain::Number.accepts(to) {
             let rounded = Rounding::ALL.iter().filter(|_| from.is_float());
             found.extend(rounded.map(|rounding| format!("cast_with {} to {to}", rounding.name())));
+            if from.is_float() && to.is_float() {
+                found.push(format!("saturating_cast to {to}"));
+            }
             if from.bits() == to.bits() {
                 found.push(format!("bitcast to {to}"));
             }

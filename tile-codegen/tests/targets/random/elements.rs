@@ -51,6 +51,10 @@ impl Writer<'_> {
             self.define(&format!("cast_with {} {}", rounding.name(), tile.name), &tile.shape, to);
             return;
         }
+        if way == 2 && Domain::Float.accepts(tile.dtype) && Domain::Float.accepts(to) && to != tile.dtype {
+            self.define(&format!("saturating_cast {}", tile.name), &tile.shape, to);
+            return;
+        }
         let bools = to == DType::Bool || tile.dtype == DType::Bool;
         if way == 2 && !bools && !tile.dtype.is_float() {
             let length = 1 + self.choose(40);

@@ -80,6 +80,7 @@ fn piece(instance: &Instance, op: OpId) -> Option<(String, DType)> {
     let (name, dtype) = match &data.op {
         Op::Cast(_) => (format!("cast to {}", result()?), operand(0)),
         Op::CastWith(_, rounding) => (format!("cast_with {} to {}", rounding.name(), result()?), operand(0)),
+        Op::SaturatingCast(_) => (format!("saturating_cast to {}", result()?), operand(0)),
         Op::Bitcast(_) => (format!("bitcast to {}", result()?), operand(0)),
         Op::Mma => (format!("mma {} {}", operand(1)?, result()?), operand(0)),
         Op::View(movement) => (format!("view {}", movement.kind()), operand(0)),

@@ -7,8 +7,8 @@ use crate::span::Span;
 use crate::value::Val;
 use syn::{Generics, TypeParam};
 use tile_ir::kernel::GenericKind;
-use tile_ir::ops::{Domain, Literal};
-use tile_ir::{DType, Elem, Op};
+use tile_ir::ops::{BinaryOp, Domain, Literal};
+use tile_ir::{DType, Elem, Op, Rounding};
 
 /// A type parameter of a function that was called. What it is may be decided by what follows the call.
 pub(crate) struct Bound {
@@ -85,9 +85,8 @@ impl Lowering {
     ) -> Lowered<Option<Val>> {
         let [owner, name] = path else { return Ok(None) };
         let Ok(owner) = syn::parse_str::<syn::Ident>(owner) else { return Ok(None) };
-        let (Some(elem), Some(value)) = (self.element(&syn::parse_quote!(#owner)), constant(name)) else {
-            return Ok(None);
-        };
+        let Some(elem) = self.element(&syn::parse_quote!(#owner)) else { return Ok(None) };
+        let Some(value) = constant(name) else { return self.limit_of_parameter(name, elem, span) };
         let value = match (value, elem.known()) {
             (Literal::Float(value), Some(dtype)) if !dtype.is_float() && value.is_finite() => {
                 Literal::Int(value as i128)
@@ -96,9 +95,37 @@ impl Lowering {
         };
         self.emit_one(Op::Constant { value, elem }, &[], span, &[]).map(|value| Some(Val::Data(value)))
     }
+
+    /// `T::MAX` and its kin, which depend on the format: numbers of f64 that are rounded to it, toward zero where they are too
+    /// large for it. In an instance they are constants.
+    fn limit_of_parameter(&mut self, name: &str, elem: Elem, span: Span) -> Lowered<Option<Val>> {
+        let rounded = |lowering: &mut Self, value: f64, rounding: Rounding| {
+            let wide = Op::Constant { value: Literal::Float(value), elem: Elem::Known(DType::F64) };
+            let wide = lowering.emit_one(wide, &[], span, &[])?;
+            lowering.emit_one(Op::CastWith(elem.clone(), rounding), &[wide], span, &[])
+        };
+        let limit = match name {
+            "MAX" => rounded(self, f64::MAX, Rounding::TowardZero)?,
+            "MIN" => rounded(self, f64::MIN, Rounding::TowardZero)?,
+            "EPSILON" | "MIN_POSITIVE" => {
+                let above = rounded(self, 1.0 + f64::EPSILON, Rounding::Up)?;
+                let one = rounded(self, 1.0, Rounding::Up)?;
+                let epsilon = self.emit_one(Op::Binary(BinaryOp::Sub), &[above, one], span, &[])?;
+                if name == "EPSILON" {
+                    epsilon
+                } else {
+                    // Subnormal numbers are as far apart as the smallest normal number and the next one.
+                    let least = rounded(self, f64::from_bits(1), Rounding::Up)?;
+                    self.emit_one(Op::Binary(BinaryOp::Div), &[least, epsilon], span, &[])?
+                }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Val::Data(limit)))
+    }
 }
 
-/// The constants of `Number` and `Float`.
+/// The constants of `Number` and `Float` that are the same in every format.
 fn constant(name: &str) -> Option<Literal> {
     Some(Literal::Float(match name {
         "ZERO" => 0.0,

@@ -84,23 +84,30 @@ impl Lowering {
         }
         let spans = &arguments.spans;
         let a = self.scaled(tiles[0], tiles[1], 1, [spans[0], spans[1]])?;
-        let b = self.scaled(tiles[2], tiles[3], 0, [spans[2], spans[3]])?;
+        let b = self.scaled(tiles[2], tiles[3], 2, [spans[2], spans[3]])?;
         self.require_elem(tiles[4], &DType::F32.into(), "the accumulator of `mma_scaled`", spans[4])?;
         self.emit_one(Op::Mma, &[a, b, tiles[4]], span, &[spans[0], spans[2], spans[4]]).map(Val::Data)
     }
 
-    /// A factor in f32 times its scales, each of which belongs to a block along `axis`.
-    fn scaled(&mut self, tile: ValueId, scales: ValueId, axis: usize, places: [Span; 2]) -> Lowered<ValueId> {
+    /// A factor in f32 times its scales, each of which belongs to a block along the axis that is so many from the end.
+    fn scaled(
+        &mut self,
+        tile: ValueId,
+        scales: ValueId,
+        from_end: usize,
+        places: [Span; 2],
+    ) -> Lowered<ValueId> {
         let (shape, blocks) = (self.shape(tile).unwrap_or_default(), self.shape(scales).unwrap_or_default());
-        let block = match (shape.as_slice(), blocks.as_slice()) {
-            ([_, _], [_, _]) if shape[1 - axis] == blocks[1 - axis] => {
-                BLOCKS.into_iter().map(Dim::from).find(|block| {
-                    self.facts.apply(&(blocks[axis].clone() * block.clone()))
-                        == self.facts.apply(&shape[axis])
-                })
-            }
-            _ => None,
-        };
+        let axis = shape.len().saturating_sub(from_end);
+        let is_alike = shape.len() >= 2
+            && shape.len() == blocks.len()
+            && (0..shape.len()).all(|i| i == axis || shape[i] == blocks[i]);
+        let block = is_alike.then(|| {
+            BLOCKS.into_iter().map(Dim::from).find(|block| {
+                self.facts.apply(&(blocks[axis].clone() * block.clone())) == self.facts.apply(&shape[axis])
+            })
+        });
+        let block = block.flatten();
         let Some(block) = block else {
             let message = format!(
                 "scales of shape {} don't fit a factor of shape {}",
@@ -117,7 +124,9 @@ impl Lowering {
             });
             let help = match rounded {
                 Some(remainder) => format!("say that blocks are whole: `#[tile_kernel(where({remainder:#} == 0))]`"),
-                None => "scales are [M, G] and [G, N] for factors [M, 32 * G] and [32 * G, N]; blocks are a power of two".to_owned(),
+                None => "scales are [M, G] and [G, N] for factors [M, 32 * G] and [32 * G, N], leading axes as those of the factor; \
+                         blocks are a power of two"
+                    .to_owned(),
             };
             let diagnostic = Diagnostic::new(places[1], message).help(help);
             let diagnostic = self.with_origin(diagnostic, tile);

@@ -5,10 +5,10 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, GenericArgument};
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::{DType, Dim, Elem, Op, Rounding, ValueId};
+use tile_ir::{DType, Elem, Op, Rounding, ValueId};
 
 impl Lowering {
-    /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)` and `x.bitcast::<u32>()`.
+    /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)`, `x.saturating_cast::<f16>()` and `x.bitcast::<u32>()`.
     pub(in crate::lower) fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
         let rounding = match name.as_str() {
@@ -21,43 +21,11 @@ impl Lowering {
         let elem = self.target_format(call)?;
         let op = match (rounding, name.as_str()) {
             (Some(rounding), _) => Op::CastWith(elem, rounding),
+            (None, "saturating_cast") => Op::SaturatingCast(elem),
             (None, "bitcast") => Op::Bitcast(elem),
             (None, _) => Op::Cast(elem),
         };
         self.emit_one(op, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
-    }
-
-    /// `x.unpack_f4e2m1()`: two codes to a byte, the lower first. An f8e4m3fn has two mantissa bits more and a bias that is
-    /// larger by 6, so a code's magnitude `m` is `4m + 48` there, but for 0, and 1 which is subnormal: `48m`.
-    pub(in crate::lower) fn unpack_f4e2m1(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
-        let span = call.span();
-        self.arguments("unpack_f4e2m1", &call.args, 0, "x.unpack_f4e2m1()", span)?;
-        self.require_elem(tile, &DType::U8.into(), "what `unpack_f4e2m1` unpacks", call.receiver.span())?;
-        let bytes = Val::Data(tile);
-        let low = self.with(BinaryOp::And, &bytes, Val::int(0xf), span)?;
-        let high = self.with(BinaryOp::Shr, &bytes, Val::int(4), span)?;
-        let halves = [self.data(&low, "a code", span)?, self.data(&high, "a code", span)?];
-        let mut shape = self.shape(tile).unwrap_or_default();
-        let axis = Val::int(shape.len() as i128);
-        let pairs = self.stack(&halves, &[span, span], &axis, span, span)?;
-        let pairs = self.data(&pairs, "pairs of codes", span)?;
-        if let Some(last) = shape.last_mut() {
-            *last = last.clone() * Dim::from(2);
-        }
-        let codes = Val::Data(self.emit_one(Op::Reshape(shape), &[pairs], span, &[span])?);
-        let magnitude = self.with(BinaryOp::And, &codes, Val::int(7), span)?;
-        let subnormal = self.with(BinaryOp::Mul, &magnitude, Val::int(48), span)?;
-        let normal = self.with(BinaryOp::Mul, &magnitude, Val::int(4), span)?;
-        let normal = self.with(BinaryOp::Add, &normal, Val::int(48), span)?;
-        let [magnitude, two] = self.pair(&magnitude, &Val::int(2), "a code", span, [span, span])?;
-        let is_small = self.emit_one(Op::Compare(Predicate::Lt), &[magnitude, two], span, &[span, span])?;
-        let choices = [is_small, self.data(&subnormal, "a code", span)?, self.data(&normal, "a code", span)?];
-        let bits = self.emit_one(Op::Select, &choices, span, &[span, span, span])?;
-        let sign = self.with(BinaryOp::And, &codes, Val::int(8), span)?;
-        let sign = self.with(BinaryOp::Mul, &sign, Val::int(16), span)?;
-        let signed = self.arithmetic(BinaryOp::Or, &Val::Data(bits), &sign, span, [span, span])?;
-        let signed = self.data(&signed, "a code", span)?;
-        self.emit_one(Op::Bitcast(DType::F8E4M3FN.into()), &[signed], span, &[span]).map(Val::Data)
     }
 
     /// The element type in a method's turbofish; `_` and none are inferred.

@@ -56,7 +56,7 @@ impl Fold {
 const ASSOCIATIVE: &str = "associative_";
 
 /// The most tiles that are folded together.
-const MAX_OPERANDS: usize = 4;
+const MAX_OPERANDS: usize = 8;
 
 impl Lowering {
     /// `reduce(…)`, `scan(…)`, and their associative forms.

@@ -5,6 +5,7 @@ pub(super) mod constructors;
 pub(super) mod contract;
 pub(super) mod convert;
 pub(super) mod folds;
+pub(super) mod four_bits;
 pub(super) mod leaf;
 pub(super) mod lines;
 mod lookup;

@@ -249,7 +249,7 @@ impl<'k> Body<'k> {
 /// Whether an op changes the format or the place of elements, within the registers of a thread.
 fn is_movement(laid_out: &LaidOut, op: OpId) -> bool {
     match laid_out.instance.op(op).op {
-        Op::Cast(_) | Op::CastWith(..) | Op::Broadcast(_) | Op::Splat(_) => true,
+        Op::Cast(_) | Op::CastWith(..) | Op::SaturatingCast(_) | Op::Broadcast(_) | Op::Splat(_) => true,
         Op::ConvertLayout => matches!(laid_out.ways.get(&op), Some(Way::Renamed(_))),
         _ => false,
     }

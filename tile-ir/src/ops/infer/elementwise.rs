@@ -115,6 +115,18 @@ pub(super) fn cast_with(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Typ
     }
 }
 
+pub(super) fn saturating_cast(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
+    let operand = one_type(op, Domain::Float, operands, 1)
+        .map_err(|error| error.help("integers are converted with `.cast()`; `.clamp(low, high)` first"))?;
+    match elem.known() {
+        Some(dtype) if !Domain::Float.accepts(dtype) => {
+            Err(TypeError::new(format!("`saturating_cast` gives a float, not {dtype}"))
+                .help("`.cast()` to an integer saturates already"))
+        }
+        _ => of_format(&operand, elem),
+    }
+}
+
 /// The type in another format, which a tile may not hold.
 pub(super) fn of_format(ty: &Type, elem: &Elem) -> Inferred<Type> {
     if ty.as_tile().is_some() {

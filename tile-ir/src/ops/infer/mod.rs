@@ -89,6 +89,7 @@ pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred
             .and_then(|ty| elementwise::of_format(&ty, elem))
             .map(|ty| vec![ty]),
         Op::CastWith(elem, _) => elementwise::cast_with(op, elem, operands).map(|ty| vec![ty]),
+        Op::SaturatingCast(elem) => elementwise::saturating_cast(op, elem, operands).map(|ty| vec![ty]),
         Op::Bitcast(elem) => elementwise::bitcast(op, elem, operands).map(|ty| vec![ty]),
         Op::Lookup { table, elem } => elementwise::lookup(op, table, elem, operands).map(|ty| vec![ty]),
         Op::MulAdd => elementwise::one_type(op, Domain::Float, operands, 3).map(|ty| vec![ty]),
