@@ -28,7 +28,7 @@ use tile_layout::multi_index;
 /// the tensor does nothing and reads as 0. The elements of one operation follow each other in row-major order here and
 /// on CPUs; on GPUs they have no order.
 ///
-/// Every number format has `load` and `store`, which is how a kernel scatters to memory: where indices repeat, one of
+/// Every format has `load` and `store`, which is how a kernel scatters to memory: where indices repeat, one of
 /// the values stays. `i32`, `u32`, `i64` and `u64` have all operations, `f32` and `f64` all but `fetch_sub`,
 /// `fetch_and`, `fetch_or` and `fetch_xor`, `f16` and `bf16` also `fetch_add`. Others are compile errors; where the
 /// format is a parameter, the launch of an instance without the operation is an error.
@@ -128,13 +128,13 @@ impl<T: Element, const S: usize> AtomicValue<T, S> for Tile<T, S> {
     }
 }
 
-impl<T: Number, const S: usize> AtomicValue<T, S> for T {
+impl<T: Element, const S: usize> AtomicValue<T, S> for T {
     fn tile(self) -> ([usize; S], Vec<T>) {
         ([1; S], vec![self])
     }
 }
 
-impl<'a, T: Number, const R: usize> TensorViewMut<'a, T, R> {
+impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     /// The tensor as one whose elements any block may change, atomically.
     pub fn atomic_view(&self) -> AtomicView<'a, T, R> {
         let kept = Kept { seen: self.seen(), repeated: Repeated::default() };
@@ -155,7 +155,7 @@ fn literal<T: Element>(value: T) -> Literal {
     if T::DTYPE.is_float() { Literal::Float(value.to_float()) } else { Literal::Int(value.to_int()) }
 }
 
-fn number<T: Number>(value: Literal) -> T {
+fn number<T: Element>(value: Literal) -> T {
     match value {
         Literal::Int(value) => T::from_int(value),
         Literal::Float(value) => T::from_float(value),
@@ -168,7 +168,7 @@ impl<T, const R: usize> AtomicView<'_, T, R> {
     }
 }
 
-impl<T: Number, const R: usize> AtomicView<'_, T, R> {
+impl<T: Element, const R: usize> AtomicView<'_, T, R> {
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
         self.seen().extent(axis)
@@ -278,7 +278,9 @@ impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     ) {
         self.run(AtomicKind::Store, Some(mask), &indices.axes(), &[values.tile()]);
     }
+}
 
+impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     /// Replaces elements by `desired` where they have the bits of `expected`: a NaN is like itself, −0 not like +0.
     ///
     /// # Panics

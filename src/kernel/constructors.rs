@@ -198,10 +198,15 @@ fn normal<const R: usize>(words: Tile<u64, R>) -> Tile<f32, R> {
 }
 
 fn random_words<const R: usize>(shape: [usize; R], seed: u64, offset: impl GatherIndex<0>) -> Tile<u64, R> {
+    philox(positions_of(shape, offset), seed)
+}
+
+/// `offset + i` for element `i`.
+pub(super) fn positions_of<const R: usize>(shape: [usize; R], offset: impl GatherIndex<0>) -> Tile<u64, R> {
     // Of an integer the low 64 bits count, as of a cast.
     let offset = offset.numbers().first().map_or(0, |&offset| offset as u64);
     let place = Tile::<u64, 1>::iota([shape.iter().product()], 0).reshape(shape);
-    philox(place + Tile::full(shape, offset), seed)
+    place + Tile::full(shape, offset)
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ fn repeated<S: Scale, const R: usize>(
     shape: [usize; R],
     from_end: usize,
 ) -> Option<Tile<f32, R>> {
-    let axis = R.checked_sub(2).map(|matrix| matrix + 2 - from_end)?;
+    let axis = R.checked_sub(from_end).filter(|_| R >= 2)?;
     let own = scales.shape();
     let fits = |i: usize| if i == axis { shape[i].is_multiple_of(own[i]) } else { shape[i] == own[i] };
     if !(0..R).all(fits) {

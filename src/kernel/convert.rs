@@ -3,9 +3,8 @@
 use super::either::ShiftAmount;
 use super::tile::Tile;
 use super::{AnyBits, Element, Float, Int, Pair};
+use tile_ir::Rounding;
 use tile_ir::ops::{BinaryOp, UnaryOp};
-use tile_ir::{Array, Rounding};
-use tile_runtime::f8e4m3fn;
 
 /// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
 #[diagnostic::on_unimplemented(
@@ -42,7 +41,7 @@ impl<T: Element, const R: usize> Operand<T, R> for Tile<T, R> {
 
 impl<T: Float, const R: usize> Tile<T, R> {
     /// Every element converted to another format, rounded in the given direction. What is too large for a float
-    /// format becomes infinite, in [`f8e4m3fn`], which has no infinity, NaN, or the largest number where the direction points
+    /// format becomes infinite, in [`f8e4m3fn`](tile_runtime::f8e4m3fn), which has no infinity, NaN, or the largest number where the direction points
     /// toward zero; a float to an integer is rounded to an integer, then saturates, and NaN gives 0.
     ///
     /// ```
@@ -58,8 +57,8 @@ impl<T: Float, const R: usize> Tile<T, R> {
     }
 
     /// Every element converted to another float format, rounded to nearest even. What is too large, infinities too, becomes
-    /// the largest finite number or that with a minus sign, where [`Tile::cast`] gives infinity or, in [`f8e4m3fn`], NaN.
-    /// NaN stays.
+    /// the largest finite number or that with a minus sign, where [`Tile::cast`] gives infinity or, in
+    /// [`f8e4m3fn`](tile_runtime::f8e4m3fn), NaN. NaN stays.
     ///
     /// ```
     /// use tile::prelude::*;

@@ -340,10 +340,12 @@ mod tests {
     fn eight_tiles_are_folded_together() {
         let x = Tile::<i32, 1>::iota([3], 0);
         let tiles = (x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x.cast::<f64>());
-        let (a, _, _, _, _, _, g, h) =
-            reduce(tiles, 0, (0, 0, 0, 0, 0, 0, 1, 0.5), |(a, b, c, d, e, f, g, h), (i, j, _, _, _, _, o, p)| {
-                (a + i, b + j, c, d, e, f, g * o, h + p)
-            });
+        let (a, _, _, _, _, _, g, h) = reduce(
+            tiles,
+            0,
+            (0, 0, 0, 0, 0, 0, 1, 0.5),
+            |(a, b, c, d, e, f, g, h), (i, j, _, _, _, _, o, p)| (a + i, b + j, c, d, e, f, g * o, h + p),
+        );
         assert_eq!((a.to_vec(), g.to_vec(), h.to_vec()), (vec![3], vec![6 * 7 * 8], vec![3.5]));
     }
 

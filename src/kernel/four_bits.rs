@@ -3,8 +3,8 @@
 use super::tile::Tile;
 use super::{Element, Float};
 use tile_ir::Array;
-use tile_ir::array::Elements;
 use tile_ir::DType;
+use tile_ir::array::Elements;
 use tile_runtime::f8e4m3fn;
 
 /// The magnitudes by their codes.

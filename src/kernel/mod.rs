@@ -25,6 +25,7 @@
 //! | `four_bits` | 4-bit floats, two to a byte |
 //! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
 //! | `constructors` | ranges, the identity, random numbers |
+//! | `random_doubles` | [`RandomDoubles`]: random numbers of f64 |
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
 //! | [`beside`] | literals in the format of the value beside them, in a `#[tile_fn]` |
@@ -66,6 +67,7 @@ mod messages;
 mod movement;
 mod operators;
 mod persistent;
+mod random_doubles;
 mod reductions;
 mod repeated;
 mod rotations;
@@ -101,6 +103,7 @@ pub use grid::{block_count, block_id, in_block};
 pub use messages::{Asserted, assert_that, print_line};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use persistent::{Falling, Grouped, Hilbert, RowMajor, TileOrder, TilesPersistent};
+pub use random_doubles::RandomDoubles;
 pub use rotations::Rotated;
 pub use spanning::SpanningViewMut;
 pub use tile::Tile;

@@ -184,35 +184,36 @@ fn integers_of_a_generic_kernel_wrap() {
     .check();
 }
 
-fn check_quantized<T: Number>(most: f64) {
+fn check_quantized<T: Number>(most: f64) -> tile::Result<()> {
     const COLUMNS: usize = 32;
     let x: Vec<f32> = (0..3 * COLUMNS).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
     for (device, label) in super::devices() {
-        let from = Tensor::from_slice(&device, &x, [3, COLUMNS]).unwrap();
-        let mut y = Tensor::<T>::zeros(&device, [3, COLUMNS]).unwrap();
-        let mut scales = Tensor::zeros(&device, [3, 1]).unwrap();
-        kernels::quantized::<T, COLUMNS>(&from, &mut y, &mut scales).launch().unwrap();
-        let (y, scales) = (widen(&y.to_vec().unwrap()), scales.to_vec().unwrap());
+        let from = Tensor::from_slice(&device, &x, [3, COLUMNS])?;
+        let mut y = Tensor::<T>::zeros(&device, [3, COLUMNS])?;
+        let mut scales = Tensor::zeros(&device, [3, 1])?;
+        kernels::quantized::<T, COLUMNS>(&from, &mut y, &mut scales).launch()?;
+        let (y, scales) = (widen(&y.to_vec()?), scales.to_vec()?);
         for (i, row) in x.chunks(COLUMNS).enumerate() {
             let largest = row.iter().fold(0f32, |most, x| most.max(x.abs()));
             let what = format!("row {i} in {} on {label}", T::DTYPE);
             assert!((f64::from(scales[i]) / (f64::from(largest) / most) - 1.0).abs() < 1e-6, "{what}");
             let found = &y[i * COLUMNS..][..COLUMNS];
-            assert_eq!(found.iter().fold(0.0, |most, y: &f64| most.max(y.abs())), most, "{what}");
+            assert_eq!(found.iter().fold(0.0, |most: f64, y| most.max(y.abs())), most, "{what}");
             for (&found, &x) in found.iter().zip(row) {
                 let exact = f64::from(x / scales[i]);
-                // Half a step: of 1 for integers, which are truncated, of 2 bits of mantissa for floats.
+                // Integers are truncated, and floats have two bits of mantissa at least.
                 assert!((found - exact).abs() <= (exact.abs() / 8.0).max(1.0), "{what}: {found} for {exact}");
             }
         }
     }
+    Ok(())
 }
 
 #[test]
 fn one_kernel_scales_to_the_largest_number_of_any_format() {
-    check_quantized::<i8>(127.0);
-    check_quantized::<f8e4m3fn>(448.0);
-    check_quantized::<f8e5m2>(57344.0);
+    check_quantized::<i8>(127.0).unwrap();
+    check_quantized::<f8e4m3fn>(448.0).unwrap();
+    check_quantized::<f8e5m2>(57344.0).unwrap();
 }
 
 fn check_pooled<T: Number>() {
@@ -242,25 +243,26 @@ fn the_largest_of_neighbours_begins_at_the_smallest_number() {
     check_pooled::<f64>();
 }
 
-fn check_limits<T: Float>(limits: [f64; 4]) {
+fn check_limits<T: Float>(limits: [f64; 4]) -> tile::Result<()> {
     let of_bf16 = [bf16::MIN, bf16::MAX, bf16::EPSILON, bf16::MIN_POSITIVE].map(bf16::to_f64);
     assert_eq!([T::MIN, T::MAX, T::EPSILON, T::MIN_POSITIVE].map(T::to_float), limits, "{}", T::DTYPE);
     for (device, label) in super::devices() {
-        let mut y = Tensor::zeros(&device, [2, 4]).unwrap();
-        let mut x = Tensor::<T>::zeros(&device, [2, 1]).unwrap();
-        kernels::limited::<T>(&mut y, &mut x).launch().unwrap();
-        assert_eq!(y.to_vec().unwrap(), [limits, of_bf16].concat(), "{} on {label}", T::DTYPE);
-        assert_eq!(widen(&x.to_vec().unwrap()), [limits[1]; 2], "{} on {label}", T::DTYPE);
+        let mut y = Tensor::zeros(&device, [2, 4])?;
+        let mut x = Tensor::<T>::zeros(&device, [2, 1])?;
+        kernels::limited::<T>(&mut y, &mut x).launch()?;
+        assert_eq!(y.to_vec()?, [limits, of_bf16].concat(), "{} on {label}", T::DTYPE);
+        assert_eq!(widen(&x.to_vec()?), [limits[1]; 2], "{} on {label}", T::DTYPE);
     }
+    Ok(())
 }
 
 #[test]
 fn limits_are_those_of_the_format() {
-    check_limits::<f8e4m3fn>([-448.0, 448.0, 0.125, 2f64.powi(-6)]);
-    check_limits::<f8e5m2>([-57344.0, 57344.0, 0.25, 2f64.powi(-14)]);
-    check_limits::<f16>([-65504.0, 65504.0, 2f64.powi(-10), 2f64.powi(-14)]);
-    check_limits::<f32>([f32::MIN, f32::MAX, f32::EPSILON, f32::MIN_POSITIVE].map(f64::from));
-    check_limits::<f64>([f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE]);
+    check_limits::<f8e4m3fn>([-448.0, 448.0, 0.125, 2f64.powi(-6)]).unwrap();
+    check_limits::<f8e5m2>([-57344.0, 57344.0, 0.25, 2f64.powi(-14)]).unwrap();
+    check_limits::<f16>([-65504.0, 65504.0, 2f64.powi(-10), 2f64.powi(-14)]).unwrap();
+    check_limits::<f32>([f32::MIN, f32::MAX, f32::EPSILON, f32::MIN_POSITIVE].map(f64::from)).unwrap();
+    check_limits::<f64>([f64::MIN, f64::MAX, f64::EPSILON, f64::MIN_POSITIVE]).unwrap();
 }
 
 mod named_alike {

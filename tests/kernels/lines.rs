@@ -360,12 +360,18 @@ fn eight_tiles_are_folded_together() {
     };
     let (mut chain, mut scans, mut results) = (vec![], vec![], vec![]);
     for row in x.chunks(n) {
-        let up: Vec<[i32; 8]> =
-            row.iter().scan(start, |all, &x| { *all = join(*all, x); Some(*all) }).collect();
+        let up: Vec<[i32; 8]> = row
+            .iter()
+            .scan(start, |all, &x| {
+                *all = join(*all, x);
+                Some(*all)
+            })
+            .collect();
         let mut down: Vec<[i32; 8]> =
             row.iter().rev().scan(start, |all, &x| Some(std::mem::replace(all, join(*all, x)))).collect();
         down.reverse();
-        let lines = |of: &[[i32; 8]]| -> Vec<i32> { (0..8).flat_map(|k| of.iter().map(move |all| all[k])).collect() };
+        let lines =
+            |of: &[[i32; 8]]| -> Vec<i32> { (0..8).flat_map(|k| of.iter().map(move |all| all[k])).collect() };
         chain.extend(lines(&up));
         scans.extend([lines(&up), lines(&down)].concat());
         results.extend([up[n - 1], up[n - 1]].concat());

@@ -175,10 +175,10 @@ fn packed<T: Float, const B: usize>(x: &Tensor<T, { 2 * n }>, y: &mut Tensor<u8,
     y.store_masked(x.partition_view([B]).load_masked(y.index()).pack_f4e2m1());
 }
 
-fn check_packed<T: Float>() {
-    let ends = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, -1e-30, f32::NAN, 6.5];
-    let x: Vec<T> =
-        around_four_bits().into_iter().chain(ends).map(|x| T::from_float(f64::from(x))).collect();
+fn check_packed<T: Float>() -> tile::Result<()> {
+    let ends =
+        [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, -1e-30, f32::NAN, 6.5];
+    let x: Vec<T> = around_four_bits().into_iter().chain(ends).map(|x| T::from_float(f64::from(x))).collect();
     let code = |x: &T| match x.to_float() {
         x if x.is_nan() => 7,
         // All are as far from infinity.
@@ -187,21 +187,22 @@ fn check_packed<T: Float>() {
     let codes: Vec<u8> = x.iter().map(code).collect();
     let bytes: Vec<u8> = codes.chunks(2).map(|pair| pair[0] + 16 * pair[1]).collect();
     for (device, label) in super::devices() {
-        let from = Tensor::from_slice(&device, &x, [x.len()]).unwrap();
-        let mut y = Tensor::zeros(&device, [bytes.len()]).unwrap();
-        packed::<T, 64>(&from, &mut y).launch().unwrap();
-        assert_eq!(y.to_vec().unwrap(), bytes, "{} on {label}", T::DTYPE);
+        let from = Tensor::from_slice(&device, &x, [x.len()])?;
+        let mut y = Tensor::zeros(&device, [bytes.len()])?;
+        packed::<T, 64>(&from, &mut y).launch()?;
+        assert_eq!(y.to_vec()?, bytes, "{} on {label}", T::DTYPE);
     }
+    Ok(())
 }
 
 #[test]
 fn every_float_is_packed_in_four_bits() {
-    check_packed::<f8e4m3fn>();
-    check_packed::<f8e5m2>();
-    check_packed::<f16>();
-    check_packed::<bf16>();
-    check_packed::<f32>();
-    check_packed::<f64>();
+    check_packed::<f8e4m3fn>().unwrap();
+    check_packed::<f8e5m2>().unwrap();
+    check_packed::<f16>().unwrap();
+    check_packed::<bf16>().unwrap();
+    check_packed::<f32>().unwrap();
+    check_packed::<f64>().unwrap();
 }
 
 /// MXFP8: 8-bit floats in both factors, and for each 32 along K a power of two.

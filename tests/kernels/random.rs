@@ -31,6 +31,20 @@ fn uniform_and_normal<const N: usize>(seed: u64, y: &mut Tensor<f32, 2, n>) {
     y.store_masked(stack([uniform, Tile::random_normal([N], seed, offset)], 0));
 }
 
+/// Of f64, from a stream and at positions.
+#[tile_kernel]
+fn doubles<const N: usize>(seed: u64, y: &mut Tensor<f64, 4, n>) {
+    let mut y = y.partition_view_mut([4, N]);
+    let [_, i] = y.index();
+    let offset = i * N;
+    let positions = Tile::<u64, 1>::iota([N], 0) + offset as u64;
+    let uniform = Tile::<f64, 1>::random_uniform([N], seed, offset);
+    let normal = Tile::<f64, 1>::random_normal([N], seed, offset);
+    let uniform_at = Tile::<f64, 1>::random_uniform_at(positions, seed);
+    let normal_at = Tile::<f64, 1>::random_normal_at(positions, seed);
+    y.store_masked(stack([uniform, uniform_at, normal, normal_at], 0));
+}
+
 /// Numbers at the places of a tensor's elements: as uniform ones, normal ones and bits.
 #[tile_kernel]
 fn at_places<const BM: usize, const BN: usize>(
@@ -138,6 +152,40 @@ fn uniform_and_normal_numbers() {
             let mut y = Tensor::zeros(device, [2, n as usize])?;
             uniform_and_normal::<16>(3, &mut y).launch()?;
             Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[test]
+fn numbers_of_f64_have_53_bits() {
+    let n = 100;
+    let bits = |i: usize, seed: u64| {
+        let [low, high] = words(i as u64, seed);
+        (u64::from(high) << 32 | u64::from(low)) >> 11
+    };
+    let unit = 2f64.powi(-53);
+    let uniform: Vec<f64> = (0..n).map(|i| bits(i, SEED) as f64 * unit).collect();
+    let normal = |i: usize| {
+        let u = (bits(i, SEED) + 1) as f64 * unit;
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * (bits(i, !SEED) as f64 * unit)).cos()
+    };
+    let normal: Vec<f64> = (0..n).map(normal).collect();
+    let expected = [uniform.clone(), uniform.clone(), normal.clone(), normal].concat();
+    Case {
+        ir: doubles::ir(),
+        bindings: &[("N", Binding::Const(16))],
+        arguments: vec![scalar(SEED), array(&vec![0f64; 4 * n], &[4, n])],
+        output: 1,
+        expected,
+        // The angle has an error of 2⁻⁵⁰ before its cosine.
+        tolerance: 1e-14,
+        run: &|device| {
+            let mut y = Tensor::zeros(device, [4, n])?;
+            doubles::<16>(SEED, &mut y).launch()?;
+            let y = y.to_vec()?;
+            assert_eq!(y[..n], uniform, "the same bits on every device");
+            Ok(y)
         },
     }
     .check();

@@ -319,37 +319,45 @@ fn steps_of_linear_recurrences_are_joined() {
 /// Filters of second order, a row for each: yₜ = xₜ + a·yₜ₋₁ + b·yₜ₋₂. What several steps make of the last two results is a
 /// matrix and a vector, which threads join.
 #[tile_kernel]
-fn biquads<const B: usize>(x: &Tensor<f32, m, B>, a: f32, b: f32, y: &mut Tensor<f32, m, B>, last: &mut Tensor<f32, m, 2>) {
+fn biquads<const B: usize>(
+    x: &Tensor<f32, m, B>,
+    a: f32,
+    b: f32,
+    y: &mut Tensor<f32, m, B>,
+    last: &mut Tensor<f32, m, 2>,
+) {
     let mut y = y.partition_view_mut([1, B]);
     let mut last = last.partition_view_mut([1, 2]);
     let x = x.partition_view([1, B]).load(y.index());
     let (zeros, ones) = (Tile::zeros([1, B]), Tile::ones([1, B]));
     let steps = (zeros + a, zeros + b, ones, zeros, x, zeros);
     let start = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0);
-    let (_, _, _, _, results, _) = associative_scan(steps, 1, start, |(a, b, c, d, e, f), (g, h, i, j, k, l)| {
-        (g * a + h * c, g * b + h * d, i * a + j * c, i * b + j * d, g * e + h * f + k, i * e + j * f + l)
-    });
-    let (_, _, _, _, now, before) = associative_reduce(steps, 1, start, |(a, b, c, d, e, f), (g, h, i, j, k, l)| {
-        (g * a + h * c, g * b + h * d, i * a + j * c, i * b + j * d, g * e + h * f + k, i * e + j * f + l)
-    });
+    let (_, _, _, _, results, _) =
+        associative_scan(steps, 1, start, |(a, b, c, d, e, f), (g, h, i, j, k, l)| {
+            (g * a + h * c, g * b + h * d, i * a + j * c, i * b + j * d, g * e + h * f + k, i * e + j * f + l)
+        });
+    let (_, _, _, _, now, before) =
+        associative_reduce(steps, 1, start, |(a, b, c, d, e, f), (g, h, i, j, k, l)| {
+            (g * a + h * c, g * b + h * d, i * a + j * c, i * b + j * d, g * e + h * f + k, i * e + j * f + l)
+        });
     y.store(results);
     last.store(cat([now, before], 1));
 }
 
 #[test]
 fn filters_of_second_order_join_six_numbers() {
-    let (m, n, a, b) = (3, 300, 1.6f32, -0.8f32);
+    let (m, n, of_last, of_second) = (3, 300, 1.6f32, -0.8f32);
     let x = numbers::<f32>(m * n, 1);
     let mut y = vec![0f64; m * n];
     for (x, y) in x.chunks(n).zip(y.chunks_mut(n)) {
         for t in 0..n {
             let back = |steps: usize| if t < steps { 0.0 } else { y[t - steps] };
-            y[t] = f64::from(x[t]) + f64::from(a) * back(1) + f64::from(b) * back(2);
+            y[t] = f64::from(x[t]) + f64::from(of_last) * back(1) + f64::from(of_second) * back(2);
         }
     }
     let last: Vec<f64> = y.chunks(n).flat_map(|row| [row[n - 1], row[n - 2]]).collect();
     check_kernel!(biquads<B = 300>(
-        input x: (x, [m, n]), number a: (a), number b: (b),
+        input x: (x, [m, n]), number a: (of_last), number b: (of_second),
         output y: (vec![0f32; m * n], [m, n] => y, 1e-4),
         output last: (vec![0f32; 2 * m], [m, 2] => last, 1e-4),
     ));

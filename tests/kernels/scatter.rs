@@ -1,4 +1,4 @@
-//! Atomic stores as scatters to memory, of every number format; additions of halves; hints of views.
+//! Atomic stores as scatters to memory, of every format; additions of halves; hints of views.
 
 use super::devices;
 use tile::kernel::Element;
@@ -50,6 +50,82 @@ fn one_of_the_values_stays_and_outside_is_nothing() {
     scatters::<bf16>().unwrap();
     scatters::<f32>().unwrap();
     scatters::<f64>().unwrap();
+}
+
+/// Marks the odd nodes that edges lead to, and edges that lead to even ones.
+#[tile_kernel(grid = [e.div_ceil(B)])]
+fn visit<const B: usize>(edges: &Tensor<i32, e>, visited: &mut Tensor<bool, n>, even: &mut Tensor<bool, e>) {
+    let at = Tile::<i32, 1>::iota([B], 0) + (block_id(0) * B) as i32;
+    let to = edges.partition_view([B]).load_masked_or(-1, [block_id(0)]);
+    let even = even.atomic_view();
+    // Each edge has an element of its own.
+    even.store([at], to % 2 == 0, Relaxed, DeviceScope);
+    let odd = !even.load([at], Relaxed, DeviceScope);
+    let visited = visited.atomic_view();
+    visited.store_masked(odd, [to], true, Relaxed, DeviceScope);
+    visited.store([0], true, Relaxed, DeviceScope);
+}
+
+#[test]
+fn masks_are_scattered() {
+    let (e, n) = (300, 90);
+    let edges: Vec<i32> = (0..e).map(|i| (i * 37 % 101) - 5).collect();
+    let mut visited = vec![false; n as usize];
+    visited[0] = true;
+    for &to in edges.iter().filter(|&&to| to % 2 != 0 && (0..n).contains(&to)) {
+        visited[to as usize] = true;
+    }
+    let even: Vec<bool> = edges.iter().map(|to| to % 2 == 0).collect();
+    for (device, label) in devices() {
+        let edges = Tensor::from_slice(&device, &edges, [e as usize]).unwrap();
+        let mut found = Tensor::<bool>::zeros(&device, [n as usize]).unwrap();
+        let mut fresh = Tensor::<bool>::zeros(&device, [e as usize]).unwrap();
+        visit::<64>(&edges, &mut found, &mut fresh).launch().unwrap();
+        assert_eq!(found.to_vec().unwrap(), visited, "{label}");
+        assert_eq!(fresh.to_vec().unwrap(), even, "{label}");
+    }
+}
+
+/// Scales of rows go where the rows go; what is loaded outside is the format's 0.
+#[tile_kernel(grid = [1])]
+fn scatter_scales<T: Element, const M: usize, const N: usize>(
+    to: &Tensor<i32, M>,
+    x: &Tensor<T, M, N>,
+    y: &mut Tensor<T, m, N>,
+    outside: &mut Tensor<T, 1>,
+) {
+    let to = to.partition_view([M]).load([0]).unsqueeze(1);
+    let x = x.partition_view([M, N]).load([0, 0]);
+    let (y, outside) = (y.atomic_view(), outside.atomic_view());
+    y.store((to, Tile::<i32, 2>::iota([1, N], 1)), x, Relaxed, DeviceScope);
+    let none = y.load([-1, 0], Relaxed, DeviceScope);
+    outside.store([0], none, Relaxed, DeviceScope);
+}
+
+fn scatters_rows<T: Element + PartialEq>(x: &[T]) -> tile::Result<()> {
+    let (m, n) = (6, 8);
+    let to = [4, 9, 0, 2];
+    let mut expected = vec![T::default(); m * n];
+    for (row, &to) in x.chunks(n).zip(&to).filter(|(_, to)| **to < m as i32) {
+        expected[to as usize * n..][..n].copy_from_slice(row);
+    }
+    for (device, label) in devices() {
+        let (to, x) = (Tensor::from_slice(&device, &to, [4])?, Tensor::from_slice(&device, x, [4, n])?);
+        let mut y = Tensor::from_slice(&device, &vec![T::default(); m * n], [m, n])?;
+        let mut outside = Tensor::from_slice(&device, &[T::from_int(1)], [1])?;
+        scatter_scales::<T, 4, 8>(&to, &x, &mut y, &mut outside).launch()?;
+        assert!(y.to_vec()? == expected, "{} on {label}", T::DTYPE);
+        assert!(outside.to_vec()? == [T::from_int(0)], "{} on {label}", T::DTYPE);
+    }
+    Ok(())
+}
+
+#[test]
+fn elements_without_arithmetic_are_scattered_by_rows() {
+    scatters_rows::<bool>(&std::array::from_fn::<bool, 32, _>(|i| i % 3 == 0)).unwrap();
+    scatters_rows::<f8e8m0fnu>(&std::array::from_fn::<_, 32, _>(|i| f8e8m0fnu::from_bits((i * 7) as u8)))
+        .unwrap();
+    scatters_rows::<f16>(&std::array::from_fn::<_, 32, _>(|i| f16::of(i as f64))).unwrap();
 }
 
 /// Every block adds to every element.

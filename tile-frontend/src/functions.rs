@@ -130,6 +130,13 @@ struct Rewrite {
 }
 
 impl Rewrite {
+    /// Whether it is a constant of a type parameter, `T::MAX`, which Rust's `as` doesn't convert.
+    fn is_of_parameter(&self, value: &Expr) -> bool {
+        let (Expr::Path(path), Some(generics)) = (value, &self.literals) else { return false };
+        let [owner, _] = &path.path.segments.iter().collect::<Vec<_>>()[..] else { return false };
+        generics.type_params().any(|parameter| parameter.ident == owner.ident)
+    }
+
     fn call(name: &str, span: Span) -> proc_macro2::TokenStream {
         let name = Ident::new(name, span);
         quote_spanned!(span=> ::tile::kernel::either::#name)
@@ -265,7 +272,9 @@ impl VisitMut for Rewrite {
                     None
                 })
             }
-            Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
+            Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) || self.is_of_parameter(&cast.expr) => {
+                Some(call_of_cast(cast))
+            }
             _ => None,
         };
         if let Some(rewritten) = rewritten {

@@ -1,4 +1,4 @@
-//! Not every format has atomic operations.
+//! Masks are loaded and stored, without arithmetic.
 
 use tile::prelude::*;
 
@@ -6,6 +6,8 @@ use tile::prelude::*;
 fn kernel(counts: &mut Tensor<bool, n>) {
     let counts = counts.atomic_view();
     let i = Tile::<i32, 1>::iota([4], 0);
+    counts.store([i], true, Relaxed, DeviceScope);
+    counts.fetch_or([i], true, Relaxed, DeviceScope);
 }
 
 fn main() {}

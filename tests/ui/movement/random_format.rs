@@ -1,4 +1,4 @@
-//! Random numbers are f32.
+//! Random numbers are f32 or f64.
 
 use tile::prelude::*;
 
@@ -8,7 +8,7 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let mut y = y.partition_view_mut([BM, BN]);
     let [i, j] = y.index();
     let x = x.load_masked([i, j]);
-    y.store_masked(Tile::<f64, 2>::random_uniform([BM, BN], 1, 0).cast());
+    y.store_masked(Tile::<bf16, 2>::random_uniform([BM, BN], 1, 0).cast());
 }
 
 fn main() {}

@@ -6,8 +6,8 @@
 //! (24 ≥ 2·11 + 2 bits: Figueroa, "When is double rounding innocuous?"). In memory a value has its
 //! **storage type**: `bool` is i8, a narrow float an integer of its width.
 
-use super::float8::Overflow;
 use super::extremum::{Extremum, NanRule};
+use super::float8::Overflow;
 use super::ir::{Ir, Value};
 use super::{convert, fmod, math, philox};
 use inkwell::types::{BasicTypeEnum, FloatType};
@@ -148,7 +148,11 @@ impl<'c> Ir<'c> {
             | UnaryOp::Asin
             | UnaryOp::Acos
             | UnaryOp::Atan
+            | UnaryOp::Asinh
+            | UnaryOp::Acosh
+            | UnaryOp::Atanh
             | UnaryOp::Erf
+            | UnaryOp::Erfc
             | UnaryOp::Sigmoid
             | UnaryOp::Silu
             | UnaryOp::Gelu
@@ -191,7 +195,11 @@ impl<'c> Ir<'c> {
             UnaryOp::Asin => math::asin(self, x),
             UnaryOp::Acos => math::acos(self, x),
             UnaryOp::Atan => math::atan(self, x),
+            UnaryOp::Asinh => math::asinh(self, x),
+            UnaryOp::Acosh => math::acosh(self, x),
+            UnaryOp::Atanh => math::atanh(self, x),
             UnaryOp::Erf => math::erf(self, x),
+            UnaryOp::Erfc => math::erfc(self, x),
             UnaryOp::Sigmoid => math::sigmoid(self, x),
             UnaryOp::Silu => math::silu(self, x),
             UnaryOp::Gelu => math::gelu(self, x),

@@ -1,7 +1,7 @@
 //! The error of every mathematical function in units of the last place, and its edges bit by bit.
 
 use crate::kernels::elementwise;
-use crate::support::{Memory, Native, cpus, instance, is_emulated};
+use crate::support::{Memory, Native, cpus, instance, is_emulated, run_native};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tile_codegen::{Cpu, Options};
@@ -281,6 +281,42 @@ fn results_are_the_same_wherever_operands_lie() {
             let expected = &whole[skipped..][..found.len()];
             let at = found.iter().zip(expected).position(|(found, expected)| found != expected);
             assert_eq!(at.map(|at| operands[skipped + at]), None, "{} in tiles of {elements}", op.name());
+        }
+    }
+}
+
+/// Bits of a number of 16 bits, such that the numbers' order is that of integers.
+fn place(dtype: DType, x: f64) -> i64 {
+    let bits = tile_ir::round::encode(dtype, x) as i64;
+    if bits & 0x8000 == 0 { bits } else { -(bits & 0x7fff) }
+}
+
+/// Every number of f16 and of bf16: what is exact, rounded, or its neighbour.
+#[test]
+fn inverses_of_every_number_of_16_bits_are_within_a_place() {
+    for dtype in [DType::F16, DType::BF16] {
+        let numbers: Vec<f64> = (0..1 << 16).map(|bits| tile_ir::round::decode(dtype, bits)).collect();
+        let numbers = some(numbers);
+        for op in [UnaryOp::Asinh, UnaryOp::Acosh, UnaryOp::Atanh, UnaryOp::Erfc] {
+            let source = elementwise(dtype.name(), dtype.name(), &format!("{} %a", op.name()));
+            let instance = instance(&source, &[("B", 1024)]);
+            for cpu in cpus() {
+                let operand = vector(dtype, numbers.clone());
+                let arguments =
+                    [operand.clone(), operand, Array::full(dtype, &[numbers.len()], Literal::Float(0.0))];
+                let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+                for (i, &x) in numbers.iter().enumerate() {
+                    let (found, exact) = (found[2].get_f64(i), round_float(dtype, op.float()(x)));
+                    let is_near = (place(dtype, found) - place(dtype, exact)).abs() <= 1;
+                    let is_right = if exact.is_nan() { found.is_nan() } else { is_near };
+                    assert!(
+                        is_right,
+                        "{}({x:?}) of {dtype} on {} is {found:?}, not {exact:?}",
+                        op.name(),
+                        cpu.name()
+                    );
+                }
+            }
         }
     }
 }

@@ -20,6 +20,9 @@ fn kernel(ty: DType, ops: &[&str]) -> String {
             false => format!("  %old{i} = atomic {op} : tile<8 x {ty}>\n  store %vy{i}, %old{i}\n"),
         };
     }
+    // What is loaded and stored alone needs no arithmetic.
+    let uses_sum = ops.iter().any(|op| op.contains("%w"));
+    let sum = if uses_sum { format!("  %w = add %v, %v : tile<8 x {ty}>\n") } else { String::new() };
     format!(
         "kernel @k({parameters}) {{
   %vx = partition %x [8] : partition<m x {ty}, [8]>
@@ -33,8 +36,7 @@ fn kernel(ty: DType, ops: &[&str]) -> String {
   %at = rem %tripled, %eights : tile<8 x i32>
   %mask = ne %i, %threes : tile<8 x bool>
   %v = load %vx[%b] : tile<8 x {ty}>
-  %w = add %v, %v : tile<8 x {ty}>
-{body}}}
+{sum}{body}}}
 "
     )
 }
@@ -58,7 +60,7 @@ const TAKES_INTEGERS: [&str; 4] = [
     "xor relaxed device %c[%at], %v",
 ];
 
-const TAKES_NUMBERS: [&str; 6] = [
+const TAKES_ALL: [&str; 6] = [
     "load relaxed device %c[%at]",
     "load acquire system %c[%at] mask %mask",
     "store relaxed block %c[%at], %v",
@@ -77,7 +79,16 @@ const TAKES_HALVES: [&str; 3] = [
 fn cases() -> Vec<(DType, Vec<&'static str>)> {
     let integers = [DType::I32, DType::U32, DType::I64, DType::U64];
     let floats = [DType::F32, DType::F64];
-    let narrow = [DType::I8, DType::U8, DType::I16, DType::U16, DType::F8E4M3FN, DType::F8E5M2];
+    let narrow = [
+        DType::Bool,
+        DType::I8,
+        DType::U8,
+        DType::I16,
+        DType::U16,
+        DType::F8E4M3FN,
+        DType::F8E5M2,
+        DType::F8E8M0FNU,
+    ];
     let halves = [DType::F16, DType::BF16];
     let formats = |formats: &[DType], ops: &[&[&'static str]]| {
         formats.iter().map(|&ty| (ty, ops.concat())).collect::<Vec<_>>()
@@ -85,8 +96,8 @@ fn cases() -> Vec<(DType, Vec<&'static str>)> {
     [
         formats(&integers, &[&TAKES_ANY, &TAKES_INTEGERS]),
         formats(&floats, &[&TAKES_ANY]),
-        formats(&narrow, &[&TAKES_NUMBERS]),
-        formats(&halves, &[&TAKES_NUMBERS, &TAKES_HALVES]),
+        formats(&narrow, &[&TAKES_ALL]),
+        formats(&halves, &[&TAKES_ALL, &TAKES_HALVES]),
     ]
     .concat()
 }

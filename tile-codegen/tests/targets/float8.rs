@@ -103,7 +103,11 @@ fn two_go_with_one_instruction() {
             let saturated = ptx(target, "saturating_cast", DType::F32, to);
             let name = format!("cvt.rn.satfinite.{name}.f32");
             assert_eq!(2 * instructions(&saturated, &name), per_thread, "{saturated}");
-            assert_eq!(instructions(&saturated, "selp") + instructions(&saturated, "abs.f32"), 0, "{saturated}");
+            assert_eq!(
+                instructions(&saturated, "selp") + instructions(&saturated, "abs.f32"),
+                0,
+                "{saturated}"
+            );
         }
     }
 }

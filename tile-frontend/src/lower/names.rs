@@ -166,7 +166,19 @@ fn tile_methods() -> Vec<Kind> {
             names(&["sort", "sort_descending", "argsort", "argsort_descending", "top_k", "histogram"]),
         ),
         ("movements", moving.map(ToOwned::to_owned).collect()),
-        ("conversions", names(&["cast", "cast_with", "saturating_cast", "bitcast", "item", "pack_f4e2m1", "unpack_f4e2m1", "lookup"])),
+        (
+            "conversions",
+            names(&[
+                "cast",
+                "cast_with",
+                "saturating_cast",
+                "bitcast",
+                "item",
+                "pack_f4e2m1",
+                "unpack_f4e2m1",
+                "lookup",
+            ]),
+        ),
         ("functions of elements", functions),
     ]
 }

@@ -167,7 +167,6 @@ impl AtomicKind {
             DType::F16 | DType::BF16 => {
                 matches!(self, AtomicKind::Add | AtomicKind::Load | AtomicKind::Store)
             }
-            DType::Bool => false,
             _ => dtype.is_element() && matches!(self, AtomicKind::Load | AtomicKind::Store),
         }
     }
@@ -176,11 +175,8 @@ impl AtomicKind {
     pub fn summary(dtype: DType) -> String {
         let kinds = AtomicKind::ALL.iter().filter(|kind| kind.supports(dtype));
         let names: Vec<String> = kinds.map(|kind| format!("`{}`", kind.rust_name())).collect();
-        let has = match names.split_last() {
-            Some((last, others)) => format!("{dtype} has {} and {last}", others.join(", ")),
-            None => "all other formats have atomic `load` and `store`".to_owned(),
-        };
-        format!("{has}; i32, u32, i64 and u64 have every operation")
+        let (last, others) = names.split_last().expect("elements are loaded and stored");
+        format!("{dtype} has {} and {last}; i32, u32, i64 and u64 have every operation", others.join(", "))
     }
 
     /// The element after the operation.

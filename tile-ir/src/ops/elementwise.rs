@@ -101,7 +101,11 @@ macro_rules! unary_ops {
             Asin asin of Float, int: no_int, float: f64::asin, "Arcsine, within " 3 " ulp; NaN outside −1 … 1.";
             Acos acos of Float, int: no_int, float: f64::acos, "Arccosine, within " 3 " ulp; NaN outside −1 … 1.";
             Atan atan of Float, int: no_int, float: f64::atan, "Arctangent, within " 3 " ulp; ±π/2 at ±∞.";
+            Asinh asinh of Float, int: no_int, float: special::asinh, "Inverse hyperbolic sine, within " 3 " ulp, without overflow of the square.";
+            Acosh acosh of Float, int: no_int, float: special::acosh, "Inverse hyperbolic cosine, within " 3 " ulp also near one; NaN below one.";
+            Atanh atanh of Float, int: no_int, float: special::atanh, "Inverse hyperbolic tangent, within " 3 " ulp; ±∞ at ±1, NaN beyond.";
             Erf erf of Float, int: no_int, float: special::erf, "Error function, within " 2 " ulp.";
+            Erfc erfc of Float, int: no_int, float: special::erfc, "1 − erf(x), within " 5 " ulp also in the tail.";
             Sigmoid sigmoid of Float, int: no_int, float: special::sigmoid, "1 / (1 + e⁻ˣ), within " 3 " ulp, without overflow.";
             Silu silu of Float, int: no_int, float: special::silu, "x·sigmoid(x), within " 4 " ulp; −0 at −∞.";
             Gelu gelu of Float, int: no_int, float: special::gelu, "x·Φ(x), exactly (with erf, not tanh), within " 5 " ulp also in the tail; −0 at −∞.";

@@ -1,7 +1,7 @@
-//! Functions that the standard library doesn't have, in f64, for the op table: the error function and
-//! activation functions.
+//! Functions that the standard library doesn't have, or not as accurately, in f64, for the op table: the error function,
+//! activation functions and the inverses of hyperbolic ones.
 
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2};
 
 /// The error function: its Maclaurin series up to 1 (Abramowitz and Stegun 7.1.5), `1 − erfc |x|` above.
 pub(super) fn erf(x: f64) -> f64 {
@@ -32,7 +32,49 @@ fn scaled_erfc(a: f64) -> f64 {
     }
     let terms = 20 + (400.0 / (a * a)) as u32;
     let fraction = (1..=terms).rev().fold(a, |inner, n| a + 0.5 * f64::from(n) / inner);
-    1.0 / (PI.sqrt() * fraction)
+    0.5 * FRAC_2_SQRT_PI / fraction
+}
+
+/// `1 − erf x`: near zero as it is written, elsewhere from the tail.
+pub(super) fn erfc(x: f64) -> f64 {
+    if x.is_nan() || x.abs() < 0.5 {
+        return 1.0 - erf(x);
+    }
+    // It vanishes before 30. e^(−a²) without the error of a², which the exponential would multiply.
+    let a = x.abs().min(30.0);
+    let head = f64::from(a as f32);
+    let of_head = scaled_erfc(a) * (-head * head).exp();
+    let tail = of_head + of_head * ((head - a) * (head + a)).exp_m1();
+    if x < 0.0 { 2.0 - tail } else { tail }
+}
+
+/// `ln(x + √(x² + 1))`, of what that is more than 1.
+pub(super) fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    // Where x² + 1 is x².
+    if a > f64::powi(2.0, 28) {
+        return (a.ln() + LN_2).copysign(x);
+    }
+    let square = a * a;
+    (a + square / (1.0 + (1.0 + square).sqrt())).ln_1p().copysign(x)
+}
+
+/// `ln(x + √(x² − 1))`, of what `x` is more than 1: next to 1 the standard library's loses half of the digits.
+pub(super) fn acosh(x: f64) -> f64 {
+    let t = x - 1.0;
+    if x < 1.0 {
+        return f64::NAN;
+    }
+    if x > f64::powi(2.0, 28) {
+        return x.ln() + LN_2;
+    }
+    (t + (t * (t + 2.0)).sqrt()).ln_1p()
+}
+
+/// `½·ln((1 + x)/(1 − x))`.
+pub(super) fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x)
 }
 
 /// `x·Φ(x)` with the distribution function of the normal distribution.
@@ -103,7 +145,25 @@ mod tests {
             (silu, -0.25, -1.094_558_747_785_504_7e-1),
             (silu, 0.5, 3.112_296_656_009_273e-1),
             (silu, 30.0, 2.999_999_999_999_719_3e1),
-        ] as [(fn(f64) -> f64, f64, f64); 25]
+            (erfc, 0.25, 0.723_673_609_831_763_1),
+            (erfc, -0.75, 1.711_155_633_653_515_2),
+            (erfc, 0.5, 0.479_500_122_186_953_5),
+            (erfc, 2.5, 0.000_406_952_017_444_958_9),
+            (erfc, -5.5, 1.999_999_999_999_992_7),
+            (erfc, 26.0, 5.663_192_408_856_143e-296),
+            (asinh, 1e-300, 1e-300),
+            (asinh, -0.375, -0.366_724_604_230_136_75),
+            (asinh, 2.5, 1.647_231_146_371_095_8),
+            (asinh, 1e300, 691.468_675_078_773_7),
+            (acosh, 1.000_000_000_1, 1.414_213_620_867_586_2e-5),
+            (acosh, 1.75, 1.158_810_360_429_947),
+            (acosh, 3.5, 1.924_847_300_238_413_9),
+            (acosh, 1e300, 691.468_675_078_773_7),
+            (atanh, 1e-300, 1e-300),
+            (atanh, -0.375, -0.394_228_680_182_135_1),
+            (atanh, 0.75, 0.972_955_074_527_656_6),
+            (atanh, 0.999_999_9, 8.405_621_391_022_31),
+        ] as [(fn(f64) -> f64, f64, f64); 43]
         {
             let error = ((function(x) - expected) / expected).abs();
             assert!(
@@ -116,10 +176,18 @@ mod tests {
 
     #[test]
     fn edges() {
-        for f in [erf, gelu, sigmoid, silu] {
+        for f in [erf, erfc, gelu, sigmoid, silu, asinh, acosh, atanh] {
             assert!(f(f64::NAN).is_nan());
         }
-        for f in [erf, gelu, silu] {
+        assert_eq!((erfc(f64::NEG_INFINITY), erfc(0.0), erfc(f64::INFINITY)), (2.0, 1.0, 0.0));
+        assert_eq!((asinh(f64::NEG_INFINITY), acosh(f64::INFINITY)), (f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!((acosh(1.0).to_bits(), atanh(1.0), atanh(-1.0)), (0, f64::INFINITY, f64::NEG_INFINITY));
+        assert!(
+            [acosh(0.5), acosh(-2.0), acosh(f64::NEG_INFINITY), atanh(1.5), atanh(f64::INFINITY)]
+                .iter()
+                .all(|x| x.is_nan())
+        );
+        for f in [erf, gelu, silu, asinh, atanh] {
             assert_eq!(f(-0.0).to_bits(), (-0.0f64).to_bits());
         }
         assert_eq!((erf(f64::INFINITY), erf(f64::NEG_INFINITY)), (1.0, -1.0));

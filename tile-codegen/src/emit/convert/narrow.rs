@@ -147,7 +147,8 @@ fn to_bits_of<'c>(ir: &Ir<'c>, value: FloatValue<'c>, format: FloatFormat) -> In
 /// An f32 rounded to the format, to nearest even.
 pub(in crate::emit) fn round_narrow<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DType) -> FloatValue<'c> {
     if let Some(conversion) = ir.float8_conversion(dtype) {
-        return ir.rounded_to_float8s(&[value.into()], dtype, conversion, Overflow::Leaves)[0].into_float_value();
+        return ir.rounded_to_float8s(&[value.into()], dtype, conversion, Overflow::Leaves)[0]
+            .into_float_value();
     }
     match dtype {
         DType::F16 if ir.features.half_conversion => {

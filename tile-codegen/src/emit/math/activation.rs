@@ -1,8 +1,8 @@
 //! The error function and activation functions. Each is one op, because it is more accurate than its parts: in
 //! the tails a composition overflows or cancels, and f16 and bf16 would be rounded after every part.
 
-use super::exponential::{exp_shifted, precise_exp};
-use super::{Precision, abs, bounded_magnitude, clamp, polynomial, reciprocal};
+use super::exponential::{exp_shifted, exp_without_overflow, precise_exp};
+use super::{Precision, abs, bounded_magnitude, clamp, polynomial, reciprocal, two_product};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
@@ -112,6 +112,23 @@ pub(in crate::emit) fn erf<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     let is_small = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(1.0));
     let small = ir.mul_add(x, small_erf_series(ir, &p, ir.fmul(x, x)), x);
     ir.select_float(is_small, small, large)
+}
+
+/// `1 − erf x`: the series of erf up to a half, `e^(−a²)·series/(a + 2)` of `a = |x|` above, which is taken from 2 on the left.
+/// The square is exact: the power would multiply its error.
+pub(in crate::emit) fn erfc<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    // Where it vanishes, and the power isn't far below.
+    let a = bounded_magnitude(ir, &p, x, if p.wide { 27.25 } else { 10.1 });
+    let exponential = exp_without_overflow(ir, &p, two_product(ir, &p, ir.fneg(a), a));
+    let r = reciprocal(ir, &p, ir.fadd(a, p.float(2.0)));
+    let tail = ir.fmul(ir.fmul(tail_series(ir, &p, [a, r], 1.0), r), exponential);
+    let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
+    let large = ir.select_float(is_negative, ir.fsub(p.float(2.0), tail), tail);
+    let erf = ir.mul_add(x, small_erf_series(ir, &p, ir.fmul(x, x)), x);
+    // NaN isn't large: it comes out of the series.
+    let is_large = ir.fcmp(FloatPredicate::OGE, abs(ir, x), p.float(0.5));
+    ir.select_float(is_large, large, ir.fsub(p.float(1.0), erf))
 }
 
 /// `1 / (1 + e^−x)`, from `e^−|x|`, which doesn't overflow.

@@ -1,10 +1,12 @@
-//! Hyperbolic functions. The small-argument tanh is Cephes' (tanhf.c, tanh.c).
+//! Hyperbolic functions and their inverses. The small-argument tanh is Cephes' (tanhf.c, tanh.c); the inverses are logarithms of
+//! what an argument is more than 1, as fdlibm's are (s_asinh.c, e_acosh.c, e_atanh.c).
 
 use super::exponential::{exp, exp_shifted};
-use super::{Precision, abs, clamp, polynomial};
+use super::{Precision, abs, clamp, ln_1p, polynomial};
 use crate::emit::ir::Ir;
 use inkwell::values::FloatValue;
 use inkwell::{FloatPredicate, IntPredicate};
+use std::f64::consts::LN_2;
 
 /// `eˣ / 2` for `x >= 0`, which overflows only where `cosh x` does.
 fn half_exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
@@ -65,4 +67,46 @@ pub(in crate::emit) fn tanh<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
     let is_small = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(0.625));
     let result = ir.select_float(is_small, small, large);
     ir.select_float(ir.icmp(IntPredicate::EQ, ir.bits(z), p.int(ir, 0)), x, result)
+}
+
+/// `ln(1 + t)`; where `large` is too large to be squared, `t` would be twice that, and the result is `ln 2 + ln large`.
+fn log_of_sum<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    t: FloatValue<'c>,
+    large: FloatValue<'c>,
+) -> FloatValue<'c> {
+    // From here on 1 is nothing beside it.
+    let bound = p.float(f64::powi(2.0, if p.wide { 60 } else { 30 }));
+    let is_large = ir.fcmp(FloatPredicate::OGT, large, bound);
+    let log = ln_1p(ir, ir.select_float(is_large, large, t));
+    ir.fadd(log, ir.select_float(is_large, p.float(LN_2), p.float(0.0)))
+}
+
+/// Inverse hyperbolic sine: `ln(1 + (a + a²/(1 + √(1 + a²))))` of `a = |x|`.
+pub(in crate::emit) fn asinh<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let (magnitude, one) = (abs(ir, x), p.float(1.0));
+    let square = ir.fmul(x, x);
+    let root = ir.float_intrinsic("llvm.sqrt", &[ir.fadd(one, square)]);
+    let t = ir.fadd(magnitude, ir.fdiv(square, ir.fadd(one, root)));
+    ir.float_intrinsic("llvm.copysign", &[log_of_sum(ir, &p, t, magnitude), x])
+}
+
+/// Inverse hyperbolic cosine: `ln(1 + (t + √(t·(t + 2))))` of `t = x − 1`.
+pub(in crate::emit) fn acosh<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let t = ir.fsub(x, p.float(1.0));
+    let root = ir.float_intrinsic("llvm.sqrt", &[ir.fmul(t, ir.fadd(t, p.float(2.0)))]);
+    let result = log_of_sum(ir, &p, ir.fadd(t, root), x);
+    ir.select_float(ir.fcmp(FloatPredicate::OLT, t, p.float(0.0)), p.float(f64::NAN), result)
+}
+
+/// Inverse hyperbolic tangent: `½·ln(1 + 2a/(1 − a))` of `a = |x|`. Beyond 1 the quotient is below −2.
+pub(in crate::emit) fn atanh<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let magnitude = abs(ir, x);
+    let quotient = ir.fdiv(ir.fadd(magnitude, magnitude), ir.fsub(p.float(1.0), magnitude));
+    let half = ir.fmul(ln_1p(ir, quotient), p.float(0.5));
+    ir.float_intrinsic("llvm.copysign", &[half, x])
 }

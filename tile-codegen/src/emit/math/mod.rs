@@ -19,10 +19,10 @@ mod reduction;
 mod tabled;
 mod trigonometry;
 
-pub(super) use activation::{erf, sigmoid, silu};
+pub(super) use activation::{erf, erfc, sigmoid, silu};
 pub(super) use exponential::{exp, exp_m1, exp2, exp10};
 pub(super) use gelu::gelu;
-pub(super) use hyperbolic::{cosh, sinh, tanh};
+pub(super) use hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
 pub(super) use inverse::{acos, asin, atan, atan2};
 pub(super) use logarithm::{ln_1p, log, log2, log10};
 pub(super) use power::{cbrt, hypot, powf};

@@ -2,7 +2,7 @@
 
 use super::writer::{Entry, Writer};
 use tile_ir::DType;
-use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Domain, Predicate, UnaryOp};
 use tile_ir::round::Rounding;
 
 impl Writer<'_> {

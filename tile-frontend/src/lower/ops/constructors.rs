@@ -7,6 +7,7 @@ use crate::lower::{Lowered, Lowering, rust_elem};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use std::f32::consts::TAU;
+use std::f64;
 use syn::{ExprCall, Path, PathArguments};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
@@ -17,6 +18,17 @@ const TO_UNIT: f32 = 1.0 / (1u32 << 24) as f32;
 
 /// 2⁻³².
 const TO_UNIT_32: f32 = TO_UNIT / 256.0;
+
+/// 2⁻⁵³.
+const TO_UNIT_53: f64 = 1.0 / (1u64 << 53) as f64;
+
+/// Where random numbers are drawn.
+struct Drawn {
+    positions: Val,
+    seed: ValueId,
+    /// Of both in the source.
+    places: [Span; 2],
+}
 
 impl Lowering {
     /// `Tile::zeros([…])` and its kin.
@@ -48,8 +60,8 @@ impl Lowering {
             return self.tile_of_array(&arguments, &elem, span);
         }
         if let Some(drawn) = name.strip_suffix("_at") {
-            let words = self.random_words_at(&arguments, span)?;
-            return self.random(drawn, name, &words, &elem, span);
+            let drawn_at = self.given_positions(&arguments)?;
+            return self.random(drawn, name, drawn_at, &elem, span);
         }
         let (shape, place) = (self.known_extents(&arguments)?, arguments.spans[0]);
         match name {
@@ -63,8 +75,8 @@ impl Lowering {
             }
             "arange" => self.arange(shape, elem, &arguments, span),
             _ => {
-                let words = self.random_words(shape, &arguments, span)?;
-                self.random(name, name, &words, &elem, span)
+                let drawn_at = self.positions(shape, &arguments, span)?;
+                self.random(name, name, drawn_at, &elem, span)
             }
         }
     }
@@ -163,14 +175,21 @@ impl Lowering {
         self.emit_one(Op::Select, &[diagonal, one, zero], span, &[]).map(Val::Data)
     }
 
-    /// What is `drawn` from words by the constructor of a name.
-    fn random(&mut self, drawn: &str, name: &str, words: &Val, elem: &Elem, span: Span) -> Lowered<Val> {
-        let made: Elem = if drawn == "random_bits" { DType::U32 } else { DType::F32 }.into();
+    /// What is `drawn` by the constructor of a name: of f64 where that is written.
+    fn random(&mut self, drawn: &str, name: &str, at: Drawn, elem: &Elem, span: Span) -> Lowered<Val> {
+        let is_bits = drawn == "random_bits";
+        if !is_bits && self.elements.resolve(elem) == DType::F64.into() {
+            return self.random_doubles(drawn, at, span);
+        }
+        let made: Elem = if is_bits { DType::U32 } else { DType::F32 }.into();
         if !self.elements.unify(elem, &made) {
             let found = rust_elem(&self.elements.resolve(elem));
-            let message = format!("`Tile::{name}` makes tiles of {}, not of {found}", rust_elem(&made));
+            let or_f64 = if is_bits { "" } else { " or f64" };
+            let message =
+                format!("`Tile::{name}` makes tiles of {}{or_f64}, not of {found}", rust_elem(&made));
             return self.report(Diagnostic::new(span, message).help("convert the result with `.cast()`"));
         }
+        let words = &self.words(&at, at.seed, span)?;
         match drawn {
             "random_bits" => self.converted(words, DType::U32, span),
             "random_uniform" => {
@@ -192,15 +211,46 @@ impl Lowering {
         let high = self.with(BinaryOp::Shr, words, Val::int(40), span)?;
         let angle = self.converted(&high, DType::F32, span)?;
         let angle = self.with(BinaryOp::Mul, &angle, Val::float((TAU * TO_UNIT).into()), span)?;
-        let log = self.unary(UnaryOp::Log, &u, span, span)?;
+        self.radius_and_angle(&u, &angle, span)
+    }
+
+    /// `√(−2 ln u)·cos angle`.
+    fn radius_and_angle(&mut self, u: &Val, angle: &Val, span: Span) -> Lowered<Val> {
+        let log = self.unary(UnaryOp::Log, u, span, span)?;
         let square = self.with(BinaryOp::Mul, &log, Val::float(-2.0), span)?;
         let radius = self.unary(UnaryOp::Sqrt, &square, span, span)?;
-        let cos = self.unary(UnaryOp::Cos, &angle, span, span)?;
+        let cos = self.unary(UnaryOp::Cos, angle, span, span)?;
         self.with(BinaryOp::Mul, &radius, cos, span)
     }
 
-    /// `philox(offset + i, seed)` for element `i` in row-major order.
-    fn random_words(&mut self, shape: Vec<Dim>, arguments: &Arguments, span: Span) -> Lowered<Val> {
+    /// Numbers of 53 bits, in the steps of `tile::kernel::random_doubles`.
+    fn random_doubles(&mut self, drawn: &str, at: Drawn, span: Span) -> Lowered<Val> {
+        let first = self.upper_bits(&at, at.seed, span)?;
+        if drawn == "random_uniform" {
+            return self.with(BinaryOp::Mul, &first, Val::float(TO_UNIT_53), span);
+        }
+        let other = self.emit_one(Op::Unary(UnaryOp::Not), &[at.seed], span, &[span])?;
+        let second = self.upper_bits(&at, other, span)?;
+        let u = self.with(BinaryOp::Add, &first, Val::float(1.0), span)?;
+        let u = self.with(BinaryOp::Mul, &u, Val::float(TO_UNIT_53), span)?;
+        let angle = self.with(BinaryOp::Mul, &second, Val::float(f64::consts::TAU * TO_UNIT_53), span)?;
+        self.radius_and_angle(&u, &angle, span)
+    }
+
+    /// The upper 53 bits at each position, as f64.
+    fn upper_bits(&mut self, at: &Drawn, seed: ValueId, span: Span) -> Lowered<Val> {
+        let words = self.words(at, seed, span)?;
+        let upper = self.with(BinaryOp::Shr, &words, Val::int(11), span)?;
+        self.converted(&upper, DType::F64, span)
+    }
+
+    /// `philox` of the positions.
+    fn words(&mut self, at: &Drawn, seed: ValueId, span: Span) -> Lowered<Val> {
+        self.arithmetic(BinaryOp::Philox, &at.positions, &Val::Data(seed), span, at.places)
+    }
+
+    /// `offset + i` for element `i` in row-major order.
+    fn positions(&mut self, shape: Vec<Dim>, arguments: &Arguments, span: Span) -> Lowered<Drawn> {
         let elem = Elem::from(DType::U64);
         let seed = self.number(&arguments.values[1], &elem, "the seed", arguments.spans[1])?;
         let offset = self.offset(&arguments.values[2], arguments.spans[2])?;
@@ -208,12 +258,12 @@ impl Lowering {
         let iota = Op::Iota { shape: vec![count], axis: 0, elem };
         let place = self.emit_one(iota, &[], span, &arguments.spans)?;
         let place = self.emit_one(Op::Reshape(shape), &[place], span, &arguments.spans)?;
-        let position = self.with(BinaryOp::Add, &Val::Data(place), Val::Data(offset), span)?;
-        self.with(BinaryOp::Philox, &position, Val::Data(seed), span)
+        let positions = self.with(BinaryOp::Add, &Val::Data(place), Val::Data(offset), span)?;
+        Ok(Drawn { positions, seed, places: [span, span] })
     }
 
-    /// `philox` of a tile of positions.
-    fn random_words_at(&mut self, arguments: &Arguments, span: Span) -> Lowered<Val> {
+    /// A tile of positions that is an argument.
+    fn given_positions(&mut self, arguments: &Arguments) -> Lowered<Drawn> {
         let elem = Elem::from(DType::U64);
         let seed = self.number(&arguments.values[1], &elem, "the seed", arguments.spans[1])?;
         let place = arguments.spans[0];
@@ -229,8 +279,8 @@ impl Lowering {
             let message = format!("positions are a tile of u64, not of {}", rust_elem(&found));
             return self.error(place, message, "convert it with `.cast::<u64>()`");
         }
-        let spans = [place, arguments.spans[1]];
-        self.arithmetic(BinaryOp::Philox, &arguments.values[0], &Val::Data(seed), span, spans)
+        let places = [place, arguments.spans[1]];
+        Ok(Drawn { positions: arguments.values[0].clone(), seed, places })
     }
 
     /// Where a sequence of random numbers begins: an integer of any type, as one of u64.

@@ -5,7 +5,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, GenericArgument};
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::{DType, Elem, Op, Rounding, ValueId};
+use tile_ir::{Elem, Op, Rounding, ValueId};
 
 impl Lowering {
     /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)`, `x.saturating_cast::<f16>()` and `x.bitcast::<u32>()`.

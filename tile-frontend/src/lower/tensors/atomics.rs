@@ -26,11 +26,6 @@ impl Lowering {
             let message = "the tensor is `&`, so it can't be changed";
             return self.error(call.method.span(), message, "declare the argument as `&mut Tensor<…>`");
         }
-        if let Some(dtype) = ty.elem.known().filter(|&dtype| !AtomicKind::Load.supports(dtype)) {
-            let message =
-                format!("a tensor of {} has no atomic operations", crate::lower::rust_elem(&ty.elem));
-            return self.error(call.receiver.span(), message, &AtomicKind::summary(dtype));
-        }
         Ok(Val::Atomic(tensor))
     }
 
