@@ -170,8 +170,11 @@ fn a_kernel_may_have_the_name_of_its_module() {
 fn extents_that_overflow_are_an_error_on_the_reference_device() {
     use tile_test_functions::extents::*;
     type Run = fn(&TensorRef<i32>, &mut TensorRef<i32>) -> tile::Result<()>;
-    // What is launched, with extents whose result fits, and others.
-    let cases: [(&str, Run, &str, usize, ([usize; 2], &[i32]), [usize; 2]); 6] = [
+    // Extents whose result fits, with what it is in each element.
+    type Fitting = ([usize; 2], &'static [i32]);
+    // What is launched, what it does and in which block first, and extents whose result doesn't fit.
+    type Case = (&'static str, Run, &'static str, usize, Fitting, [usize; 2]);
+    let cases: [Case; 6] = [
         ("sum", |x, y| sum(x, y).launch(), "add", 0, ([1, 1], &[2]), [4, 4]),
         ("difference", |x, y| difference(x, y).launch(), "subtract", 1, ([7, 5], &[0, 0, 0, 0, 2]), [4, 5]),
         ("product", |x, y| product(x, y).launch(), "multiply", 0, ([3, 2], &[3, 3]), [8, 2]),

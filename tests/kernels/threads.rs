@@ -8,8 +8,11 @@ use super::sequences::look_back;
 use std::sync::{Mutex, PoisonError};
 use tile::prelude::*;
 
-/// Blocks of a grid that takes some 10 ms: a thread of the pool that sleeps is awake long before its end.
-const BLOCKS: usize = 1 << 17;
+/// Blocks of a grid that takes milliseconds.
+const BLOCKS: usize = 1 << 18;
+
+/// Launches, in some of which threads run at the same time, however much else a machine does.
+const LAUNCHES: usize = 8;
 
 /// More than the processors of small machines: threads are interrupted anywhere, also where they have a lock.
 const THREADS: usize = 4;
@@ -24,11 +27,12 @@ fn on_threads(run: impl FnOnce(&Device)) {
     tile::cpu::set_threads(before);
 }
 
-/// Every block draws a number, adds to one of many halves that lie side by side, and to numbers behind a lock.
+/// Every block draws a number, adds to one of many halves that lie side by side, and to numbers behind a lock. The first one
+/// begins when another thread has drawn; where none comes for long, it goes on alone.
 #[tile_kernel]
 fn together(
     counter: &mut Tensor<u64, 1>,
-    halves: &mut Tensor<f16, 128>,
+    halves: &mut Tensor<f16, 256>,
     lock: &mut Tensor<i32, 1>,
     sums: &mut Tensor<f32, 96>,
     drawn: &mut Tensor<u64, n>,
@@ -37,8 +41,12 @@ fn together(
     let (lock, sums) = (lock.atomic_view(), sums.atomic_view());
     let mut drawn = drawn.partition_view_mut([1]);
     let [i] = drawn.index();
+    let mut turns = 0;
+    while i == 0 && turns < 100_000_000 && counter.load([0], Relaxed, DeviceScope) == 0 {
+        turns += 1;
+    }
     drawn.store(counter.fetch_add([0], Tile::ones([1]), Relaxed, DeviceScope));
-    halves.fetch_add([i % 128], Tile::ones([1]), Relaxed, DeviceScope);
+    halves.fetch_add([i % 256], Tile::ones([1]), Relaxed, DeviceScope);
     let all = Tile::<i32, 1>::iota([96], 0);
     while lock.compare_exchange([0], 0, 1, Acquire, DeviceScope) != 0 {}
     let sum = sums.load([all], Relaxed, DeviceScope) + 1.0;
@@ -49,35 +57,43 @@ fn together(
 #[test]
 fn nothing_is_lost_where_threads_update_at_once() {
     on_threads(|device| {
-        let mut counter = Tensor::zeros(device, [1]).unwrap();
-        let mut halves = Tensor::zeros(device, [128]).unwrap();
-        let mut lock = Tensor::zeros(device, [1]).unwrap();
-        let mut sums = Tensor::zeros(device, [96]).unwrap();
-        let mut drawn = Tensor::zeros(device, [BLOCKS]).unwrap();
-        together(&mut counter, &mut halves, &mut lock, &mut sums, &mut drawn).launch().unwrap();
-        assert_eq!(counter.to_vec().unwrap(), [BLOCKS as u64]);
-        let mut drawn = drawn.to_vec().unwrap();
-        drawn.sort_unstable();
-        assert!(drawn.into_iter().eq(0..BLOCKS as u64), "each number is drawn once");
-        assert_eq!(halves.to_vec().unwrap(), [f16::from_f32((BLOCKS / 128) as f32); 128]);
-        assert_eq!(sums.to_vec().unwrap(), [BLOCKS as f32; 96]);
+        for _ in 0..LAUNCHES {
+            let mut counter = Tensor::zeros(device, [1]).unwrap();
+            let mut halves = Tensor::zeros(device, [256]).unwrap();
+            let mut lock = Tensor::zeros(device, [1]).unwrap();
+            let mut sums = Tensor::zeros(device, [96]).unwrap();
+            let mut drawn = Tensor::zeros(device, [BLOCKS]).unwrap();
+            together(&mut counter, &mut halves, &mut lock, &mut sums, &mut drawn).launch().unwrap();
+            assert_eq!(counter.to_vec().unwrap(), [BLOCKS as u64]);
+            let mut is_drawn = vec![false; BLOCKS];
+            drawn.to_vec().unwrap().into_iter().for_each(|number| is_drawn[number as usize] = true);
+            assert!(!is_drawn.contains(&false), "each number is drawn once");
+            assert_eq!(halves.to_vec().unwrap(), [f16::from_f32((BLOCKS / 256) as f32); 256]);
+            assert_eq!(sums.to_vec().unwrap(), [BLOCKS as f32; 96]);
+        }
     });
 }
 
 #[test]
 fn threads_wait_for_what_others_publish() {
-    const TILE: usize = 16;
+    const TILE: usize = 2;
+    let x: Vec<i32> = (0..(BLOCKS * TILE) as i32).map(|i| i * 37 % 1000).collect();
+    let mut sum = 0;
+    let sums: Vec<i32> = x
+        .iter()
+        .map(|x| {
+            sum += x;
+            sum
+        })
+        .collect();
     on_threads(|device| {
-        let x: Vec<i32> = (0..(BLOCKS * TILE) as i32).map(|i| i.wrapping_mul(37) % 1000).collect();
-        let mut state = Tensor::zeros(device, [BLOCKS + 1]).unwrap();
-        let mut y = Tensor::zeros(device, [x.len()]).unwrap();
-        let tensor = Tensor::from_slice(device, &x, [x.len()]).unwrap();
-        look_back::<TILE>(&tensor, &mut state, &mut y).launch().unwrap();
-        let sums = x.iter().scan(0i32, |sum, x| {
-            *sum = sum.wrapping_add(*x);
-            Some(*sum)
-        });
-        assert!(y.to_vec().unwrap().into_iter().eq(sums));
+        let x = Tensor::from_slice(device, &x, [x.len()]).unwrap();
+        for _ in 0..LAUNCHES {
+            let mut state = Tensor::zeros(device, [BLOCKS + 1]).unwrap();
+            let mut y = Tensor::zeros(device, [sums.len()]).unwrap();
+            look_back::<TILE>(&x, &mut state, &mut y).launch().unwrap();
+            assert!(y.to_vec().unwrap() == sums);
+        }
     });
 }
 

@@ -141,7 +141,7 @@ fn functions_of_two_numbers_keep_their_bounds() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 32) as u32
     };
-    let mut pair = |i: u32| {
+    let pair = |i: u32| {
         let [a, b] = [(); 2].map(|()| random());
         if i.is_multiple_of(2) {
             return (f32::from_bits(a), f32::from_bits(b));
@@ -151,7 +151,7 @@ fn functions_of_two_numbers_keep_their_bounds() {
         (base, ((2.0 * b - 1.0) * 88.0 / f64::from(base).ln()) as f32)
     };
     let (a, b): (Vec<f64>, Vec<f64>) =
-        (0..20_000).map(|i| pair(i)).map(|(a, b)| (f64::from(a), f64::from(b))).unzip();
+        (0..20_000).map(pair).map(|(a, b)| (f64::from(a), f64::from(b))).unzip();
     for (op, allowed) in BinaryOp::ALL.iter().filter_map(|op| Some((op, op.ulps()?))) {
         let body = format!("{} %a, %b", op.name());
         check_bound((op.name(), &body), allowed, [&a, &b], op.float(), |_| false);

@@ -147,7 +147,7 @@ macro_rules! binary_ops {
             Or or "|" of IntOrBool [commutative], int: |a, b, _| a | b, float: no_float2, "Bitwise or; logical for bool.";
             Xor xor "^" of IntOrBool [commutative], int: |a, b, _| a ^ b, float: no_float2, "Bitwise exclusive or; logical for bool.";
             Shl shl "<<" of Int [moves_bits], int: |a, b, dtype| a << shift_amount(b, dtype), float: no_float2, "Left shift; the amount is taken modulo the width.";
-            CopySign copysign of Float, int: no_int2, float: f64::copysign, "The magnitude of the first operand with the sign of the second; a NaN's sign too, but for 8-bit floats on NVIDIA's GPUs, whose conversions make one NaN of all.";
+            CopySign copysign of Float, int: no_int2, float: f64::copysign, "The magnitude of the first operand with the sign of the second; a NaN's sign too, but for 8-bit floats on GPUs that convert these themselves.";
             SaturatingAdd saturating_add of Int [commutative], int: |a, b, dtype| saturate(a + b, dtype), float: no_float2, "Sum, or the format's bound that it exceeds.";
             SaturatingSub saturating_sub of Int, int: |a, b, dtype| saturate(a - b, dtype), float: no_float2, "Difference, or the format's bound that it exceeds.";
             SaturatingMul saturating_mul of Int [commutative], int: |a, b, dtype| saturate(a.saturating_mul(b), dtype), float: no_float2, "Product, or the format's bound that it exceeds.";
