@@ -96,7 +96,7 @@ fn parts_are_taken_in_turns_below_a_parameter() {
 fn until<const LAST: usize>(x: &Tensor<i32, 8>, limit: i32, y: &mut Tensor<i32, 8>) {
     let mut y = y.partition_view_mut([8]);
     let x = x.partition_view([8]).load([0]);
-    let mut sum = x * 0;
+    let mut sum = Tile::zeros([8]);
     for k in 2..LAST {
         if k as i32 > limit {
             break;
