@@ -8,7 +8,7 @@ use std::io::Result;
 use std::path::{Path, PathBuf};
 
 /// What decides what code becomes of an instance. Of the other crates there are sources beside this one's where it is
-/// developed; elsewhere the version stands for them.
+/// developed; elsewhere their versions stand for them.
 const SOURCES: [&str; 3] = ["src", "../tile-ir/src", "../tile-layout/src"];
 
 fn main() -> Result<()> {

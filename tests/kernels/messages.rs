@@ -90,7 +90,7 @@ fn a_program_talks() {
 #[cfg(feature = "jit")]
 #[test]
 fn a_log_is_as_large_as_the_environment_says() {
-    let loss = "kernel `talk` said more than its log of 80 bytes holds: 160 bytes are lost; make room with \
+    let loss = "tile: kernel `talk` said more than its log of 80 bytes holds: 160 bytes are lost; make room with \
                 `.log_bytes(…)` or TILE_LOG_BYTES";
     let unknown = "tile: TILE_LOG_BYTES is `much`, which isn't a number of bytes such as 64K or 4M; it counts as not set";
     // How many of its four lines it says, and what else it tells.

@@ -241,7 +241,7 @@ fn a_store_without_a_mask_is_checked_at_the_launch() {
         let error = launch(3).unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `doubled`, at tests/kernels/spanning.rs:227:5: `store` of `y`: tile 0 of axis 0 ends at element 4, \
+            "kernel `doubled`, at tests/kernels/spanning.rs:228:5: `store` of `y`: tile 0 of axis 0 ends at element 4, \
              but the axis has 3 elements (n); use `store_masked`, which is defined for every index",
             "{label}"
         );

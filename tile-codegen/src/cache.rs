@@ -156,7 +156,8 @@ fn make(folder: &Path) -> io::Result<()> {
 /// Everything that the code depends on.
 fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
     let host = if options.cpu == crate::Cpu::Host { crate::llvm::host_name() } else { String::new() };
-    let compiler = format!("{} {}", compiler_version(), env!("TILE_CODEGEN_SOURCES"));
+    let compiler =
+        [&compiler_version(), env!("TILE_CODEGEN_SOURCES"), tile_ir::VERSION, tile_layout::VERSION].join(" ");
     format!("{MAGIC} {compiler}\n{target} {options:?} {host}\n{}", text::print(instance))
 }
 

@@ -46,6 +46,9 @@
 //!
 //! This crate never sees Rust syntax, LLVM or a device.
 
+/// The version of this crate, of which the code that becomes of a kernel depends as on the compiler's.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 pub mod abi;
 pub mod analysis;
 pub mod array;

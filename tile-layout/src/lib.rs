@@ -39,6 +39,9 @@ extern crate std;
 #[doc = include_str!("../../docs/layouts.md")]
 struct Chapter;
 
+/// The version of this crate, of which the code that becomes of a kernel depends as on the compiler's.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 mod algebra;
 mod cursor;
 #[cfg(feature = "serde")]

@@ -54,11 +54,10 @@ fn run_all() -> Result<Passed, String> {
         tests.env("TILE_PTXAS", ptxas);
     }
     seeded(&mut tests);
-    // Miri is one thread, and the tests leave a core idle for a third of their time.
-    beside(miri::essential, || step("tests", &mut tests))?;
-    let mut emulated = aarch64::essential(FEATURES)?;
-    // Both compile one crate after the other for most of their time.
-    beside(packages::check, || step("native code for AArch64, under QEMU", seeded(&mut emulated)))?;
+    // Miri is one thread, the packages are compiled one after the other for most of their time, and the tests leave a core
+    // idle for a third of theirs.
+    beside(|| miri::essential().and_then(|()| packages::check()), || step("tests", &mut tests))?;
+    step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
     step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
     step("examples, without the run-time compiler", &mut examples())?;

@@ -56,7 +56,8 @@ fn unpack(packed: &Path, name: &str) -> Result<PathBuf, String> {
         fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
     let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(packed.join(stem + ".crate")).arg("-C").arg(packed);
+    // With the time of now: a package's files are all of 2006, which cargo takes for those that it has built before.
+    tar.arg("-xzmf").arg(packed.join(stem + ".crate")).arg("-C").arg(packed);
     run(&format!("unpacking {name}"), &mut tar)?;
     match LICENCES.iter().find(|licence| !folder.join(licence).exists()) {
         Some(missing) => Err(format!("package {name} has no {missing}: link it into the package's folder")),
