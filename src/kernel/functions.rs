@@ -14,6 +14,7 @@ use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
 macro_rules! unary_function {
     ([$operator:literal] $($row:tt)*) => {};
     ([] SignedNumber $($row:tt)*) => { unary_function! { SignedValue signed_function Number "-7.0f32" $($row)* } };
+    ([] Float Acosh $($row:tt)*) => { unary_function! { FloatValue float_function Float "1.5f32" Acosh $($row)* } };
     ([] Float $($row:tt)*) => { unary_function! { FloatValue float_function Float "0.5f32" $($row)* } };
     ([] F32 $($row:tt)*) => { unary_function! { FloatValue float_function Float "0.5f32" $($row)* } };
     ([] Int $($row:tt)*) => { unary_function! { IntValue int_function Int "40i32" $($row)* } };

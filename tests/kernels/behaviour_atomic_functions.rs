@@ -41,6 +41,22 @@ mod shared {
         unlock(locks, at);
     }
 
+    /// Truths are stored where indices say, which a literal is one of.
+    #[tile_fn]
+    fn mark(seen: &AtomicView<'_, bool, 2>, row: i32) {
+        let was = seen.load([row, 0], Relaxed, DeviceScope);
+        seen.store([row, 1], was, Relaxed, DeviceScope);
+        seen.store([row, 0], true, Relaxed, DeviceScope);
+        seen.store([0, 0], true, Relaxed, DeviceScope);
+    }
+
+    #[tile_kernel(grid = [1])]
+    pub fn marked(row: i32, seen: &mut Tensor<bool, m, 2>) {
+        let seen = seen.atomic_view();
+        mark(&seen, row);
+        mark(&seen, row);
+    }
+
     /// The slot of a key in a table: where it is, or where none was. Keys aren't 0.
     #[tile_fn]
     fn slot_of<const SLOTS: usize>(keys: AtomicView<'_, u32, 1>, key: u32) -> usize {
@@ -198,5 +214,14 @@ fn functions_tell_one_element_from_tiles() {
         let [a, b, c, d] = row(3);
         let [e, f, g, h] = row(9);
         assert_eq!(y.to_vec().unwrap(), [a + 1, b + 1, c, d, e + 1, f + 1, g, h], "{label}");
+    }
+}
+
+#[test]
+fn truths_are_stored_at_indices_of_which_one_is_written_out() {
+    for (device, label) in devices() {
+        let mut seen = Tensor::<bool>::zeros(&device, [3, 2]).unwrap();
+        shared::marked(2, &mut seen).launch().unwrap();
+        assert_eq!(seen.to_vec().unwrap(), [true, false, false, false, true, true], "{label}");
     }
 }

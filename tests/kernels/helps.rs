@@ -10,6 +10,7 @@ mod elements;
 mod loops;
 mod movements;
 mod schedules;
+mod tables;
 mod together;
 mod views;
 

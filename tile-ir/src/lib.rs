@@ -46,7 +46,7 @@
 //!
 //! This crate never sees Rust syntax, LLVM or a device.
 
-/// The version of this crate, of which the code that becomes of a kernel depends as on the compiler's.
+/// The version of this crate, on which the code that becomes of a kernel depends as on the compiler's.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub mod abi;

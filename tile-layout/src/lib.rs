@@ -39,7 +39,11 @@ extern crate std;
 #[doc = include_str!("../../docs/layouts.md")]
 struct Chapter;
 
-/// The version of this crate, of which the code that becomes of a kernel depends as on the compiler's.
+/// The version of this crate, on which the code that becomes of a kernel depends as on the compiler's.
+///
+/// ```
+/// assert_eq!(tile_layout::VERSION.split('.').count(), 3);
+/// ```
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 mod algebra;

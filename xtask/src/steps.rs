@@ -21,8 +21,8 @@ pub(crate) fn target() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from))
 }
 
-/// A cargo command in the workspace's root, which builds for this machine into [`target`], whatever the environment or a
-/// file of cargo's says: what it has built is run from there.
+/// A cargo command in the workspace's root, which builds for this machine into [`target`], whatever the environment says: what
+/// it has built is run from there.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());

@@ -16,7 +16,7 @@ pub trait Rank {
     type Found<T: Element>;
 
     #[doc(hidden)]
-    fn run<T: Number, const R: usize>(
+    fn run<T: Element, const R: usize>(
         view: &AtomicView<'_, T, R>,
         kind: AtomicKind,
         indices: Vec<Erased<i128>>,
@@ -64,7 +64,7 @@ impl Rank for One {
     type Found<T: Element> = T;
 
     #[track_caller]
-    fn run<T: Number, const R: usize>(
+    fn run<T: Element, const R: usize>(
         view: &AtomicView<'_, T, R>,
         kind: AtomicKind,
         indices: Vec<Erased<i128>>,
@@ -78,7 +78,7 @@ impl<const S: usize> Rank for Tiles<S> {
     type Found<T: Element> = Tile<T, S>;
 
     #[track_caller]
-    fn run<T: Number, const R: usize>(
+    fn run<T: Element, const R: usize>(
         view: &AtomicView<'_, T, R>,
         kind: AtomicKind,
         indices: Vec<Erased<i128>>,
@@ -212,7 +212,7 @@ pub trait Value<T> {
     fn erased(self) -> Erased<T>;
 }
 
-impl<T: Number> Value<T> for T {
+impl<T: Element> Value<T> for T {
     type Rank = One;
 
     fn erased(self) -> Erased<T> {
@@ -248,7 +248,7 @@ impl<'a, T, const R: usize> AtomicView<'a, T, R> {
     }
 }
 
-impl<T: Number, const R: usize> Either<'_, '_, T, R> {
+impl<T: Element, const R: usize> Either<'_, '_, T, R> {
     /// As [`AtomicView::load`].
     ///
     /// # Panics
@@ -277,7 +277,9 @@ impl<T: Number, const R: usize> Either<'_, '_, T, R> {
     ) {
         Joined::<I::Rank, V::Rank>::run(self.0, AtomicKind::Store, indices.erased(), vec![values.erased()]);
     }
+}
 
+impl<T: Number, const R: usize> Either<'_, '_, T, R> {
     /// As [`AtomicView::compare_exchange`].
     ///
     /// # Panics

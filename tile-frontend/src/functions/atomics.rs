@@ -23,22 +23,39 @@ pub(super) fn of_either(call: &mut ExprMethodCall) {
     let (receiver, span) = (bare(&call.receiver), call.method.span());
     *call.receiver = Expr::Verbatim(quote_spanned!(span=> #receiver.either()));
     match call.args.first_mut() {
-        Some(Expr::Array(indices)) => indices.elems.iter_mut().for_each(typed),
-        Some(Expr::Tuple(indices)) => indices.elems.iter_mut().for_each(typed),
+        // An array's indices are of one type, which those that aren't written out decide.
+        Some(Expr::Array(indices)) if indices.elems.iter().all(|index| is_negative(index).is_some()) => {
+            let is_signed = indices.elems.iter().any(|index| is_negative(index) == Some(true));
+            let ty = if is_signed { "i64" } else { "usize" };
+            indices.elems.iter_mut().for_each(|index| typed(index, [ty; 2]));
+        }
+        Some(Expr::Tuple(indices)) => {
+            indices.elems.iter_mut().for_each(|index| typed(index, ["usize", "i64"]))
+        }
         _ => {}
     }
 }
 
-/// Gives an integer that is written out a type, on which that of the result depends.
-fn typed(index: &mut Expr) {
+/// Whether an integer that is written out has a minus sign; `None` of other indices.
+fn is_negative(index: &Expr) -> Option<bool> {
     match index {
-        Expr::Lit(literal) => suffix(&mut literal.lit, "usize"),
+        Expr::Lit(_) => Some(false),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => is_negative(&unary.expr).map(|_| true),
+        Expr::Paren(inner) => is_negative(&inner.expr),
+        _ => None,
+    }
+}
+
+/// Gives an integer that is written out a type, on which that of the result depends: the second one if it has a minus sign.
+fn typed(index: &mut Expr, [natural, signed]: [&str; 2]) {
+    match index {
+        Expr::Lit(literal) => suffix(&mut literal.lit, natural),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
             if let Expr::Lit(literal) = &mut *unary.expr {
-                suffix(&mut literal.lit, "i64");
+                suffix(&mut literal.lit, signed);
             }
         }
-        Expr::Paren(inner) => typed(&mut inner.expr),
+        Expr::Paren(inner) => typed(&mut inner.expr, [natural, signed]),
         _ => {}
     }
 }

@@ -42,6 +42,14 @@ impl Lowering {
         }
     }
 
+    /// How long an array of arguments may be whose length is a const parameter.
+    pub(super) fn most_arguments(&self, length: &Dim) -> Option<i64> {
+        self.scopes.variables.iter().find_map(|variable| match &variable.value {
+            Val::Arguments(values, count) if count == length => i64::try_from(values.len()).ok(),
+            _ => None,
+        })
+    }
+
     /// A turn of a loop that an instance has where an array of arguments has more elements than `at`.
     pub(super) fn if_counted(&mut self, value: Val, at: i64, count: &Dim, span: Span) -> Lowered<Unrolled> {
         if at == 0 {

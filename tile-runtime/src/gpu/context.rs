@@ -16,7 +16,7 @@ use super::waiting;
 use super::work::{Enqueued, Enqueuing};
 use crate::error::{Error, Result};
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tile_ir::Variant;
 use tile_ir::target::Family;
@@ -28,6 +28,8 @@ pub(crate) struct Context {
     pub(super) driver: Box<dyn Driver>,
     description: Description,
     pub(super) stream: StreamHandle,
+    /// Whether other libraries may have the handle of that stream, and enqueue what isn't counted here.
+    pub(super) is_stream_shared: AtomicBool,
     pool: Pool,
     pub(super) pinned: PinnedPool,
     pub(super) functions: Functions,
@@ -68,6 +70,7 @@ impl Context {
             description,
             driver,
             stream: StreamHandle::DEFAULT,
+            is_stream_shared: AtomicBool::new(false),
             functions: Functions::default(),
             tensor_maps: Mutex::default(),
             spare: Mutex::default(),

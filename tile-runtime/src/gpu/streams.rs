@@ -7,6 +7,7 @@ use super::work::Followed;
 use crate::error::Result;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -185,6 +186,9 @@ impl GpuStream {
 
     /// The driver's handle.
     pub(crate) fn as_raw(&self) -> *mut c_void {
+        if self.handle == self.context.stream {
+            self.context.is_stream_shared.store(true, Ordering::Release);
+        }
         self.handle.0 as *mut c_void
     }
 
@@ -198,10 +202,14 @@ impl GpuStream {
         if self.handle == self.context.stream {
             return Ok(());
         }
-        self.followed.follow(&self.context.work, || {
+        let wait = || {
             let before = self.context.event(self.context.stream, EventKind::Plain)?;
             self.wait_for(&before)
-        })
+        };
+        match self.context.is_stream_shared.load(Ordering::Acquire) {
+            true => wait(),
+            false => self.followed.follow(&self.context.work, wait),
+        }
     }
 
     /// Has what is enqueued from now on wait for an event.

@@ -123,6 +123,7 @@ impl<'a> Launch<'a> {
             site.locate(unsafe { run.run() })
         });
         self.memory().for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
+        stream.done_at_once(&event)?;
         Ok(Pending::until(event, stream))
     }
 

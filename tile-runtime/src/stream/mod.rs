@@ -25,7 +25,6 @@ use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::gpu::{EventKind, GpuStream};
 use host::HostStream;
-use own::OwnQueue;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +51,7 @@ struct Inner {
 enum Queue {
     Host(HostStream),
     /// The own queue of what isn't a GPU.
-    Own(OwnQueue),
+    Own,
     Gpu(GpuStream),
 }
 
@@ -94,7 +93,7 @@ impl Stream {
     /// The queue of a device on which launches are that say none.
     fn own(device: &Device) -> Stream {
         let queue = match &device.0 {
-            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => Queue::Own(OwnQueue::default()),
+            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => Queue::Own,
             Kind::Gpu(context) => Queue::Gpu(GpuStream::own(context)),
         };
         Stream(Arc::new(Inner { device: device.clone(), queue }))
@@ -128,7 +127,7 @@ impl Stream {
     pub fn record(&self) -> Result<Event> {
         match &self.0.queue {
             Queue::Host(host) => Ok(Event::host(host.enqueue(|| Ok(())))),
-            Queue::Own(own) => Ok(Event::host(own.run(|| Ok(())))),
+            Queue::Own => Ok(Event::host(own::run(|| Ok(())))),
             Queue::Gpu(gpu) => gpu.record(EventKind::Timed).map(Event::gpu),
         }
     }
@@ -144,7 +143,7 @@ impl Stream {
                 gpu.wait_for(event)
             }
             // Who enqueued what fails is told of that, on its stream.
-            (Queue::Gpu(_) | Queue::Own(_), _) => event.pass(),
+            (Queue::Gpu(_) | Queue::Own, _) => event.pass(),
             (Queue::Host(host), _) => {
                 let event = event.clone();
                 host.enqueue(move || event.pass());
@@ -160,15 +159,23 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         match &self.0.queue {
             Queue::Host(host) => host.synchronize(),
-            Queue::Own(own) => own.synchronize(),
+            Queue::Own => Ok(()),
             Queue::Gpu(gpu) => gpu.synchronize(),
+        }
+    }
+
+    /// What a piece of work failed with that was done when it was enqueued: nobody else is told of it.
+    pub(crate) fn done_at_once(&self, work: &Event) -> Result<()> {
+        match &self.0.queue {
+            Queue::Own => work.wait(),
+            Queue::Host(_) | Queue::Gpu(_) => Ok(()),
         }
     }
 
     pub(crate) fn on_gpu(&self) -> Option<&GpuStream> {
         match &self.0.queue {
             Queue::Gpu(gpu) => Some(gpu),
-            Queue::Host(_) | Queue::Own(_) => None,
+            Queue::Host(_) | Queue::Own => None,
         }
     }
 
@@ -189,7 +196,7 @@ impl Stream {
     ) -> Event {
         match &self.0.queue {
             Queue::Host(host) => Event::host(host.enqueue_with(kept, work)),
-            Queue::Own(own) => Event::host(own.run(|| work(&kept))),
+            Queue::Own => Event::host(own::run(|| work(&kept))),
             Queue::Gpu(_) => unreachable!("a GPU doesn't do the host's work"),
         }
     }

@@ -83,7 +83,7 @@ impl<T: Element> TensorRef<T> {
         }
         let pending = match stream.on_gpu() {
             Some(gpu) => self.copy_on_gpu(source, stream, gpu)?,
-            None => self.copy_on_host(source, stream),
+            None => self.copy_on_host(source, stream).transpose()?,
         };
         if let Some(pending) = pending {
             return Ok(pending);
@@ -150,7 +150,7 @@ impl<T: Element> TensorRef<T> {
     }
 
     /// A copy by the thread of a host's stream; `None` where it has to be waited for.
-    fn copy_on_host<'a>(&mut self, source: &TensorRef<T>, stream: &Stream) -> Option<Pending<'a>> {
+    fn copy_on_host<'a>(&mut self, source: &TensorRef<T>, stream: &Stream) -> Option<Result<Pending<'a>>> {
         self.location.allocation().and(source.location.allocation())?;
         let before = before(&self.location, &source.location);
         let waited_for = before.clone();
@@ -168,7 +168,7 @@ impl<T: Element> TensorRef<T> {
         });
         memory(&self.location, &source.location)
             .for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
-        Some(Pending::until(event, stream))
+        Some(stream.done_at_once(&event).map(|()| Pending::until(event, stream)))
     }
 }
 

@@ -23,6 +23,22 @@ fn doubled(n: usize, times: usize) -> Vec<f32> {
     (0..n).map(|i| (i << times) as f32).collect()
 }
 
+/// Also where it has waited for that queue before.
+#[test]
+fn a_stream_comes_after_what_another_library_gives_the_own_queue() {
+    let (device, driver) = ready();
+    let mut x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    call(&KERNEL, &x, &mut y).on(&stream).unwrap().wait().unwrap();
+    let (own, address) = (device.stream(), x.device_address_mut().unwrap());
+    let handle = StreamHandle(own.as_raw().unwrap() as usize);
+    // SAFETY: all of `x`; what comes later comes after the queue.
+    unsafe { driver.fill(address, crate::gpu::driver::Pattern::Byte(0), 32, handle) }.unwrap();
+    call(&KERNEL, &x, &mut y).on(&stream).unwrap().wait().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [0.0; 8]);
+}
+
 #[test]
 fn what_uses_a_tensor_comes_after_the_launches_on_streams() {
     let (device, driver) = ready();

@@ -14,11 +14,14 @@ impl Lowering {
     /// The turns of such a range; `None` of others. Their numbers are known.
     pub(super) fn bounded(&mut self, range: &Range) -> Option<Lowered<Vec<Unrolled>>> {
         let first = i64::try_from(known(&range.start)?).ok().filter(|&first| first >= 0)?;
-        let end = as_dim(&range.end)?.clone() + Dim::from(i64::from(range.inclusive));
+        let end = as_dim(&range.end)?;
+        let held = if range.inclusive { None } else { self.most_arguments(&end) };
+        let end = end + Dim::from(i64::from(range.inclusive));
         if !end.is_static() || end.as_const().is_some() {
             return None;
         }
         let (least, most) = self.facts.interval(&self.facts.apply(&end))?;
+        let most = held.map_or(most, |held| most.min(held.into()));
         let (step, is_reversed) = range.steps_from_start()?;
         let last = i64::try_from(most).ok()? - 1;
         let mut numbers: Vec<i64> = (first..=last).step_by(step).take(MAX_UNROLLED as usize + 1).collect();
