@@ -130,3 +130,30 @@ fn turns_that_an_instance_lacks_end_nothing() {
         }
     }
 }
+
+/// Windows over a margin in a range that the counter says: a turn that an instance lacks asks nothing of sizes.
+#[tile_kernel(where(W >= 1, W <= 4))]
+fn smoothed<const W: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let mut sum = Tile::zeros([4]);
+    for k in 0..W {
+        let windows = x.pad([(1, 1)]).shrink([(k, n + 2)]).unfold(0, 3, 1).partition_view([4, 3]);
+        sum += windows.load_masked([i, 0]).sum(1).reshape([4]);
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn a_turn_that_an_instance_lacks_asks_nothing() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1.0, 2.0], [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        smoothed::<1>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [3.0, 3.0], "{label}");
+        // A window of three begins at the second of four places, and none at the third.
+        smoothed::<2>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [6.0, 3.0], "{label}");
+        assert!(smoothed::<3>(&x, &mut y).launch().is_err(), "{label}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Constants that tiles of integers are looked up in, and tiles made of constants.
 
-use super::{check_exact, numbers};
+use super::{check_exact, devices, numbers};
 use tile::prelude::*;
 
 #[tile_kernels]
@@ -134,4 +134,24 @@ fn tiles_are_made_of_constants() {
     };
     let expected: Vec<i32> = x.iter().enumerate().map(one).map(|y| y as i32).collect();
     check_exact!(weighted<>(x: x, [21]) -> i64, [21] => expected);
+}
+
+/// Just above halfway between one and the next f32, and at halfway in f64.
+#[tile_kernel]
+#[allow(clippy::excessive_precision, reason = "that is the test")]
+fn above_halfway(x: &Tensor<i32, 4>, w: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
+    let mut y = y.partition_view_mut([4]);
+    let x = x.partition_view([4]).load([0]);
+    y.store(x.lookup([1.000000059604644775390625001, 2.0]) * w.partition_view([4]).load([0]));
+}
+
+#[test]
+fn numbers_of_tables_are_rounded_once() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[0, 1, 0, 1], [4]).unwrap();
+        let (w, mut y) = (Tensor::ones(&device, [4]).unwrap(), Tensor::zeros(&device, [4]).unwrap());
+        above_halfway(&x, &w, &mut y).launch().unwrap();
+        let next = 1.0f32.next_up();
+        assert_eq!(y.to_vec().unwrap(), [next, 2.0, next, 2.0], "{label}");
+    }
 }

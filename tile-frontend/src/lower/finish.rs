@@ -238,7 +238,13 @@ impl Lowering {
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
                 Op::Lookup { table, elem } => {
                     let elem = elem_of(elem);
-                    let table = table.iter().map(|&number| literal(number, &elem)).collect();
+                    let singles = self.table_singles.get(&self.kernel.op(op).results[0]);
+                    let single = |at: usize| singles.and_then(|singles| singles[at]);
+                    let number = |(at, &number): (usize, &Literal)| match single(at) {
+                        Some(single) if elem == DType::F32.into() => Literal::Float(single.into()),
+                        _ => literal(number, &elem),
+                    };
+                    let table = table.iter().enumerate().map(number).collect();
                     Op::Lookup { table, elem }
                 }
                 Op::Iota { shape, axis, elem } => {

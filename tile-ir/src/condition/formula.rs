@@ -45,6 +45,31 @@ impl Comparison {
 }
 
 impl Formula {
+    /// One of these, which is itself where it is alone.
+    ///
+    /// # Panics
+    /// If there are none.
+    ///
+    /// ```
+    /// use tile_ir::condition::{Comparison, Formula};
+    /// use tile_ir::{Dim, ops::Predicate};
+    ///
+    /// let odd = Formula::Compare(Comparison {
+    ///     left: Dim::size("n").rem(&Dim::from(2)),
+    ///     predicate: Predicate::Eq,
+    ///     right: Dim::from(1),
+    /// });
+    /// assert_eq!(Formula::any(vec![odd.clone()]), odd);
+    /// ```
+    #[must_use]
+    pub fn any(mut alternatives: Vec<Formula>) -> Formula {
+        match alternatives.len() {
+            0 => panic!("nothing would hold"),
+            1 => alternatives.remove(0),
+            _ => Formula::Any(alternatives),
+        }
+    }
+
     /// What holds where this doesn't.
     ///
     /// ```

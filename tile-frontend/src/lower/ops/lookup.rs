@@ -8,13 +8,27 @@ use syn::ExprMethodCall;
 use tile_ir::ops::Literal;
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
+/// An array of constants.
+struct Table {
+    numbers: Vec<Literal>,
+    /// What float literals among them are in f32, should that be their format.
+    singles: Vec<Option<f32>>,
+    elem: Elem,
+}
+
 impl Lowering {
     /// `x.lookup(TABLE)`.
     pub(in crate::lower) fn lookup(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let arguments = self.arguments("lookup", &call.args, 1, "x.lookup(TABLE)", call.span())?;
-        let (table, elem) = self.table(&arguments)?;
-        let op = Op::Lookup { table, elem };
-        self.emit_one(op, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
+        let table = self.table(&arguments)?;
+        self.emit_lookup(table, tile, call.span(), call.receiver.span()).map(Val::Data)
+    }
+
+    fn emit_lookup(&mut self, table: Table, places: ValueId, span: Span, place: Span) -> Lowered<ValueId> {
+        let Table { numbers, singles, elem } = table;
+        let found = self.emit_one(Op::Lookup { table: numbers, elem }, &[places], span, &[place])?;
+        self.table_singles.insert(found, singles);
+        Ok(found)
     }
 
     /// `Tile::from_array(TABLE)`: what is at each position of the table.
@@ -24,20 +38,20 @@ impl Lowering {
         elem: &Elem,
         span: Span,
     ) -> Lowered<Val> {
-        let (table, found) = self.table(arguments)?;
-        if !self.elements.unify(elem, &found) {
-            let [wanted, found] = [elem, &found].map(|elem| self.elements.resolve(elem));
+        let table = self.table(arguments)?;
+        if !self.elements.unify(elem, &table.elem) {
+            let [wanted, found] = [elem, &table.elem].map(|elem| self.elements.resolve(elem));
             let message = format!("a tile of {} can't be made of numbers of {}", wanted, found);
             return self.error(arguments.spans[0], message, "convert the tile with `.cast()`");
         }
         let positions =
-            Op::Iota { shape: vec![Dim::from(table.len() as i64)], axis: 0, elem: DType::I32.into() };
+            Op::Iota { shape: vec![Dim::from(table.numbers.len() as i64)], axis: 0, elem: DType::I32.into() };
         let positions = self.emit_one(positions, &[], span, &arguments.spans)?;
-        self.emit_one(Op::Lookup { table, elem: found }, &[positions], span, &arguments.spans).map(Val::Data)
+        self.emit_lookup(table, positions, span, arguments.spans[0]).map(Val::Data)
     }
 
-    /// The numbers of the array that is the one argument, and their format.
-    fn table(&mut self, arguments: &Arguments) -> Lowered<(Vec<Literal>, Elem)> {
+    /// The numbers of the array that is the one argument.
+    fn table(&mut self, arguments: &Arguments) -> Lowered<Table> {
         let (value, span) = (&arguments.values[0], arguments.spans[0]);
         let values = match value {
             Val::Poison => return Err(crate::lower::Reported),
@@ -59,15 +73,14 @@ impl Lowering {
             return self.error(span, "a tile has no elements of usize", help);
         }
         let numbers = values.iter().map(|value| self.constant_number(value, &elem, span));
-        Ok((numbers.collect::<Lowered<_>>()?, elem))
+        let (numbers, singles) = numbers.collect::<Lowered<Vec<_>>>()?.into_iter().unzip();
+        Ok(Table { numbers, singles, elem })
     }
 
-    fn constant_number(&mut self, value: &Val, elem: &Elem, span: Span) -> Lowered<Literal> {
+    fn constant_number(&mut self, value: &Val, elem: &Elem, span: Span) -> Lowered<(Literal, Option<f32>)> {
         let number = self.number(value, elem, "a number of the table", span)?;
-        let single = self.singles.get(&number).filter(|_| self.elements.resolve(elem) == DType::F32.into());
-        match (single, self.kernel.definition(number).map(|data| &data.op)) {
-            (Some(&single), _) => Ok(Literal::Float(single.into())),
-            (None, Some(Op::Constant { value, .. })) => Ok(*value),
+        match self.kernel.definition(number).map(|data| &data.op) {
+            Some(Op::Constant { value, .. }) => Ok((*value, self.singles.get(&number).copied())),
             _ => {
                 let help = "a table has literals and constants; numbers that are computed are joined as tiles, \
                             `cat([Tile::full([1], a), Tile::full([1], b)], 0)`";

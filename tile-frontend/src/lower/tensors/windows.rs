@@ -12,6 +12,7 @@ use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
 use std::rc::Rc;
 use syn::ExprMethodCall;
+use tile_ir::condition::{Comparison, Formula};
 use tile_ir::ops::{BinaryOp, Literal, Predicate};
 use tile_ir::view::{Requirement, Strided, TensorMovement};
 use tile_ir::{Condition, DType, Dim, Elem, Op, ValueId};
@@ -40,7 +41,10 @@ impl Lowering {
         let loc = self.loc(call.span());
         for Requirement { left, right, rule, .. } in requires {
             let predicate = if rule.is_equality() { Predicate::Eq } else { Predicate::Le };
-            let condition = Condition { loc, ..Condition::compare(left, predicate, right) };
+            // An instance needs nothing of a turn that it lacks.
+            let comparisons = self.lacking.iter().cloned().chain([Comparison { left, predicate, right }]);
+            let formula = Formula::any(comparisons.map(Formula::Compare).collect());
+            let condition = Condition { loc, source: format!("{formula:#}"), formula };
             // The text of an unrolled loop is lowered again each turn.
             if !self.kernel.conditions.contains(&condition) {
                 self.kernel.conditions.push(condition);
