@@ -1,5 +1,6 @@
 //! Which code the recorded numbers are of: a checksum for each kernel and target, beside this file. What hasn't changed since
-//! needn't be assembled and taken apart again to know its numbers.
+//! needn't be assembled and taken apart again to know its numbers, as long as the page with the numbers, and what read them,
+//! haven't either: they have a checksum, too.
 
 use super::compiled::Compiled;
 use crate::steps::root;
@@ -12,6 +13,13 @@ use std::path::PathBuf;
 pub(super) struct Checksums {
     sums: BTreeMap<String, u64>,
 }
+
+/// What reads the numbers.
+const READERS: [&str; 3] =
+    [include_str!("amd.rs"), include_str!("nvidia.rs"), include_str!("instructions.rs")];
+
+/// What stands for the page and its readers in the place of a kernel.
+const PAGE: &str = "the page and its readers";
 
 fn path() -> PathBuf {
     root().join("xtask/src/budgets/checksums.txt")
@@ -39,8 +47,9 @@ impl Checksums {
         Checksums::read(&fs::read_to_string(path()).unwrap_or_default())
     }
 
-    /// Records them.
-    pub(super) fn write(&self) -> Result<(), String> {
+    /// Records them, of the page that has the numbers.
+    pub(super) fn write(mut self, page: &str) -> Result<(), String> {
+        self.sums.insert(PAGE.to_owned(), checksum_of_page(page));
         fs::write(path(), self.text()).map_err(|error| format!("{}: {error}", path().display()))
     }
 
@@ -56,11 +65,20 @@ impl Checksums {
         self.sums.iter().map(|(place, sum)| format!("{sum:016x} {place}\n")).collect()
     }
 
+    /// Whether a page is the one that was recorded with them, and its numbers are read as they were.
+    pub(super) fn vouch_for(&self, page: &str) -> bool {
+        self.sums.get(PAGE) == Some(&checksum_of_page(page))
+    }
+
     /// Whether the code of a kernel is that of others.
     pub(super) fn agree(&self, others: &Checksums, compiled: &Compiled) -> bool {
         let place = place(compiled);
         self.sums.get(&place).is_some_and(|sum| others.sums.get(&place) == Some(sum))
     }
+}
+
+fn checksum_of_page(page: &str) -> u64 {
+    checksum(READERS.into_iter().chain([page]).flat_map(str::bytes))
 }
 
 /// FNV-1a, 64 bits.
@@ -100,5 +118,13 @@ mod tests {
         assert_eq!(agree(&[compiled("a", "mul", 32), compiled("b", "sub", 64)], "1"), [false, false]);
         assert_eq!(agree(&[compiled("a", "add", 32), compiled("c", "sub", 32)], "1"), [true, false]);
         fs::remove_dir_all(&folder).expect("the folder is the test's");
+    }
+
+    #[test]
+    fn a_page_that_somebody_has_changed_is_not_vouched_for() {
+        let recorded =
+            Checksums { sums: BTreeMap::from([(PAGE.to_owned(), checksum_of_page("40 registers"))]) };
+        assert_eq!(["40 registers", "41 registers"].map(|page| recorded.vouch_for(page)), [true, false]);
+        assert!(!Checksums::default().vouch_for(""));
     }
 }
