@@ -62,8 +62,7 @@ impl<T: Int, const R: usize> Tile<T, R> {
     /// ```
     pub fn lookup<U: Element, const N: usize>(self, table: [U; N]) -> Tile<U, R> {
         assert!(N > 0, "the table has no numbers");
-        let table: Vec<_> = table.into_iter().map(|number| Tile::full([1], number).array().get(0)).collect();
-        Tile::hold(self.array().lookup(U::DTYPE, &table))
+        Tile::hold(self.array().lookup(U::DTYPE, &table.map(U::number)))
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use super::devices;
+use super::sequences::prefix_sums;
+use super::waiting::rows_added;
 use tile::prelude::*;
 
 #[tile_kernels]
@@ -149,11 +151,7 @@ mod shared {
 #[test]
 fn a_lock_is_a_function() {
     let (m, n, shared) = (30, 16, 3);
-    let x: Vec<f32> = (0..m * n).map(|i| (i * 7 % 31) as f32 - 15.0).collect();
-    let mut expected = vec![0f32; shared * n];
-    for (at, value) in x.iter().enumerate() {
-        expected[at / n % shared * n + at % n] += value;
-    }
+    let (x, expected) = rows_added([m, n], shared);
     for (device, label) in devices() {
         let x = Tensor::from_slice(&device, &x, [m, n]).unwrap();
         let mut locks = Tensor::zeros(&device, [shared]).unwrap();
@@ -187,11 +185,7 @@ fn blocks_put_keys_into_a_table() {
 #[test]
 fn looking_back_is_a_function() {
     let x: Vec<i32> = (0..300).map(|i| i * 37 % 1000 - 500).collect();
-    let sums = x.iter().scan(0, |sum, x| {
-        *sum += x;
-        Some(*sum)
-    });
-    let sums: Vec<i32> = sums.collect();
+    let sums = prefix_sums(&x);
     for (device, label) in devices() {
         let x = Tensor::from_slice(&device, &x, [300]).unwrap();
         let mut state = Tensor::zeros(&device, [5]).unwrap();

@@ -119,18 +119,20 @@ pub(super) fn look_back<const B: usize>(
     y.store([place], x.cumsum(0) + before, Relaxed, DeviceScope);
 }
 
+pub(super) fn prefix_sums(x: &[i32]) -> Vec<i32> {
+    let mut sum = 0;
+    let next = |x: &i32| {
+        sum += x;
+        sum
+    };
+    x.iter().map(next).collect()
+}
+
 #[test]
 fn prefix_sums_in_one_pass() {
     let n = 300;
     let x: Vec<i32> = (0..n).map(|i| (i * 37) % 1000 - 500).collect();
-    let mut sum = 0;
-    let sums: Vec<i32> = x
-        .iter()
-        .map(|x| {
-            sum += x;
-            sum
-        })
-        .collect();
+    let sums = prefix_sums(&x);
     let n = x.len();
     let totals: Vec<f64> = (1..=5u64)
         .map(|block| ((2u64 << 32) | u64::from(sums[(64 * block as usize).min(n) - 1] as u32)) as f64)

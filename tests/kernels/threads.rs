@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use super::programs;
-use super::sequences::look_back;
+use super::sequences::{look_back, prefix_sums};
 use std::sync::{Mutex, PoisonError};
 use tile::prelude::*;
 
@@ -78,14 +78,7 @@ fn nothing_is_lost_where_threads_update_at_once() {
 fn threads_wait_for_what_others_publish() {
     const TILE: usize = 2;
     let x: Vec<i32> = (0..(BLOCKS * TILE) as i32).map(|i| i * 37 % 1000).collect();
-    let mut sum = 0;
-    let sums: Vec<i32> = x
-        .iter()
-        .map(|x| {
-            sum += x;
-            sum
-        })
-        .collect();
+    let sums = prefix_sums(&x);
     on_threads(|device| {
         let x = Tensor::from_slice(device, &x, [x.len()]).unwrap();
         for _ in 0..LAUNCHES {

@@ -79,15 +79,20 @@ fn behind_a_lock<const N: usize, const SHARED: usize>(
     locks.store([at], 0, Release, DeviceScope);
 }
 
+/// Rows, and the sums of those that share one; exact in any order.
+pub(super) fn rows_added([m, n]: [usize; 2], shared: usize) -> (Vec<f32>, Vec<f32>) {
+    let x: Vec<f32> = (0..m * n).map(|i| (i * 7 % 31) as f32 - 15.0).collect();
+    let mut sums = vec![0f32; shared * n];
+    for (at, value) in x.iter().enumerate() {
+        sums[at / n % shared * n + at % n] += value;
+    }
+    (x, sums)
+}
+
 #[test]
 fn a_lock_keeps_blocks_apart() {
     let (m, n, shared) = (60, 96, 3);
-    // Sums are exact in any order.
-    let x: Vec<f32> = (0..m * n).map(|i| (i * 7 % 31) as f32 - 15.0).collect();
-    let mut expected = vec![0f32; shared * n];
-    for (at, value) in x.iter().enumerate() {
-        expected[at / n % shared * n + at % n] += value;
-    }
+    let (x, expected) = rows_added([m, n], shared);
     for (device, label) in devices() {
         let x = Tensor::from_slice(&device, &x, [m, n]).unwrap();
         let mut locks = Tensor::zeros(&device, [shared]).unwrap();

@@ -17,7 +17,7 @@ pub use numbers::{round_float, wrap_int};
 
 use crate::dtype::DType;
 use crate::ops::Literal;
-use numbers::int_to_float;
+use numbers::{int_to_float, literal_to_float};
 use tile_layout::{element_count, multi_index};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
@@ -65,13 +65,27 @@ impl Array {
     pub fn full(dtype: DType, shape: &[usize], value: Literal) -> Array {
         let count = element_count(shape).expect("the element count fits usize");
         let elements = match value {
-            Literal::Float(value) => Elements::Float(vec![round_float(dtype, value); count]),
-            Literal::Int(value) if dtype.is_float() => {
-                Elements::Float(vec![int_to_float(dtype, value); count])
-            }
-            Literal::Int(value) => Elements::Int(vec![wrap_int(dtype, value); count]),
+            Literal::Int(value) if !dtype.is_float() => Elements::Int(vec![wrap_int(dtype, value); count]),
+            value => Elements::Float(vec![literal_to_float(dtype, value); count]),
         };
         Array::new(dtype, shape.to_vec(), elements)
+    }
+
+    /// An array of these numbers along one axis, each rounded or wrapped to the format.
+    ///
+    /// # Panics
+    /// If the format isn't of floats and a number is.
+    pub fn of_literals(dtype: DType, numbers: &[Literal]) -> Array {
+        let integer = |number: &Literal| match *number {
+            Literal::Int(value) => wrap_int(dtype, value),
+            Literal::Float(_) => panic!("verified: a float literal isn't {dtype}"),
+        };
+        let elements = if dtype.is_float() {
+            Elements::Float(numbers.iter().map(|&number| literal_to_float(dtype, number)).collect())
+        } else {
+            Elements::Int(numbers.iter().map(integer).collect())
+        };
+        Array::new(dtype, vec![numbers.len()], elements)
     }
 
     /// An array whose element is its position along `axis`.

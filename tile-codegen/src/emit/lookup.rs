@@ -25,8 +25,7 @@ impl<'c> Ir<'c> {
 
     /// The address of a table, which the module has once.
     fn table(&self, table: &[Literal], to: DType) -> PointerValue<'c> {
-        let bytes: Vec<u8> = table.iter().flat_map(|&number| Array::scalar(to, number).to_bytes()).collect();
-        let numbers = self.context.const_string(&bytes, false);
+        let numbers = self.context.const_string(&Array::of_literals(to, table).to_bytes(), false);
         let is_it = |global: &GlobalValue<'c>| global.get_initializer().is_some_and(|other| other == numbers);
         let global = self.module.get_globals().find(is_it).unwrap_or_else(|| {
             let space = AddressSpace::from(self.features.table_space);

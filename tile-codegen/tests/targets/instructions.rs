@@ -3,6 +3,7 @@
 
 use crate::accuracy::{bound, ulps};
 use crate::kernels::{elementwise, reduction};
+use crate::leaf::random_words;
 use crate::support::{instance, run_simt};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
@@ -136,11 +137,7 @@ fn functions_keep_their_bounds() {
 /// Every function of two: random bit patterns, and powers that are finite of bases near one.
 #[test]
 fn functions_of_two_numbers_keep_their_bounds() {
-    let mut state = 1u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 32) as u32
-    };
+    let mut random = random_words();
     let pair = |i: u32| {
         let [a, b] = [(); 2].map(|()| random());
         if i.is_multiple_of(2) {

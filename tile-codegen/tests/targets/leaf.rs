@@ -36,6 +36,15 @@ pub(crate) fn edges(dtype: DType) -> Array {
     Array::new(dtype, vec![values.len()], Elements::Int(values))
 }
 
+/// The same words in every run.
+pub(crate) fn random_words() -> impl FnMut() -> u32 {
+    let mut state = 1u64;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    }
+}
+
 /// All pairs of edge values.
 pub(crate) fn pairs(dtype: DType) -> (Array, Array) {
     let one = edges(dtype);
@@ -85,11 +94,8 @@ fn binary_ops_and_comparisons() {
 /// Quotients at and next to integers, which a division of floats must not round to: numbers around multiples of divisors.
 #[test]
 fn quotients_next_to_integers_are_exact() {
-    let mut state = 1u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        i128::from(state >> 32)
-    };
+    let mut words = random_words();
+    let mut random = || i128::from(words());
     let mut pairs: Vec<(i128, i128)> = (0..1 << 16).map(|pair| (pair >> 8, pair & 255)).collect();
     for _ in 0..20_000 {
         let (quotient, divisor) = (random() >> (random() & 31), random() >> (random() & 31));

@@ -226,11 +226,8 @@ impl Lowering {
             let replaced = match &self.kernel.op(op).op {
                 Op::Constant { value, elem } => {
                     let elem = elem_of(elem);
-                    let single = self.singles.get(&self.kernel.op(op).results[0]);
-                    match single.filter(|_| elem == DType::F32.into()) {
-                        Some(&single) => Op::Constant { value: Literal::Float(single.into()), elem },
-                        None => Op::Constant { value: literal(*value, &elem), elem },
-                    }
+                    let single = self.singles.get(&self.kernel.op(op).results[0]).copied();
+                    Op::Constant { value: literal(*value, single, &elem), elem }
                 }
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
                 Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
@@ -238,13 +235,9 @@ impl Lowering {
                 Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
                 Op::Lookup { table, elem } => {
                     let elem = elem_of(elem);
-                    let singles = self.table_singles.get(&self.kernel.op(op).results[0]);
-                    let single = |at: usize| singles.and_then(|singles| singles[at]);
-                    let number = |(at, &number): (usize, &Literal)| match single(at) {
-                        Some(single) if elem == DType::F32.into() => Literal::Float(single.into()),
-                        _ => literal(number, &elem),
-                    };
-                    let table = table.iter().enumerate().map(number).collect();
+                    let singles = &self.table_singles[&self.kernel.op(op).results[0]];
+                    let numbers = table.iter().zip(singles);
+                    let table = numbers.map(|(&number, &single)| literal(number, single, &elem)).collect();
                     Op::Lookup { table, elem }
                 }
                 Op::Iota { shape, axis, elem } => {
@@ -257,8 +250,12 @@ impl Lowering {
     }
 }
 
-/// `Tile::zeros` and `Tile::ones` are made before their format is known, with an integer.
-fn literal(value: Literal, elem: &Elem) -> Literal {
+/// A number in its format; `single` is what it is in f32, rounded once, where it is written as a float. `Tile::zeros` and
+/// `Tile::ones` are made before their format is known, with an integer.
+fn literal(value: Literal, single: Option<f32>, elem: &Elem) -> Literal {
+    if let (Some(single), Some(DType::F32)) = (single, elem.known()) {
+        return Literal::Float(single.into());
+    }
     match (value, elem.known()) {
         (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(value as f64),
         // `T::of(2.0)` of a function's parameter that is an integer.

@@ -148,15 +148,16 @@ impl Array {
     /// Op [`crate::Op::Lookup`].
     pub fn lookup(&self, to: DType, table: &[Literal]) -> Array {
         let Elements::Int(places) = &self.elements else { unreachable!("verified: integers are looked up") };
-        let number = |&place: &i128| {
-            let found = usize::try_from(place).ok().and_then(|place| table.get(place));
-            Array::scalar(to, found.copied().unwrap_or(Literal::Int(0)))
-        };
-        let numbers: Vec<Array> = places.iter().map(number).collect();
-        let elements = if to.is_float() {
-            Elements::Float(numbers.iter().map(|number| number.get_f64(0)).collect())
-        } else {
-            Elements::Int(numbers.iter().map(|number| number.ints()[0]).collect())
+        let table = Array::of_literals(to, table);
+        let place = |&place: &i128| usize::try_from(place).ok().filter(|&place| place < table.len());
+        let places = places.iter().map(place);
+        let elements = match &table.elements {
+            Elements::Float(numbers) => {
+                Elements::Float(places.map(|place| place.map_or(0.0, |place| numbers[place])).collect())
+            }
+            Elements::Int(numbers) => {
+                Elements::Int(places.map(|place| place.map_or(0, |place| numbers[place])).collect())
+            }
         };
         Array { dtype: to, shape: self.shape.clone(), elements }
     }

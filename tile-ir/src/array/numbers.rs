@@ -1,6 +1,7 @@
 //! Numbers of formats: rounded, wrapped, and converted between integers and floats.
 
 use crate::dtype::{Class, DType};
+use crate::ops::Literal;
 use crate::round::{Rounding, round};
 
 /// Rounds to the nearest value of a float format, ties to even.
@@ -37,6 +38,14 @@ pub fn wrap_int(dtype: DType, value: i128) -> i128 {
 pub(super) fn float_to_int(dtype: DType, value: f64) -> i128 {
     let (low, high) = dtype.int_range();
     (value as i128).clamp(low, high)
+}
+
+/// A number as a float format, rounded once.
+pub(super) fn literal_to_float(dtype: DType, number: Literal) -> f64 {
+    match number {
+        Literal::Int(value) => int_to_float(dtype, value),
+        Literal::Float(value) => round_float(dtype, value),
+    }
 }
 
 /// An integer as a float format, rounded once.
