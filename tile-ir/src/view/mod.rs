@@ -4,6 +4,8 @@
 //! windows of indices that exist, all in units of elements of the argument. A tensor without a [`Strided`] is
 //! dense and row-major. Every element that exists lies inside its argument: that is what [`movement`] keeps.
 
+#[cfg(test)]
+mod against_arrays;
 pub mod argument;
 pub mod movement;
 pub mod requirement;
@@ -201,6 +203,24 @@ impl Source {
 mod tests {
     use super::*;
     use crate::dtype::DType;
+
+    /// Images of one channel each: with rows cut off, those of one image don't end where the next one's begin, whatever
+    /// stride the axis of channels has between them.
+    #[test]
+    fn an_axis_of_one_joins_none_that_it_stands_between() {
+        let images = TensorType::dense([2, 1, 3, 4].map(Dim::from).to_vec(), DType::F32, false);
+        let rows = |tensor: &TensorType| TensorMovement::Flatten { start: 0, end: 2 }.apply(tensor);
+        assert!(rows(&images).is_ok());
+        let part = |begin: i64, end: i64| (Dim::from(begin), Dim::from(end));
+        let cropped = TensorMovement::Shrink(vec![part(0, 2), part(0, 1), part(1, 3), part(0, 4)]);
+        let (cropped, _) = cropped.apply(&images).unwrap();
+        let error = rows(&cropped).unwrap_err().to_string();
+        assert!(error.contains("axes 0 and 2"), "{error}");
+        // Of one image the rows are one axis, wherever it was cut.
+        let one = TensorMovement::Shrink(vec![part(1, 2), part(0, 1), part(0, 2), part(0, 4)]);
+        let (rows, _) = rows(&one.apply(&cropped).unwrap().0).unwrap();
+        assert_eq!(Placement::of(&rows, &|_| None).unwrap().position(&[1, 0]), Some(20));
+    }
 
     #[test]
     fn positions_of_a_padded_flipped_axis() {

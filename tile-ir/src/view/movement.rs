@@ -427,13 +427,15 @@ impl Draft {
         for axis in start..=end {
             self.whole("flatten", axis)?;
         }
-        for axis in start..end {
-            let inner = self.extents[axis + 1].clone() * self.place.strides[axis + 1].clone();
-            if self.place.strides[axis] != inner && self.extents[axis].as_const() != Some(1) {
+        // An axis of one element takes no step, whatever its stride; those on its sides follow each other or don't.
+        let long: Vec<usize> =
+            (start..=end).filter(|&axis| self.extents[axis].as_const() != Some(1)).collect();
+        for (&outer, &inner) in long.iter().zip(long.iter().skip(1)) {
+            let step = self.extents[inner].clone() * self.place.strides[inner].clone();
+            if self.place.strides[outer] != step {
                 return Err(TypeError::new(format!(
-                    "axes {axis} and {} of a view of shape {} and strides {} don't follow each other in memory, so \
+                    "axes {outer} and {inner} of a view of shape {} and strides {} don't follow each other in memory, so \
                      they can't be one axis",
-                    axis + 1,
                     display_shape(&self.extents),
                     display_shape(&self.place.strides)
                 ))
@@ -442,6 +444,8 @@ impl Draft {
         }
         let merged = self.extents.drain(start..end).fold(Dim::from(1), |a, b| a * b);
         self.extents[start] = merged * self.extents[start].clone();
+        let last = long.last().copied().unwrap_or(end);
+        self.place.strides.swap(last, end);
         self.place.strides.drain(start..end);
         self.place.windows.drain(start..end);
         Ok(())
