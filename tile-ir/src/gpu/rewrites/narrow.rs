@@ -162,18 +162,20 @@ impl<'k> Known<'k> {
             }
             Op::Binary(op) => {
                 let [a, b] = [0, 1].map(|operand| self.integers(data.operands[operand]));
-                integers_of_two(*op, &a, &b)
+                let width = crate::gpu::dtype_of(self.kernel, data.results[0]).bits();
+                integers_of_two(*op, &a, &b, width)
             }
             _ => moved(data)?.iter().map(|&part| self.integers(part)).reduce(either),
         }
     }
 }
 
-/// Between which numbers the results lie, without regard to overflow.
+/// Between which numbers the results lie, of integers of so many bits, without regard to overflow.
 fn integers_of_two(
     op: BinaryOp,
     a: &RangeInclusive<i128>,
     b: &RangeInclusive<i128>,
+    width: u32,
 ) -> Option<RangeInclusive<i128>> {
     match op {
         BinaryOp::And => {
@@ -181,7 +183,8 @@ fn integers_of_two(
             masks.map(|mask| *mask.end()).min().map(|most| 0..=most)
         }
         BinaryOp::Shr => {
-            let by = u32::try_from(*b.start()).ok().filter(|_| *b.end() < i128::from(i64::BITS))?;
+            // Shifts count modulo the width.
+            let by = u32::try_from(*b.start()).ok().filter(|_| *b.end() < i128::from(width))?;
             (*a.start() >= 0).then(|| 0..=(*a.end() >> by))
         }
         BinaryOp::Add => Some(a.start() + b.start()..=a.end() + b.end()),
@@ -370,6 +373,23 @@ mod tests {
         assert_eq!(factors("i32", &taken(511, 256)), [DType::BF16]);
         assert_eq!(factors("i32", &taken(1023, 0)), [DType::F16]);
         assert_eq!(factors("i32", &taken(8191, 0)), []);
+    }
+
+    /// `>> 40` of a u32 is `>> 8`, and what is left has 24 bits.
+    #[test]
+    fn shifts_by_more_than_the_width_leave_bits() {
+        let shifted = |by: u32| {
+            format!(
+                "  %x_m = constant {by} : u32
+  %x_n = splat %x_m : tile<128 x 64 x u32>
+  %x_a = shr %x, %x_n : tile<128 x 64 x u32>
+  %y = cast %x_a : tile<128 x 64 x f32>
+"
+            )
+        };
+        assert_eq!(factors("u32", &shifted(24)), [DType::BF16]);
+        assert_eq!(factors("u32", &shifted(8)), []);
+        assert_eq!(factors("u32", &shifted(40)), []);
     }
 
     /// Each of 64 sums has the one before it twice: followed anew each time, these were 2⁶⁴ steps.
