@@ -18,6 +18,7 @@ use crate::ops::{Literal, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::variant::{Variant, alignments};
+use crate::view::Source;
 use std::collections::{BTreeSet, HashMap};
 
 /// How often each element must be read, and how many tiles there must be, for a copy to be worth while: a copy reads and
@@ -171,6 +172,13 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
     let mut tiles = Vec::new();
     for op in kernel.walk() {
         let data = kernel.op(op);
+        // A gather tells elements from what lies behind a row, and a view of its tensor may begin there.
+        if data.op == Op::GatherLoad
+            && let Some(source) = Source::reached_by(kernel, data)
+            && matches!(kernel.ty(source.argument), Type::Tensor(tensor) if mentions(&tensor.extents, size))
+        {
+            return None;
+        }
         for &result in &data.results {
             let Type::Partition(view) = kernel.ty(result) else { continue };
             if !mentions(&view.tensor.extents, size) {

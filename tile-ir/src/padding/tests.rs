@@ -78,6 +78,32 @@ fn what_a_kernel_can_tell_keeps_it_from_growing() {
     assert!(fixed(&no_product));
 }
 
+/// A gather sees what lies behind a row, and where a row that is turned begins.
+#[test]
+fn a_tensor_that_is_gathered_from_does_not_grow() {
+    let gathers = |tensor: &str, view: &str| {
+        let lines = format!(
+            "%none = constant 0.0 : f32
+{view}  %one = constant 1.0 : bf16
+  %rows = iota 0 : tile<8 x 8 x i32>
+  %lane = iota 1 : tile<8 x 8 x i32>
+  %from = constant 36 : i32
+  %froms = splat %from : tile<8 x 8 x i32>
+  %columns = add %lane, %froms : tile<8 x 8 x i32>
+  %beside = gather_load {tensor}[%rows, %columns] pad %one : tile<8 x 8 x bf16>
+  %start = cast %beside : tile<8 x 8 x f32>"
+        );
+        let edit = [
+            ("%none = constant 0.0 : f32", lines.as_str()),
+            ("carry (%acc = %zero)", "carry (%acc = %start)"),
+        ];
+        padded(&product(&edit), [96, 128, 37])
+    };
+    assert_eq!(gathers("%a", ""), None);
+    let turned = "  %turned = view %a flip [1] : tensor<m x k x bf16, strided [k, -1] offset k - 1>\n";
+    assert_eq!(gathers("%turned", turned), None);
+}
+
 /// What the evaluator computes of tensors with zeros behind is bit by bit what it computes of those without.
 #[test]
 fn a_launch_that_grows_computes_the_same() {
