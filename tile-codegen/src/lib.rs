@@ -19,10 +19,12 @@ pub mod jit;
 mod llvm;
 pub mod options;
 pub mod simt;
+mod system;
 
 pub use artifact::{Artifact, Code};
 pub use error::Error;
 pub use options::{Cpu, Options};
+pub use system::System;
 
 use tile_ir::target::{Architecture, CpuLevel, Family};
 use tile_ir::{Instance, TargetDesc};

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::options::Cpu;
+use crate::system::System;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::LLVMDiagnosticSeverity;
 use inkwell::llvm_sys::core::{
@@ -105,14 +106,14 @@ impl Machine {
         Ok(Machine { machine, passes: EVERYTHING, architecture: None, cpu, features })
     }
 
-    /// A processor that runs CPU code: the host, or one of a level, of whichever architecture.
-    pub(crate) fn cpu(cpu: Cpu) -> Result<Machine, Error> {
+    /// A processor that runs CPU code of a system: the host, or one of a level, of whichever architecture.
+    pub(crate) fn cpu(cpu: Cpu, system: System) -> Result<Machine, Error> {
         let (architecture, processor, features) = match cpu {
             Cpu::Level(level) => (level.architecture, level.processor.to_owned(), asked_for(level)),
             Cpu::Host => host()?,
         };
-        let triple = format!("{}-unknown-linux-gnu", architecture.name());
-        let machine = Machine::new(&triple, &processor, &features, effort(architecture))?;
+        let machine =
+            Machine::new(&system.triple(architecture), &processor, &features, effort(architecture))?;
         Ok(Machine { passes: FOR_CPU, architecture: Some(architecture), ..machine })
     }
 

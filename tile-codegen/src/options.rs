@@ -1,5 +1,6 @@
 //! Choices of a compilation that don't change what the kernel means.
 
+use crate::system::System;
 use tile_ir::target::{CpuLevel, Family};
 use tile_ir::{Instance, cpu, passes};
 
@@ -30,6 +31,8 @@ pub struct Options {
     pub symbol: Option<String>,
     /// The instruction set of CPU code.
     pub cpu: Cpu,
+    /// The operating system that CPU code runs on; the compiler's own if nothing else is said.
+    pub system: System,
     /// Emits the instance as it is, without [`tile_ir::passes`]: code with and without them must agree.
     pub skip_passes: bool,
 }

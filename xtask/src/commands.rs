@@ -4,6 +4,7 @@
 use crate::generated::Generated;
 use crate::{
     aarch64, bench, budgets, demo, devices, docs, fuzz, gallery, miri, packages, passes, setup, sim, test,
+    windows,
 };
 
 /// A command.
@@ -145,6 +146,12 @@ const COMMANDS: &[Command] = &[
                errors, bank conflicts, sectors of global memory, instructions; --early: asynchronous copies do their\n\
                work at once",
         run: Run::With(sim::run),
+    },
+    Command {
+        name: "windows",
+        takes: "",
+        does: "the examples and the kernels' tests as programs for Windows, which Wine runs",
+        run: Run::Alone(windows::run_all),
     },
 ];
 

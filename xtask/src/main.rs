@@ -21,9 +21,11 @@ mod passes;
 mod setup;
 mod sim;
 mod steps;
+mod systems;
 mod test;
 mod tools;
 mod uses;
+mod windows;
 
 use std::process::ExitCode;
 

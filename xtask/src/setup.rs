@@ -1,6 +1,6 @@
 //! Installs what is missing: LLVM 22 and QEMU from the distribution's packages, and NVIDIA's [`tools`].
 
-use crate::steps::{cargo, exists, run};
+use crate::steps::{cargo, exists, output, root, run};
 use crate::tools;
 use std::process::Command;
 
@@ -54,13 +54,24 @@ fn forget_that_llvm_was_missing() -> Result<(), String> {
 
 /// Makes sure that there is QEMU for AArch64.
 pub(crate) fn emulator() -> Result<(), String> {
-    let (program, package) = EMULATOR;
-    if exists(program) {
-        return Ok(());
-    }
-    install(&[package]).map_err(|reason| {
-        format!("{reason}\n\nCode for AArch64 is tested by {program}. On Debian and Ubuntu that is the package {package}.")
-    })
+    program(EMULATOR).map_err(|reason| format!("{reason} Code for AArch64 is tested by {}.", EMULATOR.0))
+}
+
+/// Makes sure that there is a program, which a package has.
+pub(crate) fn program((program, of): (&str, &str)) -> Result<(), String> {
+    if exists(program) { Ok(()) } else { package(of) }
+}
+
+/// Installs a package.
+pub(crate) fn package(name: &str) -> Result<(), String> {
+    install(&[name])
+        .map_err(|reason| format!("{reason}\n\nOn Debian and Ubuntu the package that is missing is {name}."))
+}
+
+/// Makes sure that there is Rust's standard library for a machine, by Rust's name of it.
+pub(crate) fn rust_target(name: &str) -> Result<(), String> {
+    let (text, added) = output(Command::new("rustup").args(["target", "add", name]).current_dir(root()))?;
+    if added { Ok(()) } else { Err(text) }
 }
 
 /// Installs Debian packages, through sudo where that is needed.

@@ -2,7 +2,8 @@
 
 use crate::steps::{beside, cargo, run as run_step, target};
 use crate::{
-    aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, packages, setup, tools,
+    aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, packages, setup, systems,
+    tools,
 };
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +57,8 @@ fn run_all() -> Result<Passed, String> {
     seeded(&mut tests);
     // Miri is one thread, the packages are compiled one after the other for most of their time, and the tests leave a core
     // idle for a third of theirs.
-    beside(|| miri::essential().and_then(|()| packages::check()), || step("tests", &mut tests))?;
+    let others = || miri::essential().and_then(|()| packages::check()).and_then(|()| systems::check());
+    beside(others, || step("tests", &mut tests))?;
     step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
     step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
@@ -79,7 +81,7 @@ fn run_all() -> Result<Passed, String> {
     docs::generated()?.check()?;
     budgets::check()?;
     devices::print()?;
-    passed.steps += 8;
+    passed.steps += 9;
     passed.steps += device_code::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }

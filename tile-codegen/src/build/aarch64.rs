@@ -8,6 +8,7 @@ use super::scan::{self, Conditions};
 use crate::cpu;
 use crate::llvm::Machine;
 use crate::options::Cpu;
+use crate::system::System;
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::path::Path;
@@ -16,7 +17,7 @@ use tile_ir::{Instance, passes, specialize};
 
 /// The code of an instance on processors of a level, as text and as an object.
 fn code(instance: &Instance, level: &'static CpuLevel) -> (String, Vec<u8>) {
-    let (context, machine) = (Context::create(), Machine::cpu(Cpu::Level(level)).unwrap());
+    let (context, machine) = (Context::create(), Machine::cpu(Cpu::Level(level), System::Elf).unwrap());
     let instance = passes::optimize(instance.clone());
     let (module, _) = cpu::emit(&context, &instance, &machine, "kernel").unwrap();
     let emit = |kind| machine.emit("kernel", &module, kind).unwrap();

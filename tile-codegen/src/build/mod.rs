@@ -22,8 +22,11 @@ mod output;
 mod remarks;
 mod scan;
 #[cfg(test)]
+mod systems;
+#[cfg(test)]
 mod tests;
 
+use crate::System;
 use cargo::{Cargo, Kind, Package, Target};
 use output::{Output, Report};
 use scan::Conditions;
@@ -169,6 +172,8 @@ struct Environment {
     out: PathBuf,
     /// That of the machine that the program is built for, as Rust names it.
     architecture: String,
+    /// Its system and what more tells how programs are linked there (`target_os`, `target_env`), likewise.
+    system: [String; 2],
 }
 
 impl Environment {
@@ -191,6 +196,7 @@ impl Environment {
             conditions: Conditions::of(std::env::vars()),
             out: variable("OUT_DIR")?.into(),
             architecture: variable("CARGO_CFG_TARGET_ARCH")?,
+            system: [variable("CARGO_CFG_TARGET_OS")?, variable("CARGO_CFG_TARGET_ENV").unwrap_or_default()],
         })
     }
 
@@ -221,6 +227,17 @@ impl Environment {
                 "CPU code is generated for {known}, and the program is built for {}; leave `cpu` out of the targets in \
                  build.rs",
                 self.architecture
+            )
+        })
+    }
+
+    /// The system that CPU code is for, likewise.
+    fn system(&self) -> Result<System, String> {
+        let [os, env] = &self.system;
+        System::named(os, env).ok_or_else(|| {
+            format!(
+                "CPU code is generated for Linux, Android, macOS, Windows and most BSDs, and the program is built for {os}; \
+                 leave `cpu` out of the targets in build.rs"
             )
         })
     }

@@ -235,7 +235,11 @@ impl<'e> Output<'e> {
             name = format!("{name}-{}", variant.name());
         }
         let symbol = level.map(|level| cpu_symbol(instance, &name, level));
-        let options = Options { symbol, cpu: level.map_or(Cpu::Host, Cpu::Level), ..Options::default() };
+        let mut options = Options { symbol, ..Options::default() };
+        if let Some(level) = level {
+            options.cpu = Cpu::Level(level);
+            options.system = self.environment.system()?;
+        }
         let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
         let cached = cache.compile(instance, target, &options).map_err(|error| match error {
             Error::SharedMemory { .. } | Error::Registers { .. } => Problem::NoRoom(error.to_string()),
@@ -286,9 +290,11 @@ impl<'e> Output<'e> {
         if self.objects.is_empty() {
             return Ok(());
         }
+        let system = self.environment.system()?;
         let name = format!("tile_kernels_{}", self.environment.package.replace('-', "_"));
-        let path = self.environment.out.join(format!("lib{name}.a"));
-        archive::write(&path, &self.objects).map_err(|error| format!("{}: {error}", path.display()))?;
+        let path = self.environment.out.join(system.library_file(&name));
+        archive::write(&path, system, &self.objects)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         println!("cargo::rustc-link-search=native={}", self.environment.out.display());
         println!("cargo::rustc-link-lib=static={name}");
         Ok(())

@@ -30,7 +30,7 @@ kernel @turned<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x f32>) {
 ";
 
 /// Where a build script of a package `app` writes.
-fn environment(folder: &Path) -> Environment {
+pub(super) fn environment(folder: &Path) -> Environment {
     let (features, target) = Default::default();
     let manifest = folder.join("Cargo.toml");
     Environment {
@@ -39,11 +39,17 @@ fn environment(folder: &Path) -> Environment {
         conditions: Conditions::default(),
         out: folder.join("target/debug/build/app-1/out"),
         architecture: "x86_64".to_owned(),
+        system: ["linux", "gnu"].map(ToOwned::to_owned),
     }
 }
 
 fn found(source: &str, name: &str, sizes: &[usize]) -> scan::Found {
-    let kernel = VerifiedKernel::parse(&source.edit("turned", name)).unwrap();
+    of_source(&source.edit("turned", name), name, sizes)
+}
+
+/// A kernel with a size `B`, as if it had been found in a program.
+pub(super) fn of_source(source: &str, name: &str, sizes: &[usize]) -> scan::Found {
+    let kernel = VerifiedKernel::parse(source).unwrap();
     let instances = sizes.iter().map(|&size| vec![("B".to_owned(), Binding::Const(size))]).collect();
     let (place, folder) = (format!("src/lib.rs:{}", name.len()), name.to_owned());
     scan::Found { kernel, instances, allows_slow_products: false, place, folder }

@@ -3,6 +3,7 @@
 use super::emit;
 use crate::llvm::Machine;
 use crate::options::Cpu;
+use crate::system::System;
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use tile_ir::Instance;
@@ -11,7 +12,7 @@ use tile_ir::target::CpuLevel;
 
 /// The machine of a level, by its name.
 pub(super) fn machine(level: &str) -> Machine {
-    Machine::cpu(Cpu::Level(CpuLevel::named(level).unwrap())).unwrap()
+    Machine::cpu(Cpu::Level(CpuLevel::named(level).unwrap()), System::Elf).unwrap()
 }
 
 /// The instructions, one to a line.

@@ -46,7 +46,7 @@ const LINE_BYTES: u32 = 64;
 /// Compiles to an object file.
 pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact, Error> {
     let context = Context::create();
-    let machine = Machine::cpu(options.cpu)?;
+    let machine = Machine::cpu(options.cpu, options.system)?;
     let symbol = options.symbol_of(&instance.name);
     let (module, launch) = emit(&context, instance, &machine, &symbol)?;
     let object = machine.emit(&instance.name, &module, FileType::Object)?;

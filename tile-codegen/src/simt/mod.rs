@@ -54,6 +54,7 @@ use crate::error::Error;
 use crate::gpu;
 use crate::llvm::Machine;
 use crate::options::Cpu;
+use crate::system::System;
 use block::{Geometry, Start, ThreadEntry};
 use counters::Recorder;
 use fault::MOST_BLOCKS;
@@ -164,7 +165,7 @@ impl Code {
         shared_bytes: usize,
     ) -> Result<Code, String> {
         ir.module.verify().map_err(|message| message.to_string())?;
-        let host = Machine::cpu(Cpu::Host).map_err(|error| error.to_string())?;
+        let host = Machine::cpu(Cpu::Host, System::host()).map_err(|error| error.to_string())?;
         let kernel = ir.module.get_function(KERNEL).expect("the module has the kernel");
         let Rewritten { program, stack } = host_module::rewrite(&ir, kernel, ENTRY, gpu, &host)?;
         ir.module.verify().map_err(|message| message.to_string())?;

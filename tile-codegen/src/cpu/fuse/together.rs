@@ -133,6 +133,7 @@ mod tests {
     use super::*;
     use crate::llvm::Machine;
     use crate::options::Cpu;
+    use crate::system::System;
     use inkwell::context::Context;
 
     /// How many tiles are stored in scratch memory, and how many stores each loop does, of tiles `%x1` that is read only and
@@ -224,7 +225,7 @@ mod tests {
         body += "  store_masked %vp, %t64\n  store_masked %vq, %t63\n";
         assert_eq!(loops(&body), (0, vec![2]));
         let instance = Instance::parse(&source(&body), &[]).unwrap();
-        let (context, machine) = (Context::create(), Machine::cpu(Cpu::Host).unwrap());
+        let (context, machine) = (Context::create(), Machine::cpu(Cpu::Host, System::host()).unwrap());
         let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
         let text = module.print_to_string().to_string();
         assert!(text.matches(" fmul ").count() < 64 * 8, "each of some loops multiplies once");

@@ -189,6 +189,7 @@ mod tests {
     use crate::cpu::fuse::Fusion;
     use crate::llvm::Machine;
     use crate::options::Cpu;
+    use crate::system::System;
     use tile_ir::target::CpuLevel;
     use tile_ir::{Instance, Op};
 
@@ -219,7 +220,7 @@ mod tests {
 ";
         let instance = Instance::parse(source, &[("M", rows)]).unwrap();
         let level = CpuLevel::named("x86-64-v4").unwrap();
-        let machine = Machine::cpu(Cpu::Level(level)).unwrap();
+        let machine = Machine::cpu(Cpu::Level(level), System::Elf).unwrap();
         let fusion = Fusion::of(&instance);
         let products = Products::of(&instance, &fusion, &machine);
         let product = instance.walk().into_iter().map(|op| instance.op(op)).find(|data| data.op == Op::Mma);
