@@ -35,6 +35,8 @@ pub(super) struct Shape {
     batch: Option<usize>,
     /// Whether the kernel knows the sizes.
     fixed: bool,
+    /// Whether factors are f32 that narrower formats have, as far as can be told.
+    narrow: bool,
 }
 
 /// A tensor among a kernel's arguments.
@@ -74,8 +76,10 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
     let batch = prop_oneof![4 => Just(None), 1 => (0usize..=3).prop_map(Some)];
     let outs = prop::sample::select(super::formats());
     let formats = (prop::sample::select(products()), outs, any::<bool>());
-    (formats, tiles, extents, 1usize..40, batch, any::<bool>()).prop_map(
-        |((formats, other, converts), tile, extents, inner, batch, fixed)| {
+    let narrow = prop_oneof![7 => Just(false), 1 => Just(true)];
+    (formats, tiles, extents, 1usize..40, batch, any::<bool>(), narrow).prop_map(
+        |((formats, other, converts), tile, extents, inner, batch, fixed, narrow)| {
+            let formats = if narrow { (DType::F32, DType::F32, DType::F32) } else { formats };
             let mut axes = tile.iter().zip(extents).map(|(tile, (tiles, rest))| tile * tiles + rest);
             let mut extents = [(); 3].map(|()| axes.next().expect("there are three axes"));
             if formats.2 == DType::F16 {
@@ -85,7 +89,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
                 extents = extents.map(|extent| extent * 2 / 3);
             }
             let out = if converts { other } else { formats.2 };
-            Shape { formats, out, tile, extents, inner, batch, fixed }
+            Shape { formats, out, tile, extents, inner, batch, fixed, narrow }
         },
     )
 }
@@ -103,6 +107,8 @@ struct Kernel<'a> {
     place: Vec<&'static str>,
     /// Sizes that turns are counted by.
     counted: Vec<&'static str>,
+    /// Whether a factor has larger integers already: sums of two such are rounded.
+    is_wide: bool,
 }
 
 /// A matrix of the kernel's: its sizes, the tile that is loaded, and the indices of it.
@@ -131,8 +137,15 @@ pub(super) fn kernel(tape: &[u8], shape: &Shape, ops: usize) -> (String, Vec<Arg
     let mut writer = Writer::new(tape, tile);
     writer.counters = Some(Counters { dtype: DType::I32, kind: AtomicKind::Add });
     let place = ["%i", "%j", "%h"][..rank].to_vec();
-    let mut kernel =
-        Kernel { writer, shape, arguments: Vec::new(), views: String::new(), place, counted: Vec::new() };
+    let mut kernel = Kernel {
+        writer,
+        shape,
+        arguments: Vec::new(),
+        views: String::new(),
+        place,
+        counted: Vec::new(),
+        is_wide: false,
+    };
     kernel.write(ops);
     kernel.bind_sizes();
     let signature: Vec<String> = kernel
@@ -247,9 +260,13 @@ impl Kernel<'_> {
         self.writer.define(&format!("permute {} [1, 0]", loaded.name), &matrix.tile, dtype)
     }
 
-    /// A factor of small integers.
+    /// A factor of small integers; one of a kernel may have integers of twelve bits.
     fn factor(&mut self, matrix: &Matrix, dtype: DType, may_be_product: bool) -> Entry {
-        match self.writer.choose(9) {
+        let may_be_wide = [DType::F32, DType::F64].contains(&dtype) && !self.is_wide;
+        // Converted, made, or some bits of integers.
+        let kind =
+            if self.shape.narrow { [3, 3, 7, 7][self.writer.choose(4)] } else { self.writer.choose(9) };
+        match kind {
             0..=2 => self.load(matrix, dtype),
             3 => {
                 let stored = self.writer.format();
@@ -259,6 +276,7 @@ impl Kernel<'_> {
             4 => self.scaled(matrix, dtype),
             5 => self.gathered(matrix, dtype),
             6 if may_be_product => self.inner_product(matrix, dtype),
+            7 if may_be_wide => self.taken(matrix, dtype),
             7 => self.made(matrix, dtype),
             _ => {
                 let loaded = self.load(matrix, dtype);
@@ -330,6 +348,39 @@ impl Kernel<'_> {
         let four = self.writer.splat(&four, &matrix.tile);
         let rest = self.writer.define(&format!("rem {}, {}", sum.name, four.name), &matrix.tile, DType::I32);
         self.writer.cast(&rest, dtype)
+    }
+
+    /// A tile with a number.
+    fn with(&mut self, op: &str, entry: &Entry, number: u32) -> Entry {
+        let number = self.writer.define(&format!("constant {number}"), &[], entry.dtype);
+        let number = self.writer.splat(&number, &entry.shape);
+        self.writer.define(&format!("{op} {}, {}", entry.name, number.name), &entry.shape, entry.dtype)
+    }
+
+    /// Some bits of what positions and the turn give, shifted by amounts that count modulo the width.
+    fn taken(&mut self, matrix: &Matrix, dtype: DType) -> Entry {
+        self.is_wide = true;
+        let format = [DType::I32, DType::U32, DType::U16, DType::U64][self.writer.choose(4)];
+        let axis = self.writer.choose(2);
+        let place = self.writer.define(&format!("iota {axis}"), &matrix.tile, DType::I32);
+        let turn = self.writer.define(&format!("cast {}", matrix.index[axis]), &[], DType::I32);
+        let turn = self.writer.splat(&turn, &matrix.tile);
+        let spread = self.with("mul", &place, 37);
+        let body = format!("add {}, {}", spread.name, turn.name);
+        let sum = self.writer.define(&body, &matrix.tile, DType::I32);
+        let low = self.with("and", &sum, 4095);
+        let low = self.writer.cast(&low, format);
+        let up = 4 * self.writer.choose(if format == DType::U16 { 2 } else { 3 }) as u32;
+        let down = up + self.writer.choose(3) as u32 + format.bits() * self.writer.choose(2) as u32;
+        let high = self.with("shl", &low, up);
+        let mut bits = self.with("shr", &high, down);
+        if let Some(&mask) = [15, 255, 511].get(self.writer.choose(6)) {
+            bits = self.with("and", &bits, mask);
+        }
+        if format.is_signed() && self.writer.choose(2) == 0 {
+            bits = self.with("sub", &bits, 8);
+        }
+        self.writer.cast(&bits, dtype)
     }
 
     /// A factor that is a product itself, the right way round or turned.
