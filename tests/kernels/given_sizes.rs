@@ -52,6 +52,8 @@ fn launches_compare_extents_and_conditions_with_the_argument() {
         );
         let message = refused(0, 5);
         assert!(message.contains("`pooled` needs `stride > 0`"), "{label}: {message}");
+        // No parameter makes it another condition, so it is said once.
+        assert!(message.contains("given_sizes.rs:10), but stride = 0 (an argument)"), "{label}: {message}");
         assert!(message.contains("stride = 0 (an argument)"), "{label}: {message}");
         assert_eq!(
             refused(usize::MAX, 1),

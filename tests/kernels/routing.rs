@@ -6,7 +6,7 @@ use tile::prelude::*;
 
 /// The K likeliest of E experts in G groups of which BEST count: those whose two likeliest experts are so together. A bias
 /// says who is chosen and isn't part of the weights.
-#[tile_kernel(where(E % G == 0))]
+#[tile_kernel(where(G > 0, E % G == 0))]
 fn route_by_group<const E: usize, const G: usize, const BEST: usize, const K: usize>(
     logits: &Tensor<f32, t, E>,
     bias: &Tensor<f32, E>,

@@ -23,7 +23,7 @@ use tile_ir::types::TensorType;
 use tile_ir::{Builder, DType, Dim, Elem, Kernel, Loc, Op, Presence, Type, ValueId};
 
 /// The highest rank of a tensor.
-const MAX_RANK: usize = 6;
+pub(crate) const MAX_RANK: usize = 6;
 
 /// A kernel with its arguments, and the names that its body sees.
 pub(crate) struct Signature {

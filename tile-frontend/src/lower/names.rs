@@ -256,6 +256,12 @@ pub(super) fn help_of_tensor(name: &str) -> String {
 
 /// What to write instead of a method that partition views don't have.
 pub(super) fn help_of_view(name: &str) -> String {
+    let of_tensors = tensor_methods();
+    if of_tensors.iter().any(|(_, names)| names.iter().any(|known| known == name)) {
+        return format!(
+            "`{name}` is a method of tensors: call it before the tensor is cut, or give the view a name of its own, `let tiles = x.partition_view([…]);`"
+        );
+    }
     help(name, &view_methods(), "tile::kernel::PartitionView")
 }
 

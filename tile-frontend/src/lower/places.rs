@@ -440,11 +440,11 @@ impl Lowering {
 
     /// What to write where a variable is given a tile of another shape.
     fn help_of_shapes(&self, before: ValueId, after: ValueId) -> String {
-        if let (None, Some(shape)) = (self.shape(before), self.shape(after))
-            && has_one_element(&shape)
-        {
+        if let (None, Some(shape)) = (self.shape(before), self.shape(after)) {
+            let item =
+                if has_one_element(&shape) { "make a number of the one element, `.item()`, or " } else { "" };
             return format!(
-                "a variable keeps its shape: make a number of the one element, `.item()`, or begin with a tile, `Tile::full({}, …)`",
+                "a variable keeps its shape: {item}begin with a tile, `Tile::full({}, …)`",
                 display_shape(&shape)
             );
         }

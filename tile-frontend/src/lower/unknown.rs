@@ -87,6 +87,10 @@ fn help_of_rust(owner: Option<&str>, name: &str) -> Option<String> {
         }
         (None, "size_of") => Some("write the number of bytes".to_owned()),
         (Some("Default"), "default") => Some("write the value: `0.0`, `Tile::zeros([M, N])`".to_owned()),
+        // A type parameter, by its name.
+        (Some(owner), "from" | "from_f32" | "from_f64" | "new") if owner.len() == 1 && is_type(owner) => {
+            Some(format!("write `{owner}::of(2.0)` of a literal, `x as {owner}` of a scalar"))
+        }
         (Some(owner), "new" | "default") if is_type(owner) => Some(format!(
             "write the value out, `{owner} {{ … }}`, or `#[tile_fn] impl {owner} {{ … }}` around the function, beside the kernel, in a module with `#[tile_kernels]`"
         )),

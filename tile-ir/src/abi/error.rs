@@ -150,7 +150,7 @@ pub enum BindError {
         problem: Box<str>,
     },
     /// A condition that the run-time sizes break.
-    #[error("kernel `{kernel}` needs `{condition}`{place}, which is `{bound}` here, but {values}")]
+    #[error("kernel `{kernel}` needs `{condition}`{place}{}, but {values}", said_otherwise(.condition, .bound))]
     Condition {
         /// The kernel.
         kernel: Box<str>,
@@ -183,4 +183,10 @@ pub enum BindError {
         /// The sizes that it is made of, each with the argument that bound it, after `, where`; empty where there are none.
         values: Box<str>,
     },
+}
+
+/// What a condition is of a kernel with its parameters, unless it is as it was written.
+fn said_otherwise(condition: &str, bound: &str) -> String {
+    let dense = |text: &str| text.split_whitespace().collect::<String>();
+    if dense(condition) == dense(bound) { String::new() } else { format!(", which is `{bound}` here") }
 }

@@ -36,16 +36,29 @@ impl Facts {
         let mut facts = Facts::default();
         let assured: Vec<&Comparison> =
             kernel.conditions.iter().flat_map(|condition| condition.formula.assured()).collect();
+        // A form has one divisor: of numbers more follows, so theirs come first, and how large a parameter is comes after
+        // what divides it.
+        let is_bound = |comparison: &&Comparison| {
+            comparison.predicate != Predicate::Eq
+                && comparison.left.is_static()
+                && comparison.right.is_static()
+        };
+        let others: Vec<&Comparison> =
+            assured.iter().copied().filter(|comparison| !is_bound(comparison)).collect();
+        facts.assume_all(&others);
+        assured.iter().for_each(|comparison| facts.divided_by_parameters(comparison));
+        facts.assume_all(&assured);
+        facts
+    }
+
+    fn assume_all(&mut self, comparisons: &[&Comparison]) {
         for _ in 0..ROUNDS {
-            let before = facts.clone();
-            assured.iter().for_each(|comparison| facts.assume(comparison));
-            if facts == before {
+            let before = self.clone();
+            comparisons.iter().for_each(|comparison| self.assume(comparison));
+            if *self == before {
                 break;
             }
         }
-        // A form has one divisor: of numbers more follows, so theirs come first.
-        assured.iter().for_each(|comparison| facts.divided_by_parameters(comparison));
-        facts
     }
 
     /// Whether nothing is known.
@@ -400,24 +413,55 @@ fn scaled<'d>(terms: impl Iterator<Item = (&'d [Atom], i64)>) -> Dim {
     })
 }
 
-/// The terms that a divisor divides, divided, and the others; `None` of divisors that are sums or may be below 1: a
-/// quotient by 0 has no value, and its parts would have one.
+/// The terms that a divisor divides, divided, and the others; of a divisor that is a sum, where it divides all of them
+/// together. `None` of divisors that may be below 1: a quotient by 0 has no value, and its parts would have one.
 fn split(form: &Dim, by: &Dim) -> Option<(Dim, Dim)> {
-    let (factors, coefficient) = by.terms().next()?;
-    if by.terms().count() > 1 || !is_positive(by) {
+    if !is_positive(by) {
         return None;
     }
-    let term = |(atoms, multiple): (&[Atom], i64)| {
-        let mut atoms = atoms.to_vec();
-        for factor in factors {
-            atoms.remove(atoms.iter().position(|atom| atom == factor)?);
-        }
-        (multiple % coefficient == 0).then_some((atoms, multiple / coefficient))
-    };
+    if by.terms().count() > 1 {
+        return Some((exact(form, by)?, Dim::from(0)));
+    }
+    let divisor = by.terms().next()?;
+    let term = |term| divided_term(term, divisor);
     let divided: Vec<_> = form.terms().filter_map(term).collect();
     let whole = scaled(divided.iter().map(|(atoms, coefficient)| (atoms.as_slice(), *coefficient)));
     let rest = scaled(form.terms().filter(|&other| term(other).is_none()));
     Some((whole, rest))
+}
+
+/// What a sum is to be multiplied by for a form: `m*n + m` of `n + 1` is `m`. It is found term by term, as in the division
+/// of polynomials.
+fn exact(form: &Dim, by: &Dim) -> Option<Dim> {
+    // Terms without factors come last: what a size is made of before its constant.
+    let lead = by.terms().max_by_key(|(factors, _)| factors.len())?;
+    let (mut whole, mut rest) = (Dim::from(0), form.clone());
+    for _ in form.terms() {
+        let next = rest.terms().filter_map(|term| divided_term(term, lead));
+        let (factors, coefficient) = next.max_by_key(|(factors, _)| factors.len())?;
+        let part = scaled([(factors.as_slice(), coefficient)].into_iter());
+        rest = rest - part.clone() * by.clone();
+        whole = whole + part;
+        if rest.as_const() == Some(0) {
+            return Some(whole);
+        }
+        if weight(&rest) >= LARGEST {
+            return None;
+        }
+    }
+    None
+}
+
+/// A term divided by another one, if that leaves no rest.
+fn divided_term(
+    (atoms, multiple): (&[Atom], i64),
+    (factors, coefficient): (&[Atom], i64),
+) -> Option<(Vec<Atom>, i64)> {
+    let mut atoms = atoms.to_vec();
+    for factor in factors {
+        atoms.remove(atoms.iter().position(|atom| atom == factor)?);
+    }
+    (multiple % coefficient == 0).then_some((atoms, multiple / coefficient))
 }
 
 /// `(by*whole + rest) / by` is `whole + rest / by`, rounded either way.

@@ -13,7 +13,12 @@ pub(in crate::emit) fn powf<'c>(ir: &Ir<'c>, a: FloatValue<'c>, b: FloatValue<'c
     let p = Precision::of(ir, a);
     let (zero, one) = (p.float(0.0), p.float(1.0));
     let magnitude = abs(ir, a);
-    let logarithm = log_as_double(ir, &p, magnitude);
+    let is_zero = ir.fcmp(FloatPredicate::OEQ, magnitude, zero);
+    let is_infinite = ir.fcmp(FloatPredicate::OEQ, magnitude, p.float(f64::INFINITY));
+    let at_edge = ir.or(is_zero, is_infinite);
+    // The powers of 0, which is what masked loads fill tiles with, would underflow on their way, and x86 takes a hundred
+    // cycles for each vector with a subnormal number.
+    let logarithm = log_as_double(ir, &p, ir.select_float(at_edge, one, magnitude));
     // A larger exponent overflows or vanishes for every base but 1, whose logarithm is 0.
     let limit = f64::powi(2.0, p.mantissa_bits as i32 + 17);
     let exponent = clamp(ir, &p, b, -limit, limit);
@@ -21,9 +26,6 @@ pub(in crate::emit) fn powf<'c>(ir: &Ir<'c>, a: FloatValue<'c>, b: FloatValue<'c
     let tail = ir.fadd(product.tail, ir.fmul(exponent, logarithm.tail));
     let inside = exp_of_double(ir, &p, Double { head: product.head, tail });
 
-    let is_zero = ir.fcmp(FloatPredicate::OEQ, magnitude, zero);
-    let is_infinite = ir.fcmp(FloatPredicate::OEQ, magnitude, p.float(f64::INFINITY));
-    let at_edge = ir.or(is_zero, is_infinite);
     let grows = ir.xor(is_zero, ir.fcmp(FloatPredicate::OGT, b, zero));
     let edge = ir.select_float(grows, p.float(f64::INFINITY), zero);
     let result = ir.select_float(at_edge, edge, inside);

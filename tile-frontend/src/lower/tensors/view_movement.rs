@@ -5,12 +5,13 @@ use crate::lower::functions::calls::Arguments;
 use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::place;
+use crate::signature::MAX_RANK;
 use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
 use syn::ExprMethodCall;
 use tile_ir::types::TensorType;
 use tile_ir::view::{TensorMovement, Windows};
-use tile_ir::{DType, Dim, Op, ValueId};
+use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
 /// How a movement is written: its name, how many arguments it takes, an example.
 const USAGES: [(&str, usize, &str); 15] = [
@@ -85,6 +86,11 @@ impl Lowering {
             return Ok(None);
         };
         let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
+        if rank >= MAX_RANK && matches!(name.as_str(), "unsqueeze" | "unflatten" | "unfold") {
+            let message = format!("a tensor has 1 to {MAX_RANK} axes, and `{name}` would make {}", rank + 1);
+            let help = "take an axis away before it, by `select`, `squeeze` or `flatten`";
+            return self.error(call.method.span(), message, help);
+        }
         let movement = self.movement_of(&name, rank, usage, &arguments, call.span())?;
         if let TensorMovement::Flatten { start, end } = movement
             && call.turbofish.is_none()
@@ -159,7 +165,18 @@ impl Lowering {
                 }
                 TensorMovement::Unflatten { axis, extents }
             }
-            "flatten" => TensorMovement::Flatten { start: axis(self, 0)?, end: axis(self, 1)? },
+            "flatten" => {
+                let start = axis(self, 0)?;
+                if as_dim(&values[1]).and_then(|end| end.as_const()) == i64::try_from(rank).ok() {
+                    let message = format!("axis {rank} is out of range: the rank is {rank}");
+                    let help = format!(
+                        "`flatten` joins the last axis that it is given, too: write `flatten({start}, {})`",
+                        rank.saturating_sub(1)
+                    );
+                    return self.error(spans[1], message, &help);
+                }
+                TensorMovement::Flatten { start, end: axis(self, 1)? }
+            }
             "unfold" => {
                 TensorMovement::Unfold { axis: axis(self, 0)?, size: count(self, 1)?, step: count(self, 2)? }
             }
@@ -213,7 +230,12 @@ impl Lowering {
             (None, Val::Data(data)) => {
                 let message =
                     format!("how a tensor is moved is computed in the kernel ({})", self.display_type(*data));
-                let help = "use literals, const parameters and run-time sizes; `select` takes any index";
+                let help = if matches!(self.ty(*data), Type::Scalar(Elem::Known(DType::Index))) {
+                    "use literals, const parameters and run-time sizes, to which arguments belong that a condition or an extent \
+                     names, as in `where(by > 0)`; `select` takes any index"
+                } else {
+                    "use literals, const parameters and run-time sizes; `select` takes any index"
+                };
                 self.error(span, message, help)
             }
             (None, other) => {

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering, names};
 use crate::span::{Span, Spanned};
-use crate::value::{Val, ViewTile};
+use crate::value::{Int, Val, ViewTile};
 use syn::{Expr, ExprMethodCall};
 use tile_ir::kernel::OpId;
 use tile_ir::ops::{Cut, Hints};
@@ -246,7 +246,22 @@ impl Lowering {
             _ => vec![place; indices.len()],
         };
         let mut values = Vec::new();
-        for index in indices {
+        for (index, &place) in indices.iter().zip(&spans) {
+            match index {
+                Val::Int(Int { value: number @ ..0, .. }) => {
+                    let message = format!("tiles count from 0, and this is {number}");
+                    return self.error(place, message, "the last one along an axis is `x.tiles(axis) - 1`");
+                }
+                Val::List(_) => {
+                    let help = "take it apart: `let [i, j] = y.index();`, or give all of it: `x.load_masked(y.index())`";
+                    return self.error(
+                        place,
+                        "a tile index is one number, and this is an array of them",
+                        help,
+                    );
+                }
+                _ => {}
+            }
             self.share(index, &DType::Index.into(), "a tile index", place)?;
             values.push(self.number(index, &DType::Index.into(), "a tile index", place)?);
         }

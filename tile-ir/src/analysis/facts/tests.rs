@@ -124,6 +124,9 @@ fn conditions_of_parameters_become_forms_without_sizes() {
         // Of what a number divides, that alone is known, whichever is said first.
         ("\"\": rem(B, C) eq 0, \"\": rem(B, 8) eq 0", "B = 8*B′"),
         ("\"\": rem(B, C) eq 1", ""),
+        // How large they are is said too, before or behind.
+        ("\"\": C gt 0, \"\": rem(B, C) eq 0", "B = B′ + B′*C′, C = C′ + 1"),
+        ("\"\": B gt 0, \"\": rem(B, C) eq 0, \"\": C ge 2", "B = 2*B′ + B′*C′, C = C′ + 2"),
         ("\"\": rem(B, B) eq 0", ""),
     ] {
         assert_eq!(facts(conditions).0, expected, "{conditions}");
@@ -150,6 +153,23 @@ fn a_quotient_by_a_parameter_that_divides_is_exact() {
     assert!(!same((b.clone() + Dim::from(1)).floor_div(&c) * c, b));
 }
 
+/// It is whatever is said of how large the parameters are.
+#[test]
+fn bounds_of_a_divisor_leave_quotients_exact() {
+    for bounds in ["C gt 0", "C ge 2", "B gt 0", "C le 8", "C ne 0"] {
+        for conditions in
+            [format!("\"\": rem(B, C) eq 0, \"\": {bounds}"), format!("\"\": {bounds}, \"\": rem(B, C) eq 0")]
+        {
+            let source = format!("kernel @k<B, C>(%x: tensor<m x n x f32>) where {conditions} {{\n}}\n");
+            let facts = Facts::of(&parse(&source).unwrap());
+            let (a, b, c) = (Dim::size("m"), Dim::param("B"), Dim::param("C"));
+            let same = |left: Dim, right: Dim| facts.apply(&left) == facts.apply(&right);
+            assert!(same(a.clone() * b.floor_div(&c) * c.clone(), a * b.clone()), "{conditions}");
+            assert!(same(b.rem(&c), Dim::from(0)) && !same(c.rem(&b), Dim::from(0)), "{conditions}");
+        }
+    }
+}
+
 /// A quotient by a size that may be 0 has no value then, and its parts would have one.
 #[test]
 fn a_quotient_by_a_size_stays() {
@@ -158,7 +178,10 @@ fn a_quotient_by_a_size_stays() {
     let apply = |dim: Dim| facts.apply(&dim).to_string();
     assert_eq!(apply((m.clone() * n.clone()).floor_div(&n)), "floor_div(m′*n + 8*n, n)");
     assert_eq!(apply((m.clone() * n.clone()).rem(&n)), "rem(m′*n + 8*n, n)");
-    assert_eq!(apply((m * k.clone()).ceil_div(&k)), "ceil_div(8*k′ + k′*m′ + m′ + 8, k′ + 1)");
+    // What is known to be 1 or more divides, though it is a sum then.
+    assert_eq!(apply((m.clone() * k.clone()).ceil_div(&k)), "m′ + 8");
+    assert_eq!(apply((m.clone() * k.clone() * k.clone()).rem(&k)), "0");
+    assert_eq!(apply((m * k.clone() + n).floor_div(&k)), "floor_div(8*k′ + k′*m′ + m′ + n + 8, k′ + 1)");
 }
 
 #[test]
