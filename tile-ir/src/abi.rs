@@ -31,7 +31,7 @@ use crate::dtype::DType;
 use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Effect, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::argument::LayoutSize;
@@ -307,13 +307,13 @@ pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
     checks
 }
 
-/// Whether such an op comes to the elements of an argument.
-fn is_reached(kernel: &Kernel, param: ValueId, by: impl Fn(&Op) -> bool) -> bool {
+/// Whether an op of this effect comes to the elements of an argument.
+fn is_reached(kernel: &Kernel, param: ValueId, by: Effect) -> bool {
     kernel
         .walk()
         .into_iter()
         .map(|op| kernel.op(op))
-        .filter(|data| by(&data.op))
+        .filter(|data| data.op.effect() == by)
         .any(|data| Source::reached_by(kernel, data).is_some_and(|source| source.argument == param))
 }
 
@@ -332,8 +332,8 @@ fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let dtype = data.ty.elem().known().expect("an instance has no dtype parameters");
     match &data.ty {
         Type::Tensor(tensor) => {
-            let atomic = is_reached(kernel, param, |op| matches!(op, Op::Atomic(_)));
-            let loaded = is_reached(kernel, param, |op| op.is_load() || matches!(op, Op::GatherLoad));
+            let atomic = is_reached(kernel, param, Effect::ReadsAndWrites);
+            let loaded = is_reached(kernel, param, Effect::Reads);
             let (extents, layout) = (tensor.extents.clone(), tensor.layout.as_deref().cloned());
             Argument::Tensor { name, dtype, extents, layout, mutable: tensor.mutable, atomic, loaded }
         }

@@ -186,6 +186,15 @@ impl Type {
         }
     }
 
+    /// Whether this is a tensor that the kernel writes, or a view of one.
+    pub fn is_mutable(&self) -> bool {
+        match self {
+            Type::Tensor(tensor) => tensor.mutable,
+            Type::Partition(view) => view.tensor.mutable,
+            Type::Scalar(_) | Type::Tile(_) => false,
+        }
+    }
+
     /// Whether this is a scalar or a tile: what elementwise ops work on.
     pub fn is_data(&self) -> bool {
         matches!(self, Type::Scalar(_) | Type::Tile(_))

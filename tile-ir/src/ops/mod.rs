@@ -5,6 +5,7 @@
 pub mod atomic;
 pub mod compare;
 pub mod documented;
+mod effect;
 mod element;
 pub mod elementwise;
 pub(crate) mod fused;
@@ -19,6 +20,7 @@ mod special;
 
 pub use atomic::{Atomic, AtomicKind, Order, Scope};
 pub use compare::{Classification, Predicate};
+pub use effect::Effect;
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use hints::Hints;
 pub use infer::{TypeError, result_types, result_types_under};
@@ -388,14 +390,9 @@ impl Op {
         matches!(self, Op::Mma | Op::MmaScaled)
     }
 
-    /// Whether the op does something besides giving results, so that it must stay where it is.
-    pub fn has_effect(&self) -> bool {
-        self.is_store() || self.is_message() || matches!(self, Op::Yield | Op::Atomic(_) | Op::Prefetch)
-    }
-
     /// Whether the op says something to the host.
     pub fn is_message(&self) -> bool {
-        matches!(self, Op::Print { .. } | Op::Assert { .. })
+        self.effect() == Effect::Says
     }
 
     /// Whether the op writes memory.
