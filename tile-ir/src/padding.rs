@@ -18,7 +18,6 @@ use crate::ops::{Literal, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::variant::{Variant, alignments};
-use crate::view::Source;
 use std::collections::{BTreeSet, HashMap};
 
 /// How often each element must be read, and how many tiles there must be, for a copy to be worth while: a copy reads and
@@ -172,13 +171,6 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
     let mut tiles = Vec::new();
     for op in kernel.walk() {
         let data = kernel.op(op);
-        // A gather tells elements from what lies behind a row, and a view of its tensor may begin there.
-        if data.op == Op::GatherLoad
-            && let Some(source) = Source::reached_by(kernel, data)
-            && matches!(kernel.ty(source.argument), Type::Tensor(tensor) if mentions(&tensor.extents, size))
-        {
-            return None;
-        }
         for &result in &data.results {
             let Type::Partition(view) = kernel.ty(result) else { continue };
             if !mentions(&view.tensor.extents, size) {
@@ -202,13 +194,19 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
             along.entry(argument).or_insert(Along { argument, axis, tile });
         }
     }
+    // No op knows the size but by the number of tiles, which stays.
     let is_counted = |data: &OpData| match &data.op {
-        Op::Extent(dim) => !mentions(std::slice::from_ref(dim), size) || tiles.contains(dim),
-        _ => true,
+        Op::Extent(dim) if tiles.contains(dim) => true,
+        op => !mentions(&op.dims(), size),
     };
-    // A tensor that no view cuts is a size's source, and nothing else.
+    let is_cut_alone = |number: usize| {
+        let mut users = uses.of_value(kernel.params()[number]).iter();
+        along.contains_key(&number) && users.all(|&user| matches!(kernel.op(user).op, Op::Partition(_)))
+    };
+    // A tensor that no view cuts is a size's source, and nothing else. Whatever else reads one, itself or a view of it, as
+    // gathers do, tells elements from what lies behind a row.
     let is_cut = |(number, argument): (usize, &Argument)| match argument {
-        Argument::Tensor { extents, .. } => !mentions(extents, size) || along.contains_key(&number),
+        Argument::Tensor { extents, .. } => !mentions(extents, size) || is_cut_alone(number),
         Argument::Scalar { .. } => true,
     };
     let all = kernel.walk().into_iter().all(|op| is_counted(kernel.op(op)))

@@ -3,6 +3,7 @@
 //! is said of each here as data, for `docs/ir.md`.
 
 pub mod atomic;
+mod attributes;
 pub mod compare;
 pub mod documented;
 mod effect;
