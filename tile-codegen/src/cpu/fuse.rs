@@ -522,8 +522,7 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
         op if op.is_store() => operand == 1,
         Op::Gather { .. } => operand == 1,
         Op::Scatter { .. } | Op::Movement(Movement::Insert { .. }) => operand == 0,
-        Op::For | Op::While | Op::Tiles(_) | Op::Yield => true,
-        _ => false,
+        op => op.is_loop() || *op == Op::Yield,
     }
 }
 

@@ -3,12 +3,11 @@
 use super::access::is_used;
 use super::exchange::scan;
 use super::pipeline::{Fill, PAIR, TileCopy};
-use super::rewrites::carried::Carried;
 use super::rewrites::followers::is_repeatable;
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use crate::types::Type;
 use std::collections::HashSet;
 use std::fmt;

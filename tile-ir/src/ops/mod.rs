@@ -4,6 +4,7 @@
 
 pub mod atomic;
 mod attributes;
+mod carried;
 pub mod compare;
 pub mod documented;
 mod effect;
@@ -30,6 +31,7 @@ pub use movement::Movement;
 pub use reduction::ReduceOp;
 pub use scan::ScanMode;
 
+pub(crate) use carried::Carried;
 pub(crate) use documented::documented;
 
 use crate::dim::Dim;

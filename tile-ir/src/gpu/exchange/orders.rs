@@ -69,13 +69,9 @@ impl Places {
     fn region(&mut self, kernel: &Kernel, region: RegionId, turns: Option<&RangeInclusive<usize>>) {
         for &op in &kernel.region(region).ops {
             let (data, number) = (kernel.op(op), self.0.len());
-            let own = match data.op {
-                Op::For | Op::While | Op::Tiles(_) => {
-                    let ops: usize = data.regions.iter().map(|&region| kernel.walk_in(region).len()).sum();
-                    number..=number + ops
-                }
-                _ => number..=number,
-            };
+            let repeated = data.regions.iter().filter(|_| data.op.is_loop());
+            let ops: usize = repeated.map(|&region| kernel.walk_in(region).len()).sum();
+            let own = number..=number + ops;
             let turns = turns.or((own.start() != own.end()).then_some(&own));
             self.0.insert(op, Place { number, turns: turns.cloned().unwrap_or(number..=number) });
             data.regions.iter().for_each(|&region| self.region(kernel, region, turns));

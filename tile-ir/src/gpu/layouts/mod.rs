@@ -18,10 +18,9 @@ pub(super) use runs::{Runs, runs};
 
 use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::gpu::exchange::scan;
-use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Op, UnaryOp};
+use crate::ops::{Carried, Op, UnaryOp};
 use crate::target::SharedBanks;
 use crate::types::Type;
 use std::collections::HashMap;
@@ -161,7 +160,7 @@ impl<'k> Layouts<'k> {
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
             Op::Mma | Op::MmaScaled => self.mma(op, &data),
-            Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
+            kind if kind.is_loop() => self.carried(op, &data),
             Op::If => self.branches(&data),
             Op::Permute(permutation) => self.permute(&data, permutation),
             Op::Reshape(_) => self.reshape(&data),
