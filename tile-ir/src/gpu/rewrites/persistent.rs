@@ -16,7 +16,8 @@ use crate::dtype::DType;
 use crate::gpu::Pipelines;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{BinaryOp, Effect, Op};
+use crate::ops::elementwise::Cost;
+use crate::ops::{Effect, Op};
 use crate::passes;
 use crate::target::TargetDesc;
 use crate::tile_order::TileOrder;
@@ -107,7 +108,8 @@ fn is_small(kernel: &Kernel, target: &TargetDesc) -> bool {
 fn takes_long(op: &Op) -> bool {
     let is_loop = matches!(op, Op::For | Op::While);
     let is_ordered = op.is_fold_in_order() || matches!(op, Op::Sort { .. });
-    is_loop || is_ordered || op.is_product() || *op == Op::Binary(BinaryOp::Philox)
+    let is_many = matches!(op, Op::Binary(op) if op.cost() == Cost::Rounds);
+    is_loop || is_ordered || op.is_product() || is_many
 }
 
 /// Bytes of global memory that an op reads or writes.
