@@ -388,6 +388,13 @@ impl Op {
         )
     }
 
+    /// Whether the op may be done again, or elsewhere, wherever its operands are known: it has no effect, gives the same
+    /// wherever it stands, and costs little.
+    pub fn is_repeatable(&self) -> bool {
+        let is_of_places = matches!(self, Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_));
+        self.is_leaf() || is_of_places || matches!(self, Op::Splat(_) | Op::Iota { .. })
+    }
+
     /// Whether the op multiplies matrices: its first operands are the factors and what is added.
     pub fn is_product(&self) -> bool {
         matches!(self, Op::Mma | Op::MmaScaled)
