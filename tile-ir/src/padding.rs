@@ -10,7 +10,7 @@
 //! It pays where tensors are read again and again, as the factors of large products are: a [`Variant`] for
 //! aligned rows then reads them by tensor maps and in wide pieces, instead of element by element.
 
-use crate::abi::{Argument, Bound, Check, KernelAbi};
+use crate::abi::{Argument, Check, KernelAbi, LaunchSizes};
 use crate::analysis::uses::Uses;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
@@ -52,7 +52,7 @@ struct Along {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Padded {
     /// Its sizes and grid.
-    pub bound: Bound,
+    pub bound: LaunchSizes,
     /// The tensors that are copied.
     pub tensors: Vec<PaddedTensor>,
 }
@@ -90,7 +90,7 @@ impl Padding {
 
     /// The launch with aligned rows in place of one of these sizes; `None` where its rows are aligned, where something that
     /// isn't may not grow, and where copies take longer than they save.
-    pub fn of_launch(&self, abi: &KernelAbi, bound: &Bound) -> Option<Padded> {
+    pub fn of_launch(&self, abi: &KernelAbi, bound: &LaunchSizes) -> Option<Padded> {
         let is_ragged = |growing: &&Growing| !bound.sizes[growing.size].is_multiple_of(growing.multiple);
         let ragged: Vec<&Growing> = self.0.iter().filter(is_ragged).collect();
         if ragged.is_empty() || ragged.iter().any(|growing| growing.tensors.is_empty()) {
@@ -116,9 +116,9 @@ impl Padding {
 
 impl Along {
     /// The copy of the tensor; `None` where it isn't worth while.
-    fn padded(&self, abi: &KernelAbi, bound: &Bound, padded: &Bound) -> Option<PaddedTensor> {
+    fn padded(&self, abi: &KernelAbi, bound: &LaunchSizes, padded: &LaunchSizes) -> Option<PaddedTensor> {
         let Argument::Tensor { dtype, extents, .. } = &abi.arguments[self.argument] else { return None };
-        let of = |bound: &Bound| -> Option<Vec<usize>> {
+        let of = |bound: &LaunchSizes| -> Option<Vec<usize>> {
             let size = |name: &str| {
                 let slot = abi.sizes.iter().position(|size| size == name)?;
                 i64::try_from(bound.sizes[slot]).ok()
@@ -159,7 +159,7 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
                 mentions(&[requirement.left.clone(), requirement.right.clone()], size)
             }
             // Loads and stores without masks, whose bounds may be anything.
-            Check::Bound { .. } => true,
+            Check::Access { .. } => true,
         });
     let slot = abi.sizes.iter().position(|name| name == size);
     let is_number = abi.size_arguments.iter().any(|&(_, number)| Some(number) == slot);

@@ -36,6 +36,15 @@ pub(super) struct Basis<'k> {
     pub(super) pipelines: &'k Pipelines,
 }
 
+/// What becomes of an elementwise op none of whose operands has a distribution.
+#[derive(Clone, Copy)]
+enum WithoutOne {
+    /// It lies as is usual for its extents.
+    AsUsual,
+    /// It lies where it is wanted first.
+    WhenWanted,
+}
+
 /// Distributions in the making.
 pub(super) struct Layouts<'k> {
     kernel: &'k mut Kernel,
@@ -168,13 +177,13 @@ impl<'k> Layouts<'k> {
             Op::Scatter { .. } => self.like_operand(&data, 0),
             Op::GatherLoad if self.basis.accesses.contains_key(&op) => self.gather_rows(op, &data),
             Op::Atomic(_) if self.basis.accesses.contains_key(&op) => self.scatter_rows(op, &data),
-            Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
+            Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, WithoutOne::AsUsual),
             Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
             Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Yield => {}
             // Where a product wants it: what it rounds may then be read from shared memory part by part.
             Op::Unary(UnaryOp::RoundTf32) => {}
-            leaf if leaf.is_leaf() => self.alike(op, &data, false),
+            leaf if leaf.is_leaf() => self.alike(op, &data, WithoutOne::WhenWanted),
             // Through shared memory: from any distribution to any.
             _ => self.ensure_all(&data.operands),
         }
@@ -186,12 +195,16 @@ impl<'k> Layouts<'k> {
         }
     }
 
-    /// An elementwise op: as its first operand that has a distribution, or, if `now`, as is usual for its extents.
-    fn alike(&mut self, op: OpId, data: &OpData, now: bool) {
+    /// An elementwise op: as its first operand that has a distribution.
+    fn alike(&mut self, op: OpId, data: &OpData, without: WithoutOne) {
         let tiles = self.tiles_of(&data.operands);
         let known = tiles.iter().find_map(|(_, tile)| self.found.get(tile).cloned());
         let usual = || Some(self.usual(&self.shape(tiles.first()?.1)));
-        let Some(distribution) = known.or_else(|| if now { usual() } else { None }) else { return };
+        let otherwise = || match without {
+            WithoutOne::AsUsual => usual(),
+            WithoutOne::WhenWanted => None,
+        };
+        let Some(distribution) = known.or_else(otherwise) else { return };
         for (operand, _) in tiles {
             self.want(op, operand, &distribution);
         }
