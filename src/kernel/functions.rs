@@ -88,7 +88,7 @@ macro_rules! binary_function {
         binary_function! { pair "1.0f32" "2.0" $($row)* }
         binary_function! { method Float $($row)* }
     };
-    ([] [moves_bits] Int $($row:tt)*) => { binary_function! { rotation $($row)* } };
+    ([] [MovesBits $($property:ident)*] Int $($row:tt)*) => { binary_function! { rotation $($row)* } };
     ([] $other:tt Int $($row:tt)*) => {
         binary_function! { pair "1i32" "2" $($row)* }
         binary_function! { method Int $($row)* }

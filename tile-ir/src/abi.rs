@@ -24,14 +24,14 @@ mod error;
 
 pub use error::BindError;
 
-use crate::analysis::{Bound as IndexBound, Facts, Ranges, bounds};
+use crate::analysis::{Bound, Facts, Ranges, bounds};
 use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Effect, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::argument::LayoutSize;
@@ -159,11 +159,11 @@ pub enum Check {
         loc: Loc,
     },
     /// What a load or store without a mask needs, unless the grid is empty.
-    Bound {
+    Access {
         /// The tensor that is read or written, as a message names it.
         tensor: String,
         /// The condition.
-        bound: IndexBound,
+        bound: Bound,
         /// The place of the load or store in the user's Rust; of several that need the same, the first's.
         loc: Loc,
     },
@@ -171,8 +171,8 @@ pub enum Check {
 
 impl Check {
     /// Whether it is this bound of this tensor, wherever it is asked for.
-    fn is_bound(&self, tensor: &str, bound: &IndexBound) -> bool {
-        matches!(self, Check::Bound { tensor: name, bound: other, .. } if name == tensor && other == bound)
+    fn is_access(&self, tensor: &str, bound: &Bound) -> bool {
+        matches!(self, Check::Access { tensor: name, bound: other, .. } if name == tensor && other == bound)
     }
 }
 
@@ -195,7 +195,7 @@ pub struct Launch {
 
 /// The run-time sizes and the grid of one launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct LaunchSizes {
     /// Values of [`KernelAbi::sizes`], in that order.
     pub sizes: SizeSlots,
     /// Blocks per axis of the grid.
@@ -204,7 +204,7 @@ pub struct Bound {
     pub shared: Option<Shared>,
 }
 
-impl Bound {
+impl LaunchSizes {
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
         blocks_of(&self.grid)
@@ -296,8 +296,8 @@ pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
                 let pairs = found.into_iter().zip(known);
                 let open = pairs.filter(|(_, known)| known.decide() != Some(true)).map(|(bound, _)| bound);
                 for bound in open {
-                    if !checks.iter().any(|check| check.is_bound(&name, &bound)) {
-                        checks.push(Check::Bound { tensor: name.clone(), bound, loc: data.loc });
+                    if !checks.iter().any(|check| check.is_access(&name, &bound)) {
+                        checks.push(Check::Access { tensor: name.clone(), bound, loc: data.loc });
                     }
                 }
             }
@@ -307,13 +307,13 @@ pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
     checks
 }
 
-/// Whether such an op comes to the elements of an argument.
-fn is_reached(kernel: &Kernel, param: ValueId, by: impl Fn(&Op) -> bool) -> bool {
+/// Whether an op of this effect comes to the elements of an argument.
+fn is_reached(kernel: &Kernel, param: ValueId, by: Effect) -> bool {
     kernel
         .walk()
         .into_iter()
         .map(|op| kernel.op(op))
-        .filter(|data| by(&data.op))
+        .filter(|data| data.op.effect() == by)
         .any(|data| Source::reached_by(kernel, data).is_some_and(|source| source.argument == param))
 }
 
@@ -332,8 +332,8 @@ fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let dtype = data.ty.elem().known().expect("an instance has no dtype parameters");
     match &data.ty {
         Type::Tensor(tensor) => {
-            let atomic = is_reached(kernel, param, |op| matches!(op, Op::Atomic(_)));
-            let loaded = is_reached(kernel, param, |op| op.is_load() || matches!(op, Op::GatherLoad));
+            let atomic = is_reached(kernel, param, Effect::ReadsAndWrites);
+            let loaded = is_reached(kernel, param, Effect::Reads);
             let (extents, layout) = (tensor.extents.clone(), tensor.layout.as_deref().cloned());
             Argument::Tensor { name, dtype, extents, layout, mutable: tensor.mutable, atomic, loaded }
         }

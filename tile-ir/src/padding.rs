@@ -10,7 +10,7 @@
 //! It pays where tensors are read again and again, as the factors of large products are: a [`Variant`] for
 //! aligned rows then reads them by tensor maps and in wide pieces, instead of element by element.
 
-use crate::abi::{Argument, Bound, Check, KernelAbi};
+use crate::abi::{Argument, Check, KernelAbi, LaunchSizes};
 use crate::analysis::uses::Uses;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
@@ -18,7 +18,6 @@ use crate::ops::{Literal, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::variant::{Variant, alignments};
-use crate::view::Source;
 use std::collections::{BTreeSet, HashMap};
 
 /// How often each element must be read, and how many tiles there must be, for a copy to be worth while: a copy reads and
@@ -53,7 +52,7 @@ struct Along {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Padded {
     /// Its sizes and grid.
-    pub bound: Bound,
+    pub bound: LaunchSizes,
     /// The tensors that are copied.
     pub tensors: Vec<PaddedTensor>,
 }
@@ -91,7 +90,7 @@ impl Padding {
 
     /// The launch with aligned rows in place of one of these sizes; `None` where its rows are aligned, where something that
     /// isn't may not grow, and where copies take longer than they save.
-    pub fn of_launch(&self, abi: &KernelAbi, bound: &Bound) -> Option<Padded> {
+    pub fn of_launch(&self, abi: &KernelAbi, bound: &LaunchSizes) -> Option<Padded> {
         let is_ragged = |growing: &&Growing| !bound.sizes[growing.size].is_multiple_of(growing.multiple);
         let ragged: Vec<&Growing> = self.0.iter().filter(is_ragged).collect();
         if ragged.is_empty() || ragged.iter().any(|growing| growing.tensors.is_empty()) {
@@ -117,9 +116,9 @@ impl Padding {
 
 impl Along {
     /// The copy of the tensor; `None` where it isn't worth while.
-    fn padded(&self, abi: &KernelAbi, bound: &Bound, padded: &Bound) -> Option<PaddedTensor> {
+    fn padded(&self, abi: &KernelAbi, bound: &LaunchSizes, padded: &LaunchSizes) -> Option<PaddedTensor> {
         let Argument::Tensor { dtype, extents, .. } = &abi.arguments[self.argument] else { return None };
-        let of = |bound: &Bound| -> Option<Vec<usize>> {
+        let of = |bound: &LaunchSizes| -> Option<Vec<usize>> {
             let size = |name: &str| {
                 let slot = abi.sizes.iter().position(|size| size == name)?;
                 i64::try_from(bound.sizes[slot]).ok()
@@ -160,7 +159,7 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
                 mentions(&[requirement.left.clone(), requirement.right.clone()], size)
             }
             // Loads and stores without masks, whose bounds may be anything.
-            Check::Bound { .. } => true,
+            Check::Access { .. } => true,
         });
     let slot = abi.sizes.iter().position(|name| name == size);
     let is_number = abi.size_arguments.iter().any(|&(_, number)| Some(number) == slot);
@@ -172,13 +171,6 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
     let mut tiles = Vec::new();
     for op in kernel.walk() {
         let data = kernel.op(op);
-        // A gather tells elements from what lies behind a row, and a view of its tensor may begin there.
-        if data.op == Op::GatherLoad
-            && let Some(source) = Source::reached_by(kernel, data)
-            && matches!(kernel.ty(source.argument), Type::Tensor(tensor) if mentions(&tensor.extents, size))
-        {
-            return None;
-        }
         for &result in &data.results {
             let Type::Partition(view) = kernel.ty(result) else { continue };
             if !mentions(&view.tensor.extents, size) {
@@ -202,13 +194,19 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
             along.entry(argument).or_insert(Along { argument, axis, tile });
         }
     }
+    // No op knows the size but by the number of tiles, which stays.
     let is_counted = |data: &OpData| match &data.op {
-        Op::Extent(dim) => !mentions(std::slice::from_ref(dim), size) || tiles.contains(dim),
-        _ => true,
+        Op::Extent(dim) if tiles.contains(dim) => true,
+        op => !mentions(&op.dims(), size),
     };
-    // A tensor that no view cuts is a size's source, and nothing else.
+    let is_cut_alone = |number: usize| {
+        let mut users = uses.of_value(kernel.params()[number]).iter();
+        along.contains_key(&number) && users.all(|&user| matches!(kernel.op(user).op, Op::Partition(_)))
+    };
+    // A tensor that no view cuts is a size's source, and nothing else. Whatever else reads one, itself or a view of it, as
+    // gathers do, tells elements from what lies behind a row.
     let is_cut = |(number, argument): (usize, &Argument)| match argument {
-        Argument::Tensor { extents, .. } => !mentions(extents, size) || along.contains_key(&number),
+        Argument::Tensor { extents, .. } => !mentions(extents, size) || is_cut_alone(number),
         Argument::Scalar { .. } => true,
     };
     let all = kernel.walk().into_iter().all(|op| is_counted(kernel.op(op)))

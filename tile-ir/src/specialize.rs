@@ -11,7 +11,7 @@ use crate::dim::{Atom, Dim};
 use crate::error::Error;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, Kernel};
 use crate::loc::Loc;
-use crate::ops::{Cut, Literal, Op};
+use crate::ops::{Literal, Op};
 use crate::passes;
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
@@ -373,31 +373,7 @@ impl Substitution<'_> {
                 table: table.iter().map(|&number| self.literal(number, elem)).collect(),
                 elem: self.elem(elem),
             },
-            Op::Extent(dim) => Op::Extent(self.dim(dim)),
-            Op::Cast(elem) => Op::Cast(self.elem(elem)),
-            Op::CastWith(elem, rounding) => Op::CastWith(self.elem(elem), *rounding),
-            Op::SaturatingCast(elem) => Op::SaturatingCast(self.elem(elem)),
-            Op::Bitcast(elem) => Op::Bitcast(self.elem(elem)),
-            Op::Splat(shape) => Op::Splat(self.dims(shape)),
-            Op::Iota { shape, axis, elem } => {
-                Op::Iota { shape: self.dims(shape), axis: *axis, elem: self.elem(elem) }
-            }
-            Op::Broadcast(shape) => Op::Broadcast(self.dims(shape)),
-            Op::Reshape(shape) => Op::Reshape(self.dims(shape)),
-            Op::Movement(movement) => Op::Movement(movement.map_dims(|dim| self.dim(dim))),
-            Op::Sort { axis, descending, count } => {
-                Op::Sort { axis: *axis, descending: *descending, count: self.dim(count) }
-            }
-            Op::Histogram(bins) => Op::Histogram(self.dim(bins)),
-            Op::View(movement) => Op::View(movement.map(&|dim| self.dim(dim))),
-            Op::Tiles(order) => Op::Tiles(order.map(|rows| self.dim(rows))),
-            Op::Partition(cut) => Op::Partition(Cut {
-                tile: self.dims(&cut.tile),
-                steps: cut.steps.as_ref().map(|steps| self.dims(steps)),
-                spanned: cut.spanned.clone(),
-                hints: cut.hints.map(|dim| self.dim(dim)),
-            }),
-            other => other.clone(),
+            other => other.map(&|dim| self.dim(dim), &|elem| self.elem(elem)),
         }
     }
 

@@ -161,6 +161,16 @@ impl Type {
         }
     }
 
+    /// Every extent that the type names.
+    pub fn dims(&self) -> Vec<&Dim> {
+        match self {
+            Type::Scalar(_) => Vec::new(),
+            Type::Tile(tile) => tile.shape.iter().collect(),
+            Type::Tensor(tensor) => tensor.dims().collect(),
+            Type::Partition(view) => view.tensor.dims().chain(&view.tile).chain(&view.steps).collect(),
+        }
+    }
+
     /// The same scalar or tile with another element format; views are returned unchanged.
     pub fn with_elem(&self, elem: impl Into<Elem>) -> Type {
         match self {
@@ -183,6 +193,15 @@ impl Type {
         match self {
             Type::Partition(partition) => Some(partition),
             _ => None,
+        }
+    }
+
+    /// Whether this is a tensor that the kernel writes, or a view of one.
+    pub fn is_mutable(&self) -> bool {
+        match self {
+            Type::Tensor(tensor) => tensor.mutable,
+            Type::Partition(view) => view.tensor.mutable,
+            Type::Scalar(_) | Type::Tile(_) => false,
         }
     }
 

@@ -6,7 +6,7 @@
 //! go. Masked tiles that reach over less than 2 GiB are read and written with offsets of 32 bits, whose bounds AMD's GPUs
 //! check.
 
-use crate::abi::{Argument, Bound, KernelAbi};
+use crate::abi::{Argument, KernelAbi, LaunchSizes};
 use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -107,7 +107,7 @@ impl Demands {
         is_own.then_some(Demands { conditions, pairs })
     }
 
-    fn are_met(&self, abi: &KernelAbi, bound: &Bound) -> bool {
+    fn are_met(&self, abi: &KernelAbi, bound: &LaunchSizes) -> bool {
         let size = |name: &str| {
             let slot = abi.sizes.iter().position(|size| size == name)?;
             i64::try_from(bound.sizes[slot]).ok()
@@ -146,7 +146,11 @@ impl Variants {
     }
 
     /// Those whose demands a launch meets.
-    pub fn fitting<'v>(&'v self, abi: &'v KernelAbi, bound: &'v Bound) -> impl Iterator<Item = Variant> + 'v {
+    pub fn fitting<'v>(
+        &'v self,
+        abi: &'v KernelAbi,
+        bound: &'v LaunchSizes,
+    ) -> impl Iterator<Item = Variant> + 'v {
         self.0.iter().filter(|(_, demands)| demands.are_met(abi, bound)).map(|(variant, _)| *variant)
     }
 }
@@ -156,7 +160,7 @@ impl Variants {
 const WAVE: usize = 132;
 
 /// Whether all tiles of a launch can be taken in pairs along an axis, and there are more than run at a time.
-fn has_pairs(bound: &Bound, axis: usize) -> bool {
+fn has_pairs(bound: &LaunchSizes, axis: usize) -> bool {
     let space = bound.shared.as_ref().map_or(&bound.grid, |shared| &shared.space);
     let tiles: usize = space.iter().product();
     let all_are_shared =

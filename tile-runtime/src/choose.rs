@@ -17,13 +17,13 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{LazyLock, PoisonError, RwLock};
 use std::time::Duration;
-use tile_ir::abi::{Bound, KernelAbi};
+use tile_ir::abi::{KernelAbi, LaunchSizes};
 use tile_ir::cost::{self, Machine, NoRoom, Plan, Prediction};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
 
 /// Binds a launch's arguments to an instance's interface.
-pub(crate) type Bind<'b> = &'b dyn Fn(&KernelAbi) -> Result<Bound>;
+pub(crate) type Bind<'b> = &'b dyn Fn(&KernelAbi) -> Result<LaunchSizes>;
 
 /// How many choices are kept at most.
 const MOST_KNOWN: usize = 1 << 12;
@@ -72,7 +72,7 @@ pub(crate) struct Assessed {
 /// An instance that the launch may take.
 pub(crate) struct Fitting {
     pub(crate) prepared: &'static Prepared,
-    pub(crate) bound: Bound,
+    pub(crate) bound: LaunchSizes,
     pub(crate) prediction: Prediction,
 }
 
@@ -314,7 +314,7 @@ fn left_out(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> Option<&'
 fn predict(
     kernel: &KernelDef,
     prepared: &Prepared,
-    bound: &Bound,
+    bound: &LaunchSizes,
     device: &Device,
 ) -> std::result::Result<Prediction, Refusal> {
     let totals = prepared.counts().total(prepared.abi(), bound);

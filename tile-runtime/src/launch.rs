@@ -24,7 +24,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::OnceLock;
 use tile_ir::VerifiedKernel;
-use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
+use tile_ir::abi::{Argument, KernelAbi, LaunchSizes, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
 
@@ -139,7 +139,7 @@ struct Checked<'a> {
     number: usize,
     prepared: &'static Prepared,
     device: &'a Device,
-    bound: Bound,
+    bound: LaunchSizes,
 }
 
 impl fmt::Debug for Launch<'_> {
@@ -321,7 +321,7 @@ impl<'a> Launch<'a> {
 
     /// Compares the arguments with the kernel's and binds its run-time sizes and blocks; the device that all tensors
     /// are on.
-    fn bind(&self, abi: &KernelAbi) -> Result<(&'a Device, Bound)> {
+    fn bind(&self, abi: &KernelAbi) -> Result<(&'a Device, LaunchSizes)> {
         if abi.arguments.len() != self.arguments.len() {
             let problem = format!("it takes {} arguments, not {}", abi.arguments.len(), self.arguments.len());
             return Err(self.misfit(problem));
@@ -354,7 +354,7 @@ impl<'a> Launch<'a> {
         Ok((device, abi.share(bound, self.sharing, at_once)?))
     }
 
-    fn bound(&self, abi: &KernelAbi) -> Result<Bound> {
+    fn bound(&self, abi: &KernelAbi) -> Result<LaunchSizes> {
         Ok(self.bind(abi)?.1)
     }
 

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tile_ir::abi::{Bound, Shared};
+use tile_ir::abi::{LaunchSizes, Shared};
 use tile_ir::tile_order::TileOrder;
 use tile_ir::view::GivenTensor;
 use tile_layout::multi_index;
@@ -37,7 +37,7 @@ impl OwnTile {
         OwnTile { index: RefCell::new(Some(index.to_vec())), shared: None }
     }
 
-    fn of(number: usize, index: &[usize], bound: &Bound) -> OwnTile {
+    fn of(number: usize, index: &[usize], bound: &LaunchSizes) -> OwnTile {
         match &bound.shared {
             None => OwnTile::at(index),
             Some(shared) => {
@@ -246,7 +246,7 @@ pub(crate) type Body = fn(&Arguments<'_>);
 pub(crate) fn run(
     kernel: &str,
     instance: usize,
-    bound: &Bound,
+    bound: &LaunchSizes,
     arguments: &[RawArgument<'_>],
     body: Body,
     sink: &mut Option<Sink<'_>>,

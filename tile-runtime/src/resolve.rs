@@ -18,7 +18,7 @@ use crate::messages::Sites;
 use crate::simulated::SimulatedCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
+use tile_ir::abi::{CpuEntry, KernelAbi, Launch, LaunchSizes};
 use tile_ir::cost::Plan;
 use tile_ir::counts::Counts;
 use tile_ir::padding::{Padded, Padding};
@@ -133,7 +133,7 @@ impl Prepared {
     }
 
     /// The launch on copies with aligned rows in place of another, where that pays on a GPU of a family.
-    pub(crate) fn padded(&self, family: Family, bound: &Bound) -> Option<Padded> {
+    pub(crate) fn padded(&self, family: Family, bound: &LaunchSizes) -> Option<Padded> {
         // AMD's buffer instructions read rows that begin anywhere as fast.
         let padding = || Padding::of(&self.instance, &self.abi);
         let padded = (family == Family::Nvptx)
@@ -154,7 +154,7 @@ impl Prepared {
     }
 
     /// How a block is scheduled for a GPU, for a launch of these sizes.
-    pub(crate) fn plan(&self, target: &'static TargetDesc, bound: &Bound) -> Arc<Plan> {
+    pub(crate) fn plan(&self, target: &'static TargetDesc, bound: &LaunchSizes) -> Arc<Plan> {
         let own = Variant::of_target(target);
         let variant =
             self.variants(target.family).fitting(&self.abi, bound).find(|variant| own.contains(variant));

@@ -71,7 +71,7 @@ mod code {
     use super::{Error, Result, TargetDesc};
     use tile_codegen::simt::{self, RunError, SimtKernel};
     use tile_ir::Instance;
-    use tile_ir::abi::Bound;
+    use tile_ir::abi::LaunchSizes;
     use tile_layout::multi_index;
 
     /// A kernel's code for a GPU that is simulated.
@@ -109,7 +109,7 @@ mod code {
         /// # Errors
         /// [`Error::Simulation`] with the first fault, [`Error::TensorMap`] for a tensor that the GPU couldn't copy,
         /// [`Error::Refused`] for a grid that it hasn't, and where the host has no stacks for its threads.
-        pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], bound: &Bound) -> Result<()> {
+        pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], bound: &LaunchSizes) -> Result<()> {
             // SAFETY: the caller vouches for the slots.
             let run = unsafe { self.code.run(slots, bound.blocks() as u64) };
             run.map(drop).map_err(|error| match error {
@@ -134,7 +134,7 @@ mod code {
 mod code {
     use super::{Result, Simulated, TargetDesc};
     use tile_ir::Instance;
-    use tile_ir::abi::Bound;
+    use tile_ir::abi::LaunchSizes;
 
     pub(crate) enum SimulatedCode {}
 
@@ -145,7 +145,7 @@ mod code {
 
         /// # Safety
         /// Nobody has code to run.
-        pub(crate) unsafe fn run(&self, _: &str, _: &[u64], _: &Bound) -> Result<()> {
+        pub(crate) unsafe fn run(&self, _: &str, _: &[u64], _: &LaunchSizes) -> Result<()> {
             match *self {}
         }
     }

@@ -8,7 +8,7 @@ use crate::sizes::{self, Sizes};
 use std::fmt;
 use std::time::{Duration, Instant};
 use tile_codegen::simt::{self, Counters, Mode, Timing};
-use tile_ir::abi::{Argument, Bound, KernelAbi};
+use tile_ir::abi::{Argument, KernelAbi, LaunchSizes};
 use tile_ir::gpu::{Remark, schedule};
 use tile_ir::log::{Event, Site, sites};
 use tile_ir::{Array, Instance, Variant, Variants, interp, passes};
@@ -75,7 +75,7 @@ pub(crate) fn run(instance: &Instance, options: &Options) -> Result<Report, Stri
     })
 }
 
-fn bind(abi: &KernelAbi, arguments: &[Array]) -> Result<Bound, String> {
+fn bind(abi: &KernelAbi, arguments: &[Array]) -> Result<LaunchSizes, String> {
     let tensors = abi.arguments.iter().zip(arguments);
     let tensors = tensors.filter(|(argument, _)| matches!(argument, Argument::Tensor { .. }));
     let shapes: Vec<&[usize]> = tensors.map(|(_, array)| array.shape()).collect();

@@ -175,7 +175,7 @@ impl<'a> Fusion<'a> {
             if let Some(made) = last.take().filter(|made| self.is_made_by(data, made)) {
                 self.made_by_reduction.insert(data.results[0], made.results[0]);
             }
-            last = Some(data).filter(|data| is_leaf(&data.op) || data.op.is_load());
+            last = Some(data).filter(|data| is_place_by_place(&data.op) || data.op.is_load());
         }
     }
 
@@ -509,21 +509,20 @@ pub(super) fn swaps_last_two(axes: &[usize]) -> bool {
 }
 
 /// Ops on elements at one place: what they give there needs only their operands there.
-fn is_leaf(op: &Op) -> bool {
+fn is_place_by_place(op: &Op) -> bool {
     op.is_leaf() || matches!(op, Op::GatherLoad)
 }
 
 /// Whether element `i` of what an op gives, or stores, needs only element `i` of this operand.
 fn keeps_place(op: &Op, operand: usize) -> bool {
     match op {
-        op if is_leaf(op) => true,
+        op if is_place_by_place(op) => true,
         Op::Reshape(_) | Op::ConvertLayout => true,
         Op::Mma => operand == 2,
         op if op.is_store() => operand == 1,
         Op::Gather { .. } => operand == 1,
         Op::Scatter { .. } | Op::Movement(Movement::Insert { .. }) => operand == 0,
-        Op::For | Op::While | Op::Tiles(_) | Op::Yield => true,
-        _ => false,
+        op => op.is_loop() || *op == Op::Yield,
     }
 }
 
@@ -535,7 +534,7 @@ pub(super) fn is_elementwise(op: &Op) -> bool {
     match op {
         Op::Permute(_) | Op::Gather { .. } => true,
         Op::Movement(movement) => is_one_piece(movement),
-        op => is_leaf(op),
+        op => is_place_by_place(op),
     }
 }
 

@@ -153,7 +153,10 @@ impl Recorder {
 /// The lanes of a warp that shared memory serves together.
 fn parts(lanes: &Lanes, banks: SharedBanks) -> Vec<Lanes> {
     let bytes = lanes.iter().map(|(_, access)| access.bytes).max().unwrap_or(1);
-    let together = banks.together(bytes as u32, lanes.iter().all(|(_, access)| access.reads));
+    let together = match lanes.iter().all(|(_, access)| access.reads) {
+        true => banks.read_together(bytes as u32),
+        false => banks.written_together(bytes as u32),
+    };
     // Of lanes that are served together it is the lowest number that all have in common.
     let lowest = |lane: u64| together.iter().rev().fold(lane, |lane, number| lane.min(lane ^ number));
     let mut parts: BTreeMap<u64, Lanes> = BTreeMap::new();

@@ -1,5 +1,7 @@
 //! Formats of matrix elements: bits to numbers and back. Every format but f64 fits in an f64 exactly, integers too.
 
+use super::generation::Generation;
+
 /// A format of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -45,12 +47,16 @@ pub(super) const E4M3FNUZ: Format =
 pub(super) const E5M2FNUZ: Format =
     Format::Float8(Float8 { mantissa: 2, bias: 16, special: Special::NegativeZero });
 
-/// A format of eight bits by AMD's name for it, as a GPU has it.
-pub(super) fn float8(name: &str, gpu: &str) -> Option<Format> {
-    let old = gpu.starts_with("gfx94");
+/// A format of eight bits by AMD's name for it, as a GPU has it; `None` where it has none of that name.
+pub(super) fn float8(name: &str, generation: Generation) -> Option<Format> {
+    let (fp8, bf8) = match generation {
+        Generation::Cdna3 => (E4M3FNUZ, E5M2FNUZ),
+        Generation::Cdna4 | Generation::Rdna4 => (E4M3, E5M2),
+        Generation::Nvidia | Generation::Cdna2 | Generation::Rdna3 => return None,
+    };
     match name {
-        "fp8" => Some(if old { E4M3FNUZ } else { E4M3 }),
-        "bf8" => Some(if old { E5M2FNUZ } else { E5M2 }),
+        "fp8" => Some(fp8),
+        "bf8" => Some(bf8),
         _ => None,
     }
 }
@@ -139,6 +145,14 @@ fn encode_f16(value: f64) -> u16 {
 mod tests {
     use super::*;
     use half::f16;
+
+    /// "FP8" is one format on an MI300X, another on what came later, and none before.
+    #[test]
+    fn a_generation_has_floats_of_eight_bits_of_its_own() {
+        use Generation::*;
+        let fp8 = [Nvidia, Cdna2, Cdna3, Cdna4, Rdna3, Rdna4].map(|it| float8("fp8", it));
+        assert_eq!(fp8, [None, None, Some(E4M3FNUZ), Some(E4M3), None, Some(E4M3)]);
+    }
 
     #[test]
     fn halves_are_those_of_ieee() {

@@ -23,6 +23,7 @@ mod counters;
 mod fault;
 mod flight;
 mod format;
+mod generation;
 mod global;
 mod grid;
 mod groups;
@@ -58,6 +59,7 @@ use crate::system::System;
 use block::{Geometry, Start, ThreadEntry};
 use counters::Recorder;
 use fault::MOST_BLOCKS;
+use generation::Generation;
 use global::{Global, Region};
 use grid::Grid;
 use host_module::{Gpu, Rewritten};
@@ -148,7 +150,8 @@ fn compile_changed(
     change(&module.ir);
     let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
     let extent = [module.launch.threads, module.launch.cluster];
-    let gpu = Gpu { name: target.name, warp: target.warp, banks: target.shared_banks };
+    let generation = Generation::of(target.name).map_err(refused)?;
+    let gpu = Gpu { generation, warp: target.warp, banks: target.shared_banks };
     let code = Code::of(context, module.ir, gpu, extent, module.shared_bytes as usize).map_err(refused)?;
     let (abi, sites) = (KernelAbi::of(&instance), log::sites(&instance));
     let (tensor_maps, blocks_per_tile) = (module.tensor_maps, module.launch.blocks_per_tile);
@@ -160,7 +163,7 @@ impl Code {
     fn of(
         context: Box<Context>,
         ir: Ir<'static>,
-        gpu: Gpu<'_>,
+        gpu: Gpu,
         [threads, cluster]: [u32; 2],
         shared_bytes: usize,
     ) -> Result<Code, String> {

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, compile, jit, levels_of, simt};
-use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
+use tile_ir::abi::{KernelAbi, LaunchSizes, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::Domain;
 use tile_ir::target::{Architecture, TILE_FEATURES, grants_tiles};
@@ -31,7 +31,7 @@ pub(crate) struct Memory {
     arguments: Vec<Argument>,
     pub(crate) slots: Vec<u64>,
     pub(crate) blocks: u64,
-    pub(crate) bound: Bound,
+    pub(crate) bound: LaunchSizes,
 }
 
 /// An argument's bytes, the pages in which they lie, and what is in these before and behind.
@@ -379,7 +379,7 @@ pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, threads: Op
 }
 
 /// The variant that a launch on a target takes.
-pub(crate) fn taken(instance: &Instance, target: &TargetDesc, bound: &Bound) -> Instance {
+pub(crate) fn taken(instance: &Instance, target: &TargetDesc, bound: &LaunchSizes) -> Instance {
     let abi = KernelAbi::of(instance);
     Variant::first_of(Variants::of(instance, &abi, target).fitting(&abi, bound), instance).1
 }

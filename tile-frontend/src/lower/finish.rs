@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpId};
 use tile_ir::ops::{Domain, Literal};
-use tile_ir::{DType, Elem, Loc, Op, Type, verify};
+use tile_ir::{DType, Dim, Elem, Loc, Op, Type, verify};
 
 impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
@@ -229,10 +229,6 @@ impl Lowering {
                     let single = self.singles.get(&self.kernel.op(op).results[0]).copied();
                     Op::Constant { value: literal(*value, single, &elem), elem }
                 }
-                Op::Cast(elem) => Op::Cast(elem_of(elem)),
-                Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
-                Op::SaturatingCast(elem) => Op::SaturatingCast(elem_of(elem)),
-                Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
                 Op::Lookup { table, elem } => {
                     let elem = elem_of(elem);
                     let singles = &self.table_singles[&self.kernel.op(op).results[0]];
@@ -240,10 +236,7 @@ impl Lowering {
                     let table = numbers.map(|(&number, &single)| literal(number, single, &elem)).collect();
                     Op::Lookup { table, elem }
                 }
-                Op::Iota { shape, axis, elem } => {
-                    Op::Iota { shape: shape.clone(), axis: *axis, elem: elem_of(elem) }
-                }
-                _ => continue,
+                other => other.map(&Dim::clone, &elem_of),
             };
             self.kernel.op_mut(op).op = replaced;
         }

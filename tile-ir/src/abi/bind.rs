@@ -2,7 +2,8 @@
 //! where everything fits.
 
 use super::{
-    Argument, BindError, Bound, Check, GridExtents, KernelAbi, REFERENCE_BLOCKS, Shared, Sharing, blocks_of,
+    Argument, BindError, Check, GridExtents, KernelAbi, LaunchSizes, REFERENCE_BLOCKS, Shared, Sharing,
+    blocks_of,
 };
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
@@ -59,7 +60,7 @@ impl KernelAbi {
     ///
     /// # Errors
     /// [`BindError`] where ranks, extents or grids disagree.
-    pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
+    pub fn bind(&self, shapes: &[&[usize]]) -> Result<LaunchSizes, BindError> {
         let dense: SmallVec<[GivenTensor<'_>; 8]> =
             shapes.iter().map(|shape| GivenTensor::dense(shape)).collect();
         self.bind_tensors(&dense, &|_| None)
@@ -74,7 +75,7 @@ impl KernelAbi {
         &self,
         tensors: &[GivenTensor<'_>],
         number: &dyn Fn(usize) -> Option<u64>,
-    ) -> Result<Bound, BindError> {
+    ) -> Result<LaunchSizes, BindError> {
         let values = self.bind_sizes(tensors, number)?;
         // Where they don't hold, extents may have no value: `n / stride` with a stride of 0.
         self.check_conditions(&values)?;
@@ -88,7 +89,7 @@ impl KernelAbi {
             values.sources.iter().map(|source| source.map_or(0, |source| source.value as u64)).collect();
         let all = self.count(&grid)?;
         let shared = self.persistent.then(|| Shared { space: grid.clone(), tiles: all });
-        self.share(Bound { sizes, grid, shared }, Sharing::default(), REFERENCE_BLOCKS)
+        self.share(LaunchSizes { sizes, grid, shared }, Sharing::default(), REFERENCE_BLOCKS)
     }
 
     /// The launch with the blocks of a persistent kernel as `sharing` says; where it says nothing, no more than the
@@ -96,7 +97,12 @@ impl KernelAbi {
     ///
     /// # Errors
     /// [`BindError::Sharing`] where something is said of a kernel that isn't persistent, or of no blocks.
-    pub fn share(&self, mut bound: Bound, sharing: Sharing, at_once: usize) -> Result<Bound, BindError> {
+    pub fn share(
+        &self,
+        mut bound: LaunchSizes,
+        sharing: Sharing,
+        at_once: usize,
+    ) -> Result<LaunchSizes, BindError> {
         let wrong = |problem: &str| {
             Err(BindError::Sharing { kernel: self.kernel.clone(), problem: problem.to_owned() })
         };
@@ -310,14 +316,14 @@ impl KernelAbi {
             Check::View { tensor, requirement, loc } => {
                 self.holds(*loc, requirement.violation(tensor, &|name| values.value(name)))
             }
-            Check::Bound { .. } => Ok(()),
+            Check::Access { .. } => Ok(()),
         })
     }
 
     fn check_bounds(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
         self.checks.iter().try_for_each(|check| match check {
             Check::View { .. } => Ok(()),
-            Check::Bound { tensor, bound, loc } => {
+            Check::Access { tensor, bound, loc } => {
                 let violation = bound.violation(tensor, &|name| values.value(name));
                 let helped =
                     |problem| format!("{problem}; use `{}`, which is defined for every index", bound.masked);

@@ -12,7 +12,7 @@ use super::ranges::Ranges;
 use crate::dim::{Atom, Dim};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::{BinaryOp, Literal, Movement, Op, UnaryOp};
+use crate::ops::{BinaryOp, Carried, Literal, Movement, Op, UnaryOp};
 use std::collections::HashMap;
 
 /// How often a loop is read before what it carries is taken for unknown.
@@ -84,10 +84,10 @@ impl Analysis<'_> {
 
     fn op(&mut self, op: OpId) {
         let data = self.kernel.op(op);
-        match data.op {
-            Op::For | Op::While => self.repeated(data),
-            Op::If => self.branches(data),
-            _ => {
+        match (&data.op, Carried::of(&data.op)) {
+            (_, Some(at)) => self.repeated(data, at),
+            (Op::If, None) => self.branches(data),
+            (_, None) => {
                 for &inner in &data.regions {
                     self.region(inner);
                 }
@@ -102,11 +102,10 @@ impl Analysis<'_> {
     }
 
     /// What a loop carries is divided by what divides its start and whatever a turn gives.
-    fn repeated(&mut self, data: &OpData) {
+    fn repeated(&mut self, data: &OpData, at: Carried) {
         let region = self.kernel.region(data.regions[0]);
-        let first_param = usize::from(data.op == Op::For);
-        let carried = &region.params[first_param..];
-        let starts = &data.operands[data.operands.len() - carried.len()..];
+        let carried = &region.params[at.param..];
+        let starts = &data.operands[at.initial..];
         for (&param, &start) in carried.iter().zip(starts) {
             self.found.divisors.insert(param, self.found.divisor(start));
         }

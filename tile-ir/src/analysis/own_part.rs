@@ -10,7 +10,7 @@ use super::uses::Uses;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Effect, Op};
 use crate::types::PartitionType;
 use crate::view::Source;
 use std::collections::HashSet;
@@ -46,7 +46,7 @@ struct OwnLoad<'k> {
 pub fn own_parts(kernel: &Kernel) -> Vec<OwnPart> {
     let ops: Vec<&OpData> = kernel.walk().into_iter().map(|op| kernel.op(op)).collect();
     let mut parts = Vec::new();
-    if ops.iter().any(|data| matches!(data.op, Op::Atomic(_))) {
+    if ops.iter().any(|data| data.op.effect() == Effect::ReadsAndWrites) {
         return parts;
     }
     let uses = Uses::of(kernel);
@@ -110,15 +110,19 @@ fn own_axis(kernel: &Kernel, view: &PartitionType, given: &[ValueId], axis: usiz
 /// Whether all that a kernel reads of the tensor of a view are blocks' own tiles along an axis, of the tensor as it is.
 fn is_seen_there_alone(kernel: &Kernel, view: ValueId, axis: usize) -> bool {
     let tensor = |value: ValueId| Source::of(kernel, value).argument;
-    let cut = |view: ValueId| kernel.definition(view).map(|data| tensor(data.operands[0]));
-    let own = cut(view);
-    kernel.walk().into_iter().map(|op| kernel.op(op)).all(|data| match (&data.op, data.load()) {
-        (Op::View(_) | Op::GatherLoad, _) => Some(tensor(data.operands[0])) != own,
-        (_, Some(load)) if cut(load.view) == own => kernel
-            .ty(load.view)
-            .as_partition()
-            .is_some_and(|view| own_axis(kernel, view, load.index, axis).is_some()),
-        _ => true,
+    let own = kernel.definition(view).map(|data| tensor(data.operands[0]));
+    let is_own_tile = |data: &OpData| {
+        let load = data.load();
+        load.and_then(|load| own_axis(kernel, kernel.ty(load.view).as_partition()?, load.index, axis))
+            .is_some()
+    };
+    kernel.walk().into_iter().map(|op| kernel.op(op)).all(|data| {
+        let reached = match &data.op {
+            Op::View(_) => Some(tensor(data.operands[0])),
+            op if op.effect().reads() => Source::reached_by(kernel, data).map(|source| source.argument),
+            _ => None,
+        };
+        reached.is_none() || reached != own || is_own_tile(data)
     })
 }
 

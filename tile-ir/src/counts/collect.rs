@@ -146,9 +146,10 @@ impl Walk<'_> {
             }
             _ if data.op.is_load() => self.access(data, false),
             _ if data.op.is_store() => self.access(data, true),
-            leaf => {
+            by_element => {
                 let Some(&operand) = data.operands.last() else { return };
-                if let Some((operation, times)) = operations::of_leaf(leaf, dtype(kernel, operand)) {
+                if let Some((operation, times)) = operations::of_elements(by_element, dtype(kernel, operand))
+                {
                     let count = times * elements(kernel, data.results[0]);
                     self.add(Kind::Operation(operation, dtype(kernel, operand)), count);
                 }

@@ -16,7 +16,7 @@ mod sum;
 
 pub use spread::Spread;
 
-use crate::abi::{Bound, KernelAbi};
+use crate::abi::{KernelAbi, LaunchSizes};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::loc::Loc;
@@ -253,7 +253,7 @@ impl Counts {
     }
 
     /// What a launch of these sizes does. `abi` is the instance's interface, `bound` of that.
-    pub fn total(&self, abi: &KernelAbi, bound: &Bound) -> Totals {
+    pub fn total(&self, abi: &KernelAbi, bound: &LaunchSizes) -> Totals {
         sum::total(self, abi, bound)
     }
 }

@@ -7,7 +7,7 @@ use super::form::Form;
 use super::{
     Access, Axis, Counts, Estimate, Kind, Place, Side, Spread, Tensor, TensorTotal, TileAccess, Totals,
 };
-use crate::abi::{Bound, KernelAbi, blocks_of};
+use crate::abi::{KernelAbi, LaunchSizes, blocks_of};
 use crate::dim::Dim;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const MOST_TURNS: u64 = 1 << 16;
 /// So many turns, evenly spread, stand for those of a longer loop.
 const SAMPLES: u64 = 16;
 
-pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
+pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &LaunchSizes) -> Totals {
     let sizes = |name: &str| {
         let slot = abi.sizes.iter().position(|size| size == name)?;
         i64::try_from(*bound.sizes.get(slot)?).ok()

@@ -12,7 +12,7 @@
 //! groups for the turn that it copies for, of which it holds what they need.
 
 use super::exchange::movement::Movement;
-use super::rewrites::followers::{Follower, addresses, followers, unused};
+use super::followers::{Follower, addresses, followers, unused};
 use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};

@@ -14,6 +14,7 @@ mod access;
 mod cluster;
 mod copies;
 mod exchange;
+mod followers;
 mod hinted;
 mod laid_out;
 mod layouts;

@@ -3,12 +3,10 @@
 use super::access::is_used;
 use super::exchange::scan;
 use super::pipeline::{Fill, PAIR, TileCopy};
-use super::rewrites::carried::Carried;
-use super::rewrites::followers::is_repeatable;
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use crate::types::Type;
 use std::collections::HashSet;
 use std::fmt;
@@ -383,7 +381,7 @@ fn addresses(scheduled: &Scheduled, for_op: OpId, copied: &CopiedLoop) -> Result
             Op::Reshape(_) => scheduled.reshape(op).is_none(),
             _ => scheduled.moves.movement(op).is_some_and(|movement| movement.is_exchanged(0)),
         };
-        if exchanges || !is_repeatable(&data.op) || data.operands.iter().any(|value| unknown.contains(value))
+        if exchanges || !data.op.is_repeatable() || data.operands.iter().any(|value| unknown.contains(value))
         {
             let problem = "it can't be computed ahead of its turn, by every thread alone".to_owned();
             return Err(Broken { op, problem });

@@ -3,7 +3,7 @@
 //! Loops, branches and regions stand here; what an op computes is [`Array`]'s, and memory is `accesses.rs`'s.
 
 use super::extents;
-use crate::abi::Bound;
+use crate::abi::LaunchSizes;
 use crate::array::{Array, Combine};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -48,7 +48,7 @@ pub(super) struct Evaluation<'a> {
     pub(super) number: usize,
     pub(super) log: &'a mut Vec<Event>,
     pub(super) turns: &'a mut Turns,
-    pub(super) bound: &'a Bound,
+    pub(super) bound: &'a LaunchSizes,
     /// The block's index in the grid.
     pub(super) block: Vec<usize>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.

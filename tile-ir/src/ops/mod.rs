@@ -3,8 +3,11 @@
 //! is said of each here as data, for `docs/ir.md`.
 
 pub mod atomic;
+mod attributes;
+mod carried;
 pub mod compare;
 pub mod documented;
+mod effect;
 mod element;
 pub mod elementwise;
 pub(crate) mod fused;
@@ -19,6 +22,7 @@ mod special;
 
 pub use atomic::{Atomic, AtomicKind, Order, Scope};
 pub use compare::{Classification, Predicate};
+pub use effect::Effect;
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use hints::Hints;
 pub use infer::{TypeError, result_types, result_types_under};
@@ -27,6 +31,7 @@ pub use movement::Movement;
 pub use reduction::ReduceOp;
 pub use scan::ScanMode;
 
+pub(crate) use carried::Carried;
 pub(crate) use documented::documented;
 
 use crate::dim::Dim;
@@ -383,19 +388,21 @@ impl Op {
         )
     }
 
+    /// Whether the op may be done again, or elsewhere, wherever its operands are known: it has no effect, gives the same
+    /// wherever it stands, and costs little.
+    pub fn is_repeatable(&self) -> bool {
+        let is_of_places = matches!(self, Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_));
+        self.is_leaf() || is_of_places || matches!(self, Op::Splat(_) | Op::Iota { .. })
+    }
+
     /// Whether the op multiplies matrices: its first operands are the factors and what is added.
     pub fn is_product(&self) -> bool {
         matches!(self, Op::Mma | Op::MmaScaled)
     }
 
-    /// Whether the op does something besides giving results, so that it must stay where it is.
-    pub fn has_effect(&self) -> bool {
-        self.is_store() || self.is_message() || matches!(self, Op::Yield | Op::Atomic(_) | Op::Prefetch)
-    }
-
     /// Whether the op says something to the host.
     pub fn is_message(&self) -> bool {
-        matches!(self, Op::Print { .. } | Op::Assert { .. })
+        self.effect() == Effect::Says
     }
 
     /// Whether the op writes memory.

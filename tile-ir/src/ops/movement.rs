@@ -65,8 +65,8 @@ pub enum Movement {
 
 impl Movement {
     /// The op with every extent and position replaced.
-    pub fn map_dims(&self, f: impl Fn(&Dim) -> Dim) -> Movement {
-        let all = |dims: &[Dim]| dims.iter().map(&f).collect();
+    pub fn map(&self, f: &dyn Fn(&Dim) -> Dim) -> Movement {
+        let all = |dims: &[Dim]| dims.iter().map(f).collect();
         match self {
             Movement::Extract { starts, shape } => {
                 Movement::Extract { starts: all(starts), shape: all(shape) }
@@ -77,18 +77,6 @@ impl Movement {
             Movement::Shift { axis, by } => Movement::Shift { axis: *axis, by: f(by) },
             Movement::Repeat { counts } => Movement::Repeat { counts: all(counts) },
             Movement::Cat { .. } | Movement::Flip { .. } => self.clone(),
-        }
-    }
-
-    /// Every extent and position in the attributes.
-    pub fn dims(&self) -> Vec<&Dim> {
-        match self {
-            Movement::Extract { starts, shape } => starts.iter().chain(shape).collect(),
-            Movement::Insert { starts } => starts.iter().collect(),
-            Movement::Pad { before, after } => before.iter().chain(after).collect(),
-            Movement::Roll { by, .. } | Movement::Shift { by, .. } => vec![by],
-            Movement::Repeat { counts } => counts.iter().collect(),
-            Movement::Cat { .. } | Movement::Flip { .. } => Vec::new(),
         }
     }
 }

@@ -104,6 +104,37 @@ fn a_tensor_that_is_gathered_from_does_not_grow() {
     assert_eq!(gathers("%turned", turned), None);
 }
 
+/// A view that moves elements by the size, of a tensor that hasn't the size as an extent.
+#[test]
+fn what_a_view_is_moved_by_does_not_grow() {
+    let shifted = |by: &str, within: &str| {
+        let tensor = format!("m x n x f32, strided [n, 1] offset -{by} within [[], [({by}, {within})]]");
+        let views = format!(
+            "f32>, %q: tensor<m x n x f32>) {{
+  %qs = view %q shift 1 by {by} : tensor<{tensor}>
+  %vq = partition %qs [8, 8] : partition<{tensor}, [8, 8]>"
+        );
+        let start = "%zero = load_masked %vq[%i, %j] pad %none : tile<8 x 8 x f32>";
+        let instance = product(&[("f32>) {", &views), ("%zero = splat %none : tile<8 x 8 x f32>", start)]);
+        let abi = KernelAbi::of(&instance);
+        let (m, n, k) = (96, 128, 37);
+        let bound = abi.bind(&[&[m, k], &[k, n], &[m, n], &[m, n]]).unwrap();
+        Padding::of(&instance, &abi).of_launch(&abi, &bound)
+    };
+    assert!(shifted("1", "n + 1").is_some());
+    assert_eq!(shifted("k", "k + n"), None);
+}
+
+/// A column that is selected at run time may be one of those behind a row.
+#[test]
+fn a_tensor_of_which_a_column_is_selected_does_not_grow() {
+    let selected = "%i, %j = block_index %vc : index, index
+  %row = view %a select 1 at %i : tensor<m x bf16, strided [k]>
+  %vrow = partition %row [8] : partition<m x bf16, strided [k], [8]>";
+    let edit = [("%i, %j = block_index %vc : index, index", selected)];
+    assert_eq!(padded(&product(&edit), [96, 128, 37]), None);
+}
+
 /// What the evaluator computes of tensors with zeros behind is bit by bit what it computes of those without.
 #[test]
 fn a_launch_that_grows_computes_the_same() {

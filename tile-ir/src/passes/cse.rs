@@ -49,8 +49,7 @@ impl Merge {
 
 /// Whether an op's results depend on its operands only.
 pub(crate) fn is_value(kernel: &Kernel, data: &OpData) -> bool {
-    let reads_output = data.op.is_load()
-        && kernel.ty(data.operands[0]).as_partition().is_some_and(|view| view.tensor.mutable);
+    let reads_output = data.op.effect().reads() && kernel.ty(data.operands[0]).is_mutable();
     data.regions.is_empty()
         && !data.op.has_effect()
         && !reads_output

@@ -24,7 +24,7 @@ fn region(kernel: &mut Kernel, ranges: &Ranges, region_id: RegionId) {
         for inner in kernel.op(op).regions.clone() {
             region(kernel, ranges, inner);
         }
-        if matches!(kernel.op(op).op, Op::For | Op::While | Op::Tiles(_)) {
+        if kernel.op(op).op.is_loop() {
             result.extend(hoist(kernel, ranges, op));
         }
         result.push(op);

@@ -29,28 +29,41 @@ impl SharedBanks {
     /// A Radeon Pro W7900's.
     pub(super) const RDNA3: SharedBanks = SharedBanks { count: 32, wide_reads: &[1, 2, 4 ^ 16] };
 
-    /// The lanes whose accesses of so many bytes are served together with the first lane's, as [`Self::wide_reads`] has them.
+    /// The lanes whose reads of so many bytes are served together with the first lane's, as [`Self::wide_reads`] has them.
     ///
     /// ```
     /// use tile_ir::TargetDesc;
     /// let banks = TargetDesc::named("gfx942")?.shared_banks;
-    /// assert_eq!(banks.together(16, false), [1, 2, 4]);
     /// // Lanes 0 to 3 and 20 to 23.
-    /// assert_eq!(banks.together(16, true), [1, 2, 4 ^ 16]);
-    /// assert_eq!(banks.together(4, true), [1, 2, 4, 8, 16]);
+    /// assert_eq!(banks.read_together(16), [1, 2, 4 ^ 16]);
+    /// assert_eq!(banks.read_together(4), [1, 2, 4, 8, 16]);
     /// # Ok::<(), tile_ir::target::UnknownTarget>(())
     /// ```
-    pub fn together(&self, bytes: u32, reads: bool) -> Vec<u64> {
-        match bytes {
-            16 if reads => self.wide_reads.to_vec(),
-            _ => (0..(self.count * 4 / bytes.max(4)).max(1).ilog2()).map(|bit| 1 << bit).collect(),
-        }
+    pub fn read_together(&self, bytes: u32) -> Vec<u64> {
+        if bytes == 16 { self.wide_reads.to_vec() } else { self.in_order(bytes) }
     }
 
-    /// Numbers of lanes of which all, so many bits, are sums without carry: first those [together](Self::together), then single
+    /// The lanes whose writes of so many bytes are served together with the first lane's.
+    ///
+    /// ```
+    /// use tile_ir::TargetDesc;
+    /// let banks = TargetDesc::named("gfx942")?.shared_banks;
+    /// assert_eq!(banks.written_together(16), [1, 2, 4]);
+    /// # Ok::<(), tile_ir::target::UnknownTarget>(())
+    /// ```
+    pub fn written_together(&self, bytes: u32) -> Vec<u64> {
+        self.in_order(bytes)
+    }
+
+    /// As many lanes as move what all banks hold, one after the other.
+    fn in_order(&self, bytes: u32) -> Vec<u64> {
+        (0..(self.count * 4 / bytes.max(4)).max(1).ilog2()).map(|bit| 1 << bit).collect()
+    }
+
+    /// Numbers of lanes of which all, so many bits, are sums without carry: first those that are served together, then single
     /// ones.
-    pub(crate) fn lanes(&self, bytes: u32, reads: bool, bits: usize) -> Vec<u64> {
-        let together = self.together(bytes, reads).into_iter().filter(|&number| number < 1 << bits);
+    pub(crate) fn lanes(together: Vec<u64>, bits: usize) -> Vec<u64> {
+        let together = together.into_iter().filter(|&number| number < 1 << bits);
         let mut spanned = Subspace::zero();
         together.chain((0..bits).map(|bit| 1 << bit)).filter(|&number| spanned.insert(number)).collect()
     }

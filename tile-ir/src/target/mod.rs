@@ -5,12 +5,14 @@ mod few_rows;
 mod matrix;
 mod processor;
 mod rates;
+mod runs_on;
 mod tiles;
 
 pub use banks::SharedBanks;
 pub use matrix::{Fragments, MatrixInstruction, Passing, Scales, Trailing, wgmma_has_columns};
 pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
+pub use runs_on::{Reach, RunsOn};
 pub use tiles::{TILE_FEATURES, grants_tiles};
 
 use crate::dtype::DType;
@@ -34,6 +36,8 @@ pub struct TargetDesc {
     pub name: &'static str,
     /// Its family.
     pub family: Family,
+    /// Which devices run its code.
+    pub runs_on: RunsOn,
     /// Threads that execute in lock-step: warp or wavefront. 1 on a CPU.
     pub warp: u32,
     /// Largest shared memory (LDS) of a block, in bytes; 0 on a CPU.
@@ -145,6 +149,7 @@ const LEAST_BLOCK_BYTES_OF_AMPERE: u64 = 1024;
 const AMPERE: TargetDesc = TargetDesc {
     name: "sm_80",
     family: Family::Nvptx,
+    runs_on: RunsOn::since(8, 0),
     warp: 32,
     shared_bytes: 163 * KIB,
     shared_banks: SharedBanks::IN_ORDER,
@@ -177,6 +182,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "cpu",
         family: Family::Cpu,
+        runs_on: RunsOn::Host,
         warp: 1,
         shared_bytes: 0,
         shared_banks: SharedBanks::IN_ORDER,
@@ -200,9 +206,10 @@ pub const TARGETS: &[TargetDesc] = &[
         warpgroup_matrix: &[],
     },
     AMPERE,
-    TargetDesc { name: "sm_86", shared_bytes: 99 * KIB, ..AMPERE },
+    TargetDesc { name: "sm_86", runs_on: RunsOn::since(8, 6), shared_bytes: 99 * KIB, ..AMPERE },
     TargetDesc {
         name: "sm_89",
+        runs_on: RunsOn::since(8, 9),
         shared_bytes: 99 * KIB,
         float8_conversions: Some(PTX_8_1),
         matrix: matrix::nvidia::HOPPER_WARPS,
@@ -211,6 +218,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "sm_90a",
         family: Family::Nvptx,
+        runs_on: RunsOn::Capability { major: 9, minor: 0, reach: Reach::Alone },
         warp: 32,
         shared_bytes: 227 * KIB,
         shared_banks: SharedBanks::IN_ORDER,
@@ -236,6 +244,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "sm_100a",
         family: Family::Nvptx,
+        runs_on: RunsOn::Capability { major: 10, minor: 0, reach: Reach::Alone },
         warp: 32,
         shared_bytes: 227 * KIB,
         shared_banks: SharedBanks::IN_ORDER,
@@ -260,6 +269,7 @@ pub const TARGETS: &[TargetDesc] = &[
     },
     TargetDesc {
         name: "sm_120f",
+        runs_on: RunsOn::Capability { major: 12, minor: 0, reach: Reach::Family },
         shared_bytes: 99 * KIB,
         bulk_prefetch: true,
         matrix_stores: true,
@@ -272,6 +282,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "gfx90a",
         family: Family::Amdgpu,
+        runs_on: RunsOn::Processor,
         warp: 64,
         shared_bytes: 64 * KIB,
         shared_banks: SharedBanks::CDNA3,
@@ -297,6 +308,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "gfx942",
         family: Family::Amdgpu,
+        runs_on: RunsOn::Processor,
         warp: 64,
         shared_bytes: 64 * KIB,
         shared_banks: SharedBanks::CDNA3,
@@ -322,6 +334,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "gfx950",
         family: Family::Amdgpu,
+        runs_on: RunsOn::Processor,
         warp: 64,
         shared_bytes: 160 * KIB,
         shared_banks: SharedBanks::CDNA4,
@@ -347,6 +360,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "gfx1100",
         family: Family::Amdgpu,
+        runs_on: RunsOn::Processor,
         warp: 32,
         shared_bytes: 64 * KIB,
         shared_banks: SharedBanks::RDNA3,
@@ -372,6 +386,7 @@ pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "gfx1201",
         family: Family::Amdgpu,
+        runs_on: RunsOn::Processor,
         warp: 32,
         shared_bytes: 64 * KIB,
         shared_banks: SharedBanks::IN_ORDER,

@@ -88,7 +88,7 @@ const KIB: u32 = 1024;
 
 /// NVIDIA's multiprocessors without fast f64: of so many, their clock, bytes of memory per second and of the L2 cache, and
 /// clocks of memory's answers.
-const fn geforce(
+const fn without_fast_f64(
     [target, processor]: [&'static str; 2],
     multiprocessors: u32,
     [clock, memory, l2_bytes, latency]: [f64; 4],
@@ -140,8 +140,8 @@ const RATES: &[Rates] = &[
         shared_memory: 164 * KIB,
         shared_reserve: KIB,
     },
-    geforce(["sm_86", "RTX 3090"], 82, [1.695e9, 0.936e12, 20.0, 500.0]),
-    geforce(["sm_89", "RTX 4090"], 128, [2.52e9, 1.008e12, 16.0, 650.0]),
+    without_fast_f64(["sm_86", "RTX 3090"], 82, [1.695e9, 0.936e12, 20.0, 500.0]),
+    without_fast_f64(["sm_89", "RTX 4090"], 128, [2.52e9, 1.008e12, 16.0, 650.0]),
     Rates {
         target: "sm_90a",
         processor: "H200 SXM",
@@ -191,7 +191,7 @@ const RATES: &[Rates] = &[
         shared_memory: 228 * KIB,
         shared_reserve: KIB,
     },
-    geforce(["sm_120f", "RTX 5090"], 170, [2.407e9, 1.792e12, 20.0, 700.0]),
+    without_fast_f64(["sm_120f", "RTX 5090"], 170, [2.407e9, 1.792e12, 20.0, 700.0]),
     Rates {
         target: "gfx90a",
         processor: "MI250X, one die",

@@ -4,8 +4,7 @@ use super::Verifier;
 use crate::dim::Dim;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
-use crate::ops::{Op, TypeError};
-use crate::tile_order::TileOrder;
+use crate::ops::TypeError;
 use crate::types::{Elem, Type};
 use std::collections::BTreeSet;
 
@@ -46,36 +45,23 @@ impl Verifier<'_> {
 
     pub(super) fn attribute_names(&mut self, op: OpId) {
         let data = self.kernel.op(op);
-        if let Op::Extent(dim) = &data.op {
+        let types: Vec<&Type> = data.results.iter().map(|&result| self.kernel.ty(result)).collect();
+        let of_op = data.op.dims();
+        // What a result's type has of the op is said once.
+        let of_types: Vec<&Dim> = types.iter().flat_map(|ty| ty.dims()).collect();
+        for dim in of_op.iter().filter(|dim| !of_types.contains(dim)) {
             self.dim_is_bound(dim, data.loc);
         }
-        if let Op::Partition(cut) = &data.op {
-            cut.hints.latency.iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
-        }
-        if let Op::Tiles(TileOrder::Grouped(rows)) = &data.op {
-            self.dim_is_bound(rows, data.loc);
-        }
-        if let Op::Movement(movement) = &data.op {
-            movement.dims().into_iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
-        }
-        for &result in &data.results {
-            self.names_are_bound(self.kernel.ty(result), data.loc);
+        for ty in types {
+            self.names_are_bound(ty, data.loc);
         }
     }
 
     pub(super) fn names_are_bound(&mut self, ty: &Type, loc: Loc) {
-        let (dims, elem) = match ty {
-            Type::Scalar(elem) => (Vec::new(), elem),
-            Type::Tile(tile) => (tile.shape.iter().collect(), &tile.elem),
-            Type::Tensor(tensor) => (tensor.dims().collect(), &tensor.elem),
-            Type::Partition(view) => {
-                (view.tensor.dims().chain(&view.tile).chain(&view.steps).collect(), &view.tensor.elem)
-            }
-        };
-        for dim in dims {
+        for dim in ty.dims() {
             self.dim_is_bound(dim, loc);
         }
-        if let Elem::Param(name) = elem {
+        if let Elem::Param(name) = ty.elem() {
             let is_elem = |g: &Generic| g.name == *name && matches!(g.kind, GenericKind::Elem(_));
             let declared = self.kernel.generics.iter().any(is_elem);
             if !declared {

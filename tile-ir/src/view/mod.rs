@@ -187,13 +187,17 @@ impl Source {
     /// The source of the tensor that an op reads or writes, of a verified kernel; `None` of an op that does neither. A prefetch
     /// does neither.
     pub fn reached_by(kernel: &Kernel, data: &OpData) -> Option<Source> {
-        let tensor = match &data.op {
-            op if op.is_load() || op.is_store() => {
-                let view = kernel.definition(data.operands[0]);
-                view.expect("verified: a view is made by `partition`").operands[0]
+        let effect = data.op.effect();
+        if !effect.reads() && !effect.writes() {
+            return None;
+        }
+        let reached = data.operands[0];
+        let tensor = match kernel.ty(reached) {
+            Type::Partition(_) => {
+                kernel.definition(reached).expect("verified: a view is made by `partition`").operands[0]
             }
-            Op::GatherLoad | Op::Atomic(_) => data.operands[0],
-            _ => return None,
+            Type::Tensor(_) => reached,
+            Type::Scalar(_) | Type::Tile(_) => unreachable!("verified: `{}` is of a tensor", data.op.name()),
         };
         Some(Source::of(kernel, tensor))
     }

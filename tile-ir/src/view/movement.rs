@@ -92,7 +92,12 @@ impl TensorMovement {
             TensorMovement::Unfold { axis, size, step } => {
                 TensorMovement::Unfold { axis: *axis, size: f(size), step: f(step) }
             }
-            other => other.clone(),
+            TensorMovement::Permute(_)
+            | TensorMovement::Flip(_)
+            | TensorMovement::Unsqueeze(_)
+            | TensorMovement::Squeeze(_)
+            | TensorMovement::Flatten { .. }
+            | TensorMovement::Select { .. } => self.clone(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which targets' code a GPU runs.
 
-use tile_ir::target::Family;
+use tile_ir::TargetDesc;
+use tile_ir::target::{Family, Reach, RunsOn};
 
 /// What decides which code runs on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +17,17 @@ pub(crate) enum Architecture {
     Amd(String),
 }
 
-/// Of two targets that run on a GPU, the greater makes more of it: compute capability, and whether the code is for
-/// that one or its family alone.
-pub(crate) type Rank = (i32, i32, bool);
+/// Of two targets that run on a GPU, the greater makes more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// Whether the GPU's blocks have all the shared memory that the target's may ask for: a later target may be of GPUs that
+    /// have more.
+    has_room: bool,
+    /// The target's compute capability, where it has one.
+    capability: (i32, i32),
+    /// Whether its code is for that capability or its family alone.
+    is_special: bool,
+}
 
 impl Architecture {
     /// The architecture that a name of HIP's says, `gfx942:sramecc+:xnack-`. Code that doesn't say which of these settings
@@ -43,35 +52,42 @@ impl Architecture {
         }
     }
 
-    /// How much a target's code makes of the GPU; `None` where it doesn't run.
-    ///
-    /// `sm_80` runs on compute capability 8.0 and every later one, `sm_120f` on 12.0 and later ones of its family, which is 12,
-    /// `sm_90a` on 9.0 alone (PTX ISA, ".target"), `gfx942` on that processor alone.
-    pub(crate) fn rank(&self, target: &str) -> Option<Rank> {
-        match self {
-            Architecture::Nvidia { major, minor } => {
-                let name = target.strip_prefix("sm_")?;
-                let number: i32 = name.trim_end_matches(['a', 'f']).parse().ok()?;
-                let capability = (number / 10, number % 10);
-                let own = (*major, *minor);
-                let (runs, is_special) = match &name[name.len() - 1..] {
-                    "a" => (capability == own, true),
-                    "f" => (capability <= own && capability.0 == own.0, true),
-                    _ => (capability <= own, false),
+    /// How much a target's code makes of such a GPU, whose blocks have so many bytes of shared memory; `None` where it
+    /// doesn't run.
+    pub(crate) fn rank(&self, target: &TargetDesc, shared_bytes: u64) -> Option<Rank> {
+        let has_room = u64::from(target.shared_bytes) <= shared_bytes;
+        match (self, target.runs_on) {
+            (
+                &Architecture::Nvidia { major, minor },
+                RunsOn::Capability { major: since, minor: first, reach },
+            ) => {
+                let (own, capability) = ((major, minor), (since, first));
+                let runs = match reach {
+                    Reach::Later => capability <= own,
+                    Reach::Family => capability <= own && since == major,
+                    Reach::Alone => capability == own,
                 };
-                runs.then_some((capability.0, capability.1, is_special))
+                let is_special = reach != Reach::Later;
+                runs.then_some(Rank { has_room, capability, is_special })
             }
-            Architecture::Amd(processor) => (processor == target).then_some((0, 0, true)),
+            (Architecture::Amd(processor), RunsOn::Processor) => {
+                (processor == target.name).then_some(Rank { has_room, capability: (0, 0), is_special: true })
+            }
+            (Architecture::Nvidia { .. }, RunsOn::Host | RunsOn::Processor) => None,
+            (Architecture::Amd(_), RunsOn::Host | RunsOn::Capability { .. }) => None,
         }
     }
 
-    /// Of what is for targets, each by its name, that which makes most of the GPU; `None` where nothing runs.
+    /// Of what is for targets that which makes most of such a GPU, whose blocks have so many bytes of shared memory; `None`
+    /// where nothing runs.
     pub(crate) fn best_of<T>(
         &self,
+        shared_bytes: u64,
         candidates: impl Iterator<Item = T>,
-        target: impl Fn(&T) -> &'static str,
+        target: impl Fn(&T) -> Option<&'static TargetDesc>,
     ) -> Option<T> {
-        let ranked = candidates.filter_map(|candidate| Some((self.rank(target(&candidate))?, candidate)));
+        let rank = |candidate: &T| self.rank(target(candidate)?, shared_bytes);
+        let ranked = candidates.filter_map(|candidate| Some((rank(&candidate)?, candidate)));
         ranked.max_by_key(|&(rank, _)| rank).map(|(_, candidate)| candidate)
     }
 }
@@ -81,14 +97,21 @@ mod tests {
     use super::*;
     use tile_ir::target::TARGETS;
 
-    fn best(targets: &[&'static str], architecture: &Architecture) -> Option<&'static str> {
-        architecture.best_of(targets.iter().copied(), |target| target)
+    const KIB: u64 = 1024;
+
+    fn best(
+        targets: &[&'static str],
+        architecture: &Architecture,
+        shared_bytes: u64,
+    ) -> Option<&'static str> {
+        let target = |name: &&'static str| TargetDesc::named(name).ok();
+        architecture.best_of(shared_bytes, targets.iter().copied(), target)
     }
 
     #[test]
     fn a_gpu_gets_the_latest_code_that_it_runs() {
         let targets = ["cpu", "sm_80", "sm_90a", "sm_100a", "gfx942"];
-        let best = |major, minor| best(&targets, &Architecture::Nvidia { major, minor });
+        let best = |major, minor| best(&targets, &Architecture::Nvidia { major, minor }, 227 * KIB);
         assert_eq!(best(7, 5), None);
         assert_eq!(best(8, 6), Some("sm_80"));
         assert_eq!(best(9, 0), Some("sm_90a"));
@@ -102,12 +125,32 @@ mod tests {
     #[test]
     fn a_gpu_gets_code_that_asks_for_no_more_shared_memory_than_it_has() {
         let all: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
-        let best = |major, minor| best(&all, &Architecture::Nvidia { major, minor });
-        assert_eq!([best(8, 0), best(8, 6), best(8, 9)], [Some("sm_80"), Some("sm_86"), Some("sm_89")]);
-        assert_eq!([best(12, 0), best(12, 1)], [Some("sm_120f"); 2]);
+        let best = |(major, minor), kib| best(&all, &Architecture::Nvidia { major, minor }, kib * KIB);
+        assert_eq!(best((8, 0), 163), Some("sm_80"));
+        assert_eq!([best((8, 6), 99), best((8, 9), 99)], [Some("sm_86"), Some("sm_89")]);
+        assert_eq!([best((12, 0), 99), best((12, 1), 99)], [Some("sm_120f"); 2]);
         // Code for a family doesn't run on a later one.
-        assert_eq!(best(13, 0), Some("sm_89"));
-        assert_eq!([best(9, 0), best(10, 0)], [Some("sm_90a"), Some("sm_100a")]);
+        assert_eq!(best((13, 0), 227), Some("sm_89"));
+        assert_eq!([best((9, 0), 227), best((10, 0), 227)], [Some("sm_90a"), Some("sm_100a")]);
+    }
+
+    /// 8.7 has more shared memory than 8.9, and its code runs there.
+    #[test]
+    fn code_for_less_shared_memory_goes_before_code_for_a_later_gpu() {
+        let ampere = TargetDesc::named("sm_86").unwrap();
+        let runs_on = RunsOn::Capability { major: 8, minor: 7, reach: Reach::Later };
+        let orin = TargetDesc { name: "sm_87", runs_on, shared_bytes: 163 * 1024, ..*ampere };
+        let both = [*ampere, orin].map(|target| &*Box::leak(Box::new(target)));
+        let best = |(major, minor), kib: u64| {
+            let gpu = Architecture::Nvidia { major, minor };
+            gpu.best_of(kib * KIB, both.into_iter(), |target| Some(target)).map(|target| target.name)
+        };
+        assert_eq!(best((8, 9), 99), Some("sm_86"));
+        assert_eq!(best((8, 7), 163), Some("sm_87"));
+        assert_eq!(best((9, 0), 227), Some("sm_87"));
+        // What may fit is better than nothing.
+        let of_orin = Architecture::Nvidia { major: 8, minor: 9 }.rank(&orin, 99 * KIB);
+        assert!(of_orin.is_some());
     }
 
     #[test]
@@ -115,8 +158,9 @@ mod tests {
         let targets = ["cpu", "sm_80", "gfx90a", "gfx942", "gfx950"];
         let gfx942 = Architecture::of_target_id("gfx942:sramecc+:xnack-");
         assert_eq!(gfx942.name(), "gfx942");
-        assert_eq!(best(&targets, &gfx942), Some("gfx942"));
-        assert_eq!(best(&targets, &Architecture::of_target_id("gfx1100")), None);
-        assert_eq!(best(&targets, &Architecture::of_target_id("gfx90a:sramecc+:xnack-")), Some("gfx90a"));
+        let best = |gpu: &Architecture| best(&targets, gpu, 64 * KIB);
+        assert_eq!(best(&gfx942), Some("gfx942"));
+        assert_eq!(best(&Architecture::of_target_id("gfx1100")), None);
+        assert_eq!(best(&Architecture::of_target_id("gfx90a:sramecc+:xnack-")), Some("gfx90a"));
     }
 }

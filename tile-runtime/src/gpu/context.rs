@@ -18,8 +18,8 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tile_ir::Variant;
 use tile_ir::target::Family;
+use tile_ir::{TargetDesc, Variant};
 
 /// A GPU and what is known of it.
 pub(crate) struct Context {
@@ -112,7 +112,8 @@ impl Context {
 
     /// How much code for a target such as `sm_80` or `gfx942` makes of the device; `None` where it doesn't run.
     pub(crate) fn rank(&self, target: &str) -> Option<Rank> {
-        self.description.architecture.rank(target)
+        let target = TargetDesc::named(target).ok()?;
+        self.description.architecture.rank(target, self.description.shared_bytes)
     }
 
     /// Of what is for targets, each by its name, that which makes most of the device; `None` where nothing runs.
@@ -121,7 +122,8 @@ impl Context {
         candidates: impl Iterator<Item = T>,
         target: impl Fn(&T) -> &'static str,
     ) -> Option<T> {
-        self.description.architecture.best_of(candidates, target)
+        let Description { architecture, shared_bytes, .. } = &self.description;
+        architecture.best_of(*shared_bytes, candidates, |candidate| TargetDesc::named(target(candidate)).ok())
     }
 
     /// Whether code of a variant runs here that runs elsewhere on such GPUs.

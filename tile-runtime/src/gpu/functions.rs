@@ -358,7 +358,7 @@ fn no_shared_memory(needed: u64, gpu: &Architecture, available: u64) -> Option<S
     if needed <= available {
         return None;
     }
-    let own = gpu.best_of(TARGETS.iter(), |target| target.name);
+    let own = gpu.best_of(available, TARGETS.iter(), |&target| Some(target));
     let own = own.filter(|target| u64::from(target.shared_bytes) <= available);
     let advice = own.map_or(String::new(), |own| format!("build it for `{own}` as well, or "));
     Some(format!(

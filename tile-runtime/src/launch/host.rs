@@ -8,7 +8,7 @@ use crate::resolve::{CpuCode, Prepared};
 use crate::simulated::SimulatedCode;
 use crate::{cpu, reference};
 use std::time::{Duration, Instant};
-use tile_ir::abi::Bound;
+use tile_ir::abi::LaunchSizes;
 use tile_ir::view::argument::Strides;
 
 /// A launch whose code is there, with what that takes.
@@ -32,7 +32,7 @@ pub(super) enum HostCode<'a> {
 /// A launch for later, without a borrow.
 pub(super) struct LaterRun {
     run: HostRun<'static>,
-    bound: Bound,
+    bound: LaunchSizes,
     /// The shapes of a body's arguments, and their strides where they aren't dense.
     shapes: Vec<(Vec<usize>, Option<Strides>)>,
 }
@@ -44,7 +44,7 @@ impl HostRun<'_> {
     /// The elements of the launch's tensors are there, nobody else writes them, and nobody else uses those that are written.
     pub(super) unsafe fn run(
         &self,
-        bound: &Bound,
+        bound: &LaunchSizes,
         timed: bool,
         sink: &mut Option<Sink<'_>>,
     ) -> Result<Duration> {
@@ -69,7 +69,7 @@ impl HostRun<'_> {
     fn logged(
         &self,
         slots: &Slots,
-        bound: &Bound,
+        bound: &LaunchSizes,
         sink: &mut Option<Sink<'_>>,
         run: impl FnOnce(&[u64]) -> Result<Duration>,
     ) -> Result<Duration> {
@@ -89,7 +89,7 @@ impl HostRun<'_> {
         &self,
         code: &CpuCode,
         slots: &Slots,
-        bound: &Bound,
+        bound: &LaunchSizes,
         timed: bool,
         sink: &mut Option<Sink<'_>>,
     ) -> Result<Duration> {
@@ -105,7 +105,7 @@ impl HostRun<'_> {
     }
 
     /// The launch for later.
-    pub(super) fn for_later(self, bound: &Bound) -> LaterRun {
+    pub(super) fn for_later(self, bound: &LaunchSizes) -> LaterRun {
         let (code, shapes) = match self.code {
             HostCode::Native(code, slots) => (HostCode::Native(code, slots), Vec::new()),
             HostCode::Simulated(code, slots) => (HostCode::Simulated(code, slots), Vec::new()),

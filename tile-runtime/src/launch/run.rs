@@ -19,7 +19,7 @@ use crate::tensor::{Allocation, Location, Place, scratch, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tile_ir::abi::Bound;
+use tile_ir::abi::LaunchSizes;
 use tile_ir::padding::{Padded, PaddedTensor};
 use tile_ir::tensor_map;
 
@@ -371,7 +371,7 @@ impl<'a> Launch<'a> {
         arguments
     }
 
-    fn slots(&self, bound: &Bound) -> Slots {
+    fn slots(&self, bound: &LaunchSizes) -> Slots {
         let arguments = self.arguments.iter().map(|argument| match argument.value {
             GivenValue::Tensor { tensor, dtype, .. } => placed(tensor, dtype).0,
             GivenValue::Scalar { slot, .. } => slot,

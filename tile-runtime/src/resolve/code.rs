@@ -12,7 +12,7 @@ use crate::launch::KernelDef;
 use crate::simulated::{PREFIX, SimulatedCode};
 use std::sync::Arc;
 use std::time::Instant;
-use tile_ir::abi::Bound;
+use tile_ir::abi::LaunchSizes;
 use tile_ir::target::TARGETS;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::text::parse_tensor_map;
@@ -102,7 +102,7 @@ impl Prepared {
     pub(crate) fn gpu(
         &'static self,
         kernel: &KernelDef,
-        bound: &Bound,
+        bound: &LaunchSizes,
         context: &gpu::Context,
     ) -> Result<&'static GpuCode> {
         let fitting = self.variants(context.family()).fitting(&self.abi, bound);
@@ -126,7 +126,7 @@ impl Prepared {
     /// Code for a GPU that is simulated, for a launch of these sizes.
     pub(crate) fn simulated(
         &'static self,
-        bound: &Bound,
+        bound: &LaunchSizes,
         target: &'static TargetDesc,
     ) -> Result<&'static SimulatedCode> {
         let own = Variant::of_target(target);

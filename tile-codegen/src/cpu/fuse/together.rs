@@ -95,8 +95,8 @@ impl<'a> Fusion<'a> {
             |store: &OpData| store.operands[0] == load.operands[0] && store.tile_index() == load.tile_index();
         let tensor = argument(instance, load);
         let writes = |data: &&OpData| {
-            let is_write = data.op.is_store() || matches!(data.op, Op::Atomic(_));
-            is_write && Source::reached_by(instance, data).is_some_and(|source| source.argument == tensor)
+            let is_written = |source: Source| data.op.effect().writes() && source.argument == tensor;
+            Source::reached_by(instance, data).is_some_and(is_written)
         };
         let ops = instance.walk().into_iter().map(|op| instance.op(op));
         stores.any(is_own) && ops.filter(writes).count() == 1

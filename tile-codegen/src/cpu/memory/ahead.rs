@@ -25,7 +25,7 @@ use crate::cpu::region::{Emitter, tile_bytes};
 use crate::cpu::vectors::processor::{LONGEST_NEAR, RowsAhead};
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::UnaryOp;
+use tile_ir::ops::elementwise::Cost;
 use tile_ir::{Instance, Op, RegionId, ValueId};
 
 /// How far ahead at least, in bytes of what blocks read: what is asked for takes as long to come as some KiB to go through.
@@ -235,8 +235,8 @@ impl<'a> Fusion<'a> {
 /// Whether a leaf op is a function that is made of many instructions.
 pub(in crate::cpu) fn is_function(data: &OpData) -> bool {
     match &data.op {
-        Op::Unary(op) => !matches!(op, UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Recip) && op.is_special(),
-        Op::Binary(op) => op.is_mathematical(),
+        Op::Unary(op) => op.cost() == Cost::Function,
+        Op::Binary(op) => op.cost() == Cost::Function,
         _ => false,
     }
 }

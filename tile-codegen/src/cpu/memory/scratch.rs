@@ -256,7 +256,7 @@ impl<'a> Lives<'a> {
         for &op in &instance.region(region).ops {
             let data = instance.op(op);
             match data.op {
-                Op::For | Op::While | Op::Tiles(_) => self.carrying_loop(op, data),
+                ref kind if kind.is_loop() => self.carrying_loop(op, data),
                 Op::If => {
                     data.regions.iter().for_each(|&inner| self.region(inner, &data.results));
                     self.now += 1;

@@ -21,8 +21,9 @@ use inkwell::IntPredicate;
 use inkwell::types::VectorType;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use std::collections::{HashMap, HashSet};
+use tile_ir::ops::Effect;
 use tile_ir::view::Source;
-use tile_ir::{DType, Instance, Op, Type, ValueId};
+use tile_ir::{DType, Instance, Type, ValueId};
 
 /// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
 const STREAMED_BYTES: i64 = 32 << 20;
@@ -34,10 +35,12 @@ pub(in crate::cpu) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
 pub(in crate::cpu) fn written(instance: &Instance) -> Vec<ValueId> {
     let (mut written, mut read) = (HashSet::new(), HashSet::new());
     for data in instance.walk().into_iter().map(|op| instance.op(op)) {
-        if matches!(data.op, Op::Atomic(_)) {
-            return Vec::new();
-        }
-        let tensors = if data.op.is_store() { &mut written } else { &mut read };
+        let tensors = match data.op.effect() {
+            Effect::ReadsAndWrites => return Vec::new(),
+            Effect::Writes => &mut written,
+            Effect::Reads => &mut read,
+            Effect::None | Effect::Says | Effect::Hints | Effect::EndsRegion => continue,
+        };
         tensors.extend(Source::reached_by(instance, data).map(|source| source.argument));
     }
     let mut written: Vec<ValueId> = written.difference(&read).copied().collect();

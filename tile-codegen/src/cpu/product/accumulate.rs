@@ -2,6 +2,7 @@
 
 use super::super::fuse::Fusion;
 use tile_ir::kernel::OpData;
+use tile_ir::ops::Effect;
 use tile_ir::{Instance, Op, Type, ValueId};
 
 /// A loop that adds the products of one `mma` of matrices to a tile, and has no effect besides.
@@ -39,8 +40,9 @@ pub(super) fn accumulation<'a>(
     let is_one_matrix = matches!(instance.ty(*sum), Type::Tile(ty) if ty.shape.len() == 2);
     // A sum that is rounded in each turn is another one.
     let is_exact = !instance.ty(*sum).elem().known()?.is_narrow_float();
-    let is_pure =
-        before.iter().all(|op| op.regions.is_empty() && (op.op == Op::Prefetch || !op.op.has_effect()));
+    let is_pure = before
+        .iter()
+        .all(|op| op.regions.is_empty() && (op.op.effect() == Effect::Hints || !op.op.has_effect()));
     if !(adds && is_one_matrix && is_exact && is_pure) {
         return None;
     }

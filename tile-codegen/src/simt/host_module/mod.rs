@@ -16,6 +16,7 @@ use super::runtime::SHARED;
 use super::stack;
 use crate::emit::Ir;
 use crate::llvm::Machine;
+use crate::simt::generation::Generation;
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::LLVMOpcode;
@@ -50,9 +51,9 @@ pub(super) struct Rewritten {
 
 /// The GPU whose module it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gpu<'a> {
-    /// Its processor, such as `sm_90a` or `gfx942`.
-    pub(super) name: &'a str,
+pub(super) struct Gpu {
+    /// What it makes of instructions.
+    pub(super) generation: Generation,
     /// Lanes per warp.
     pub(super) warp: u32,
     /// How its shared memory serves them.
@@ -74,7 +75,7 @@ pub(super) fn rewrite<'c>(
     ir: &Ir<'c>,
     kernel: FunctionValue<'c>,
     entry: &str,
-    gpu: Gpu<'_>,
+    gpu: Gpu,
     host: &Machine,
 ) -> Result<Rewritten, String> {
     host.prepare(&ir.module);
@@ -156,7 +157,7 @@ fn place(instruction: LLVMValueRef) -> Loc {
 
 struct Rewriter<'a, 'c> {
     ir: &'a Ir<'c>,
-    gpu: Gpu<'a>,
+    gpu: Gpu,
     layout: TargetData,
     program: Program,
     /// The address of shared memory, which the kernel asks for first.
@@ -171,7 +172,7 @@ struct Rewriter<'a, 'c> {
 // SAFETY of the blocks below: every value comes from the module that `ir` owns, its kind is asked before it is
 // used as that kind, and an instruction is erased only after its last use was replaced.
 impl<'a, 'c> Rewriter<'a, 'c> {
-    fn new(ir: &'a Ir<'c>, kernel: FunctionValue<'c>, gpu: Gpu<'a>, layout: TargetData) -> Rewriter<'a, 'c> {
+    fn new(ir: &'a Ir<'c>, kernel: FunctionValue<'c>, gpu: Gpu, layout: TargetData) -> Rewriter<'a, 'c> {
         let null = std::ptr::null_mut();
         let mut rewriter = Rewriter {
             ir,

@@ -1,6 +1,7 @@
 //! Accesses and fences: before each of them the runtime is told.
 
 use super::{CLUSTER_SPACE, GENERIC, GLOBAL, Rewriter, SHARED_SPACE, TENSOR_SPACE, place};
+use crate::simt::generation::Generation;
 use crate::simt::memory::{AccessKind, Space};
 use crate::simt::order::{Of, Ordering, Scope};
 use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order};
@@ -46,7 +47,13 @@ impl Rewriter<'_, '_> {
         unsafe {
             let address = LLVMGetOperand(instruction, operand);
             let space = LLVMGetPointerAddressSpace(LLVMTypeOf(address));
-            if space == TENSOR_SPACE && self.gpu.name.starts_with("sm_") {
+            let has_tensor_memory = match self.gpu.generation {
+                Generation::Nvidia => true,
+                // The number is that of another address space there.
+                Generation::Cdna2 | Generation::Cdna3 | Generation::Cdna4 => false,
+                Generation::Rdna3 | Generation::Rdna4 => false,
+            };
+            if space == TENSOR_SPACE && has_tensor_memory {
                 return Err("no load or store reaches tensor memory".to_owned());
             }
             let Some(space) = watched_space(address) else { return Ok(()) };

@@ -4,10 +4,11 @@
 use super::{Matrix, Sum, multiply, power_of_two};
 use crate::simt::fault::Problem;
 use crate::simt::format::{E4M3, E5M2, Format, float8};
+use crate::simt::generation::Generation;
 use crate::simt::host_module::Gpu;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party};
 
-pub(in crate::simt) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+pub(in crate::simt) fn find(name: &str, gpu: Gpu) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("mfma.scale.") {
         let size = of_any_formats(name, gpu)?;
         return Operation::together(Party::Warp, move |_, calls| run_scaled(size, calls));
@@ -43,7 +44,7 @@ struct Mfma {
 }
 
 /// The sizes and formats of a name such as `f32.32x32x8f16` or `f32.16x16x32.fp8.bf8`.
-fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
+fn mfma(name: &str, gpu: Gpu) -> Option<Mfma> {
     let (result, name) = name.split_once('.')?;
     let (size, rest) = [("16x16x", 16), ("32x32x", 32)]
         .into_iter()
@@ -65,7 +66,7 @@ fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
         "i8" => (Format::S8, Format::S8),
         _ => {
             let (a, b) = formats.split_once('.')?;
-            (float8(a, gpu.name)?, float8(b, gpu.name)?)
+            (float8(a, gpu.generation)?, float8(b, gpu.generation)?)
         }
     };
     // The depths of products with one block; others of these sizes have several.
@@ -82,7 +83,11 @@ fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
     // Of 16-bit formats the shortest depth has one block only for bf16 without `1k`.
     let several = [(16, 8), (32, 4)].contains(&(size, depth)) && formats != "bf16" && a.bytes() == 2;
     // "MI200 MFMA behavior specifics" of AMD's MIOpen: factors of f16 and bf16. What it says of sums isn't modelled.
-    let flushes = gpu.name == "gfx90a" && a.bytes() == 2;
+    let flushes = match gpu.generation {
+        Generation::Cdna2 => a.bytes() == 2,
+        Generation::Cdna3 | Generation::Cdna4 => false,
+        Generation::Nvidia | Generation::Rdna3 | Generation::Rdna4 => return None,
+    };
     (depths.contains(&depth) && !several).then_some(Mfma { size, depth, a, b, result, sum, flushes })
 }
 
@@ -132,9 +137,13 @@ impl Mfma {
 }
 
 /// Rows and depth of a name such as `f32.16x16x128.f8f6f4.v8i32.v8i32`, of factors of eight bits.
-fn of_any_formats(name: &str, gpu: Gpu<'_>) -> Option<[usize; 2]> {
+fn of_any_formats(name: &str, gpu: Gpu) -> Option<[usize; 2]> {
+    match gpu.generation {
+        Generation::Cdna4 => {}
+        Generation::Nvidia | Generation::Cdna2 | Generation::Cdna3 => return None,
+        Generation::Rdna3 | Generation::Rdna4 => return None,
+    }
     match name {
-        _ if gpu.name != "gfx950" => None,
         "f32.16x16x128.f8f6f4.v8i32.v8i32" => Some([16, 128]),
         "f32.32x32x64.f8f6f4.v8i32.v8i32" => Some([32, 64]),
         _ => None,
@@ -209,11 +218,12 @@ enum Element {
 
 const SIZE: usize = 16;
 
-fn wmma(name: &str, gpu: Gpu<'_>) -> Option<Wmma> {
-    let twice = gpu.name.starts_with("gfx11");
-    if !twice && !gpu.name.starts_with("gfx120") {
-        return None;
-    }
+fn wmma(name: &str, gpu: Gpu) -> Option<Wmma> {
+    let twice = match gpu.generation {
+        Generation::Rdna3 => true,
+        Generation::Rdna4 => false,
+        Generation::Nvidia | Generation::Cdna2 | Generation::Cdna3 | Generation::Cdna4 => return None,
+    };
     let mut parts = name.split('.');
     let (result, shape, a) = (parts.next()?, parts.next()?, parts.next()?);
     if shape != "16x16x16" {
@@ -223,8 +233,8 @@ fn wmma(name: &str, gpu: Gpu<'_>) -> Option<Wmma> {
         ("f32", "f16") => (Element::Of(Format::F16, Format::F16), Format::F32),
         ("f32", "bf16") => (Element::Of(Format::Bf16, Format::Bf16), Format::F32),
         ("i32", "iu8") => (Element::Byte, Format::I32),
-        ("f32", "fp8" | "bf8") if !twice => {
-            (Element::Of(float8(a, gpu.name)?, float8(parts.next()?, gpu.name)?), Format::F32)
+        ("f32", "fp8" | "bf8") => {
+            (Element::Of(float8(a, gpu.generation)?, float8(parts.next()?, gpu.generation)?), Format::F32)
         }
         _ => return None,
     };

@@ -4,6 +4,7 @@
 use super::is;
 use crate::simt::block::Block;
 use crate::simt::fault::Problem;
+use crate::simt::generation::Generation;
 use crate::simt::host_module::Gpu;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party, Then};
 
@@ -24,8 +25,13 @@ enum Descriptor {
 }
 
 impl Descriptor {
-    fn of(gpu: Gpu<'_>) -> Descriptor {
-        if gpu.name.starts_with("gfx9") { Descriptor::Cdna } else { Descriptor::Rdna }
+    /// `None` where there are no resources.
+    fn of(gpu: Gpu) -> Option<Descriptor> {
+        match gpu.generation {
+            Generation::Cdna2 | Generation::Cdna3 | Generation::Cdna4 => Some(Descriptor::Cdna),
+            Generation::Rdna3 | Generation::Rdna4 => Some(Descriptor::Rdna),
+            Generation::Nvidia => None,
+        }
     }
 
     /// Bits of the word: CDNA 3 ISA manual, table "Buffer Resource Descriptor", bits 96 to 127; RDNA 3 ISA manual, the
@@ -54,9 +60,9 @@ impl Descriptor {
     }
 }
 
-pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+pub(super) fn find(name: &str, gpu: Gpu) -> Option<Operation> {
     if is(name, "make.buffer.rsrc") {
-        let descriptor = Descriptor::of(gpu);
+        let descriptor = Descriptor::of(gpu)?;
         return Operation::alone(move |block, call| {
             if call.word(1) != 0 {
                 return Err(Problem::Misuse("a buffer with a stride isn't modelled".to_owned()));

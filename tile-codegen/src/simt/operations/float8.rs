@@ -25,9 +25,9 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
     give(move |call| Ok([1, 0].map(|operand| saturated(&numbers, float(call, operand))).to_vec()))
 }
 
-pub(super) fn amd(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+pub(super) fn amd(name: &str, gpu: Gpu) -> Option<Operation> {
     if let Some(format) = name.strip_prefix("cvt.pk.f32.") {
-        let format = float8(format, gpu.name)?;
+        let format = float8(format, gpu.generation)?;
         return give(move |call| {
             let first = if call.flag(1) { 2 } else { 0 };
             let wide = |i: usize| (format.decode(&call.bytes(0)[first + i..]) as f32).to_le_bytes();
@@ -35,13 +35,13 @@ pub(super) fn amd(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         });
     }
     if let Some(format) = name.strip_prefix("cvt.f32.") {
-        let format = float8(format, gpu.name)?;
+        let format = float8(format, gpu.generation)?;
         return give(move |call| {
             let byte = call.number(1) as usize;
             Ok((format.decode(&call.bytes(0)[byte..]) as f32).to_le_bytes().to_vec())
         });
     }
-    let numbers = finite(float8(name.strip_prefix("cvt.pk.")?.strip_suffix(".f32")?, gpu.name)?);
+    let numbers = finite(float8(name.strip_prefix("cvt.pk.")?.strip_suffix(".f32")?, gpu.generation)?);
     give(move |call| {
         let mut word = call.bytes(2).to_vec();
         let first = if call.flag(3) { 2 } else { 0 };

@@ -5,10 +5,11 @@
 
 use super::is;
 use crate::simt::fault::Problem;
+use crate::simt::generation::Generation;
 use crate::simt::host_module::Gpu;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party, Then};
 
-pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+pub(super) fn find(name: &str, gpu: Gpu) -> Option<Operation> {
     let warp = gpu.warp;
     if is(name, "readfirstlane") {
         return Operation::together(Party::Warp, |_, calls| first_lane(calls));
@@ -17,7 +18,11 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         return Operation::together(Party::Warp, read_lane);
     }
     if is(name, "update.dpp") {
-        let rdna = gpu.name.starts_with("gfx1");
+        let rdna = match gpu.generation {
+            Generation::Rdna3 | Generation::Rdna4 => true,
+            Generation::Cdna2 | Generation::Cdna3 | Generation::Cdna4 => false,
+            Generation::Nvidia => return None,
+        };
         return Operation::together(Party::Warp, move |_, calls| update_dpp(calls, rdna));
     }
     if is(name, "permlane64") {

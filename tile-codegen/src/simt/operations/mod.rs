@@ -23,7 +23,7 @@ use super::instruction::Operation;
 use super::matrix;
 
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
-pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+pub(super) fn find(name: &str, gpu: Gpu) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
         let families: [fn(&str) -> Option<Operation>; 12] = [
             hints::nvidia,
@@ -43,7 +43,7 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
         let families: [fn(&str) -> Option<Operation>; 3] = [hints::amd, floats::amd, barriers::amd];
-        let of_gpus: [fn(&str, Gpu<'_>) -> Option<Operation>; 4] =
+        let of_gpus: [fn(&str, Gpu) -> Option<Operation>; 4] =
             [buffers::find, lanes::find, matrix::amd::find, float8::amd];
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| of_gpus.iter().find_map(|find| find(name, gpu)));

@@ -2,6 +2,7 @@
 
 use crate::emit::Ir;
 use crate::gpu::targets::features;
+use crate::simt::generation::Generation;
 use crate::simt::host_module::Gpu;
 use crate::simt::tensor_map::Encoded;
 use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, RunError, SimtKernel, Timing, Trace};
@@ -139,7 +140,7 @@ impl Kernel {
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
         let ir = Ir::in_module(lent, module, features::NVPTX);
         let banks = TargetDesc::named(gpu).expect("a target").shared_banks;
-        let gpu = Gpu { name: gpu, warp, banks };
+        let gpu = Gpu { generation: Generation::of(gpu)?, warp, banks };
         Ok(Kernel { code: Code::of(context, ir, gpu, extent, SHARED_BYTES)? })
     }
 

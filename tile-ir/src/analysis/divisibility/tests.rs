@@ -45,6 +45,43 @@ yield %turned
     insta::assert_snapshot!(print(&kernel(" where \"m % 48 == 0\": rem(m, 48) eq 0", lines)));
 }
 
+#[test]
+fn what_every_kind_of_loop_carries_has_a_divisor() {
+    let lines = "  %go = constant true : bool
+  %zero = constant 0 : index
+  %six = constant 6 : index
+  %ten = constant 10 : index
+  %f = for %p = %zero to %s carry (%a = %six) : index {
+    %fa = add %a, %ten : index
+    yield %fa
+  }
+  %w = while %go carry (%b = %six) : index {
+    %wa = add %b, %ten : index
+    yield %go, %wa
+  }";
+    let loops = kernel("", lines);
+    let tiles = VerifiedKernel::parse(
+        "kernel @k(%y: mut tensor<m x f32>) {
+  %v = partition %y [4] : mut partition<m x f32, [4]>
+  %six = constant 6 : index
+  %ten = constant 10 : index
+  %t = tiles %v row_major carry (%a = %six) : index {
+    %n = add %a, %ten : index
+    yield %n
+  }
+}
+",
+    );
+    let tiles = tiles.unwrap_or_else(|error| panic!("{error}")).into_inner();
+    let mut found = Vec::new();
+    for kernel in [&loops, &tiles] {
+        let divisors = Divisors::of(kernel);
+        let carrying = kernel.walk().into_iter().map(|op| kernel.op(op)).filter(|data| data.op.is_loop());
+        found.extend(carrying.map(|data| (data.op.name(), divisors.divisor(data.results[0]))));
+    }
+    assert_eq!(found, [("for", 2), ("while", 2), ("tiles", 2)]);
+}
+
 /// Writes a kernel by the choices on a tape; it prints every value.
 struct Writer<'a> {
     tape: std::slice::Iter<'a, u8>,

@@ -86,7 +86,7 @@ impl Placing<'_> {
     /// The state after an op, from that before it.
     fn op(&mut self, op: OpId, data: &OpData, mut state: State) -> State {
         match &data.op {
-            Op::For | Op::While | Op::Tiles(_) => return self.repeated(op, data, state),
+            kind if kind.is_loop() => return self.repeated(op, data, state),
             Op::If => {
                 let [then, otherwise] = [0, 1].map(|i| self.region(data.regions[i], state.clone()));
                 return then.or(otherwise);

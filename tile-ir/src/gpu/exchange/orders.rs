@@ -10,7 +10,7 @@
 //! What comes before an op and what after is asked of where it stands: in a loop, all of the loop's ops are both.
 
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Effect, Op};
 use crate::view::Source;
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -69,13 +69,9 @@ impl Places {
     fn region(&mut self, kernel: &Kernel, region: RegionId, turns: Option<&RangeInclusive<usize>>) {
         for &op in &kernel.region(region).ops {
             let (data, number) = (kernel.op(op), self.0.len());
-            let own = match data.op {
-                Op::For | Op::While | Op::Tiles(_) => {
-                    let ops: usize = data.regions.iter().map(|&region| kernel.walk_in(region).len()).sum();
-                    number..=number + ops
-                }
-                _ => number..=number,
-            };
+            let repeated = data.regions.iter().filter(|_| data.op.is_loop());
+            let ops: usize = repeated.map(|&region| kernel.walk_in(region).len()).sum();
+            let own = number..=number + ops;
             let turns = turns.or((own.start() != own.end()).then_some(&own));
             self.0.insert(op, Place { number, turns: turns.cloned().unwrap_or(number..=number) });
             data.regions.iter().for_each(|&region| self.region(kernel, region, turns));
@@ -87,8 +83,8 @@ impl Places {
 struct Access<'p> {
     place: &'p Place,
     writes: bool,
-    /// Whether it chooses its elements at run time.
-    is_atomic: bool,
+    /// Whether it writes elements that it chooses at run time.
+    is_anywhere: bool,
 }
 
 /// The accesses of each tensor that the kernel writes.
@@ -97,8 +93,9 @@ fn shared_tensors<'p>(kernel: &Kernel, places: &'p Places) -> Vec<Vec<Access<'p>
     for op in kernel.walk() {
         let data = kernel.op(op);
         let Some(source) = Source::reached_by(kernel, data) else { continue };
-        let is_atomic = matches!(data.op, Op::Atomic(_));
-        let access = Access { place: &places.0[&op], writes: is_atomic || data.op.is_store(), is_atomic };
+        let effect = data.op.effect();
+        let is_anywhere = effect == Effect::ReadsAndWrites;
+        let access = Access { place: &places.0[&op], writes: effect.writes(), is_anywhere };
         tensors.entry(source.argument).or_default().push(access);
     }
     tensors.into_values().filter(|accesses| accesses.iter().any(|access| access.writes)).collect()
@@ -108,7 +105,7 @@ fn shared_tensors<'p>(kernel: &Kernel, places: &'p Places) -> Vec<Vec<Access<'p>
 fn is_between(place: &Place, accesses: &[Access<'_>]) -> bool {
     let may_meet = |before: &Access<'_>, after: &Access<'_>| {
         let is_one = before.place.number == after.place.number;
-        (before.writes || after.writes) && (!is_one || before.is_atomic && before.place.is_in_loop())
+        (before.writes || after.writes) && (!is_one || before.is_anywhere && before.place.is_in_loop())
     };
     let is_before_any = |before: &Access<'_>| {
         let mut after = accesses.iter().filter(|access| access.place.may_follow(place));

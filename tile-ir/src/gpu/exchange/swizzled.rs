@@ -265,12 +265,13 @@ fn layout_for(
 ) -> Option<LinearLayout> {
     let bytes = dtype.bytes() as u32;
     let shared = SharedMemory { element_bytes: bytes, banks: banks.count };
-    let [written, reading] = [(&write, false), (&read, true)].map(|(vectors, reads)| {
-        let (width, layout) = (vectors.count as u32 * bytes, vectors.of.linear()?);
-        let lanes = banks.lanes(width, reads, layout.columns(Dim::Lane).len());
-        Some((served(&layout, &lanes)?, width))
-    });
-    let ((written, width_of_write), (reading, width_of_read)) = (written?, reading?);
+    let [width_of_write, width_of_read] = [&write, &read].map(|vectors| vectors.count as u32 * bytes);
+    let with_lanes_by_turns = |vectors: &Vectors<'_>, together: Vec<u64>| {
+        let layout = vectors.of.linear()?;
+        served(&layout, &SharedBanks::lanes(together, layout.columns(Dim::Lane).len()))
+    };
+    let written = with_lanes_by_turns(&write, banks.written_together(width_of_write))?;
+    let reading = with_lanes_by_turns(&read, banks.read_together(width_of_read))?;
     let write = Access { layout: &written, width: width_of_write };
     let read = Access { layout: &reading, width: width_of_read };
     optimal_layout(shared, write, read).ok().map(|chosen| chosen.layout)

@@ -4,10 +4,9 @@
 //! product would keep shared memory that tiles of its factors could have.
 
 use crate::analysis::uses::Uses;
-use crate::gpu::rewrites::carried::Carried;
 use crate::gpu::{Product, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use std::collections::HashMap;
 
 /// The loads of a kernel whose tiles nothing but ops on [`sums`] of a product want, by the product.

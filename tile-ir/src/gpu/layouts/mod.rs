@@ -18,10 +18,9 @@ pub(super) use runs::{Runs, runs};
 
 use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::gpu::exchange::scan;
-use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Op, UnaryOp};
+use crate::ops::{Carried, Op, UnaryOp};
 use crate::target::SharedBanks;
 use crate::types::Type;
 use std::collections::HashMap;
@@ -35,6 +34,15 @@ pub(super) struct Basis<'k> {
     pub(super) accesses: &'k HashMap<OpId, Access>,
     pub(super) products: &'k HashMap<OpId, Product>,
     pub(super) pipelines: &'k Pipelines,
+}
+
+/// What becomes of an elementwise op none of whose operands has a distribution.
+#[derive(Clone, Copy)]
+enum WithoutOne {
+    /// It lies as is usual for its extents.
+    AsUsual,
+    /// It lies where it is wanted first.
+    WhenWanted,
 }
 
 /// Distributions in the making.
@@ -161,7 +169,7 @@ impl<'k> Layouts<'k> {
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
             Op::Mma | Op::MmaScaled => self.mma(op, &data),
-            Op::For | Op::While | Op::Tiles(_) => self.carried(op, &data),
+            kind if kind.is_loop() => self.carried(op, &data),
             Op::If => self.branches(&data),
             Op::Permute(permutation) => self.permute(&data, permutation),
             Op::Reshape(_) => self.reshape(&data),
@@ -169,13 +177,13 @@ impl<'k> Layouts<'k> {
             Op::Scatter { .. } => self.like_operand(&data, 0),
             Op::GatherLoad if self.basis.accesses.contains_key(&op) => self.gather_rows(op, &data),
             Op::Atomic(_) if self.basis.accesses.contains_key(&op) => self.scatter_rows(op, &data),
-            Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
+            Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, WithoutOne::AsUsual),
             Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
             Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Yield => {}
             // Where a product wants it: what it rounds may then be read from shared memory part by part.
             Op::Unary(UnaryOp::RoundTf32) => {}
-            leaf if leaf.is_leaf() => self.alike(op, &data, false),
+            leaf if leaf.is_leaf() => self.alike(op, &data, WithoutOne::WhenWanted),
             // Through shared memory: from any distribution to any.
             _ => self.ensure_all(&data.operands),
         }
@@ -187,12 +195,16 @@ impl<'k> Layouts<'k> {
         }
     }
 
-    /// An elementwise op: as its first operand that has a distribution, or, if `now`, as is usual for its extents.
-    fn alike(&mut self, op: OpId, data: &OpData, now: bool) {
+    /// An elementwise op: as its first operand that has a distribution.
+    fn alike(&mut self, op: OpId, data: &OpData, without: WithoutOne) {
         let tiles = self.tiles_of(&data.operands);
         let known = tiles.iter().find_map(|(_, tile)| self.found.get(tile).cloned());
         let usual = || Some(self.usual(&self.shape(tiles.first()?.1)));
-        let Some(distribution) = known.or_else(|| if now { usual() } else { None }) else { return };
+        let otherwise = || match without {
+            WithoutOne::AsUsual => usual(),
+            WithoutOne::WhenWanted => None,
+        };
+        let Some(distribution) = known.or_else(otherwise) else { return };
         for (operand, _) in tiles {
             self.want(op, operand, &distribution);
         }

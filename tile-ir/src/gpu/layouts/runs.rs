@@ -12,9 +12,8 @@
 use super::super::{Product, shape_of};
 use super::{Basis, anchors};
 use crate::analysis::lines::axis_before;
-use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use crate::target::TargetDesc;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Operand;

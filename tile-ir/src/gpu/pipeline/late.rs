@@ -19,9 +19,8 @@ use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
 use super::factor::carries_sums;
 use crate::analysis::uses::Uses;
-use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use std::collections::HashSet;
 
 /// The most 32-bit registers of a thread for the sums of both products and their left factors. A consumer has 240; rows'

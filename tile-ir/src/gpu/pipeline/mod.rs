@@ -428,7 +428,7 @@ impl Pipelines {
 
 /// The regions that loops execute again.
 fn repeated(kernel: &Kernel) -> HashSet<RegionId> {
-    let repeats = |op: &OpId| matches!(kernel.op(*op).op, Op::For | Op::While | Op::Tiles(_));
+    let repeats = |op: &OpId| kernel.op(*op).op.is_loop();
     let loops = kernel.walk().into_iter().filter(repeats).flat_map(|op| &kernel.op(op).regions);
     let inside = |region| kernel.walk_in(region).into_iter().flat_map(|op| &kernel.op(op).regions).copied();
     loops.flat_map(|&region| inside(region).chain([region])).collect()

@@ -15,11 +15,10 @@ use super::shared_tile::SharedTile;
 use super::slice::is_same_of_one;
 use crate::analysis::uses::Uses;
 use crate::gpu::numbers::Numbers;
-use crate::gpu::rewrites::carried::Carried;
 use crate::gpu::rewrites::persistent::may_pair;
 use crate::gpu::rewrites::stacks;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use crate::target::TargetDesc;
 use std::collections::{HashMap, HashSet};
 

@@ -5,9 +5,8 @@
 //! part of it whether or not something is copied in them.
 
 use super::super::shape_of;
-use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use crate::view::Source;
 use std::collections::{HashMap, HashSet};
 

@@ -22,9 +22,8 @@ use super::shared_tile::SharedTile;
 use super::{Pipelines, Slice, TILE_ALIGNMENT, WARPGROUP_WARPS, repeated};
 use crate::analysis::uses::Uses;
 use crate::gpu::exchange::swizzled::MatrixMove;
-use crate::gpu::rewrites::carried::Carried;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
-use crate::ops::{BinaryOp, Op};
+use crate::ops::{BinaryOp, Carried, Op};
 
 /// Columns of a multiprocessor's tensor memory: a word of 32 bits in each of 128 lanes (PTX ISA, "Tensor Memory").
 const COLUMNS: u64 = 512;

@@ -5,9 +5,9 @@
 //! multiplied, at the price of the registers for a second tile. Where there is no next turn nothing is loaded. The
 //! address of a gather is computed again for the next turn's number.
 
-use super::followers::{Follower, addresses, followers, unused};
 use crate::analysis::uses::Uses;
 use crate::dtype::DType;
+use crate::gpu::followers::{Follower, addresses, followers, unused};
 use crate::gpu::{Pipelines, Threads};
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};

@@ -189,14 +189,12 @@ fn for_alone(kernel: &Kernel, region: RegionId, select: OpId) -> HashSet<OpId> {
     let ops = &kernel.region(region).ops;
     for &op in ops.iter().rev().skip_while(|&&op| op != select).skip(1) {
         let data = kernel.op(op);
-        let is_pure = data.op.is_leaf()
-            || matches!(data.op, Op::Broadcast(_) | Op::Permute(_) | Op::Splat(_) | Op::Iota { .. });
         let is_for = |user: &OpId| own.contains(user) || *user == select;
         let is_own = |&result: &ValueId| {
             let is_wanted = result == condition || !kernel.op(select).operands.contains(&result);
             is_wanted && kernel.ty(result).as_tile().is_some() && uses.of_value(result).iter().all(is_for)
         };
-        if is_pure && !data.results.is_empty() && data.results.iter().all(is_own) {
+        if data.op.is_repeatable() && !data.results.is_empty() && data.results.iter().all(is_own) {
             own.insert(op);
         }
     }

@@ -3,8 +3,6 @@
 //! [`ahead`]).
 
 pub(super) mod ahead;
-pub(super) mod carried;
-pub(super) mod followers;
 pub(super) mod masks;
 pub(super) mod narrow;
 pub(super) mod persistent;

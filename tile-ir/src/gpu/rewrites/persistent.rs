@@ -16,7 +16,8 @@ use crate::dtype::DType;
 use crate::gpu::Pipelines;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{BinaryOp, Op};
+use crate::ops::elementwise::Cost;
+use crate::ops::{Effect, Op};
 use crate::passes;
 use crate::target::TargetDesc;
 use crate::tile_order::TileOrder;
@@ -57,7 +58,7 @@ pub(in crate::gpu) fn banded(kernel: &Kernel) -> Option<TileOrder<Dim>> {
 
 /// Whether it shows which block has which tile.
 pub(in crate::gpu) fn is_seen(kernel: &Kernel) -> bool {
-    let shows = |op: &Op| matches!(op, Op::Tiles(_) | Op::Atomic(_) | Op::Print { .. } | Op::Assert { .. });
+    let shows = |op: &Op| matches!(op, Op::Tiles(_)) || op.effect().is_seen_by_others();
     kernel.walk().into_iter().any(|op| shows(&kernel.op(op).op))
 }
 
@@ -71,9 +72,8 @@ pub(in crate::gpu) fn may_pair(kernel: &Kernel) -> bool {
         let data = kernel.op(op);
         match data.op {
             Op::Tiles(_) => !data.results.is_empty(),
-            Op::Atomic(_) | Op::Print { .. } | Op::Assert { .. } => true,
             Op::BlockId { .. } | Op::BlockCount { .. } => true,
-            _ => false,
+            _ => data.op.effect().is_seen_by_others(),
         }
     };
     !kernel.walk().into_iter().any(shows)
@@ -108,15 +108,19 @@ fn is_small(kernel: &Kernel, target: &TargetDesc) -> bool {
 fn takes_long(op: &Op) -> bool {
     let is_loop = matches!(op, Op::For | Op::While);
     let is_ordered = op.is_fold_in_order() || matches!(op, Op::Sort { .. });
-    is_loop || is_ordered || op.is_product() || *op == Op::Binary(BinaryOp::Philox)
+    let is_many = matches!(op, Op::Binary(op) if op.cost() == Cost::Rounds);
+    is_loop || is_ordered || op.is_product() || is_many
 }
 
 /// Bytes of global memory that an op reads or writes.
 fn moved_bytes(kernel: &Kernel, data: &OpData) -> u64 {
-    let tiles = match &data.op {
-        op if op.is_load() || *op == Op::GatherLoad => &data.results,
-        op if op.is_store() => &data.operands,
-        _ => return 0,
+    let tiles = match data.op.effect() {
+        Effect::Reads => &data.results,
+        Effect::Writes => &data.operands,
+        // Blocks whose atomic operations others see don't share tiles.
+        Effect::ReadsAndWrites | Effect::None | Effect::Says | Effect::Hints | Effect::EndsRegion => {
+            return 0;
+        }
     };
     let bytes = |&value: &ValueId| {
         let extents = crate::gpu::shape_of(kernel, value)?;

@@ -12,7 +12,7 @@ use crate::ops::{Domain, Movement, Op};
 use crate::types::{TileType, Type};
 
 pub(super) fn movement(op: &Op, movement: &Movement, operands: &[Type]) -> Inferred<Type> {
-    for dim in movement.dims() {
+    for dim in &op.dims() {
         if !dim.is_static() {
             let message = format!("`{dim:#}` in `{}` is known only at run time", op.name());
             return Err(TypeError::new(message).help("positions in a tile are literals and const parameters"));

@@ -5,7 +5,7 @@
 
 use crate::analysis::{Facts, Ranges};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Carried, Op};
 use crate::passes::{dce, replace_uses};
 use std::collections::{HashMap, HashSet};
 
@@ -39,15 +39,14 @@ impl Control<'_> {
             match kernel.op(op).op {
                 Op::For if self.never_runs(kernel, op) => {
                     self.applied("loop without turns");
-                    let slots = Slots::of(kernel, op);
+                    let slots = Slots::of_loop(kernel, op, Carried::FOR);
                     let starts: Vec<_> = (0..slots.count()).map(|slot| slots.start(kernel, slot)).collect();
                     let results = kernel.op(op).results.iter().copied().zip(starts).collect();
                     replace_uses(kernel, &results);
                     continue;
                 }
-                Op::For | Op::While => self.looping(kernel, op),
                 Op::If => self.branches(kernel, op, &mut kept),
-                _ => {}
+                _ => self.looping(kernel, op),
             }
             kept.push(op);
         }
@@ -60,8 +59,10 @@ impl Control<'_> {
         start == end || self.ranges.is_at_most(kernel, op, end, start)
     }
 
+    /// Takes what a loop needn't carry from it; of other ops nothing.
     fn looping(&mut self, kernel: &mut Kernel, op: OpId) {
-        let slots = Slots::of(kernel, op);
+        let Some(at) = Carried::of(&kernel.op(op).op) else { return };
+        let slots = Slots::of_loop(kernel, op, at);
         for slot in (0..slots.count()).rev() {
             let (start, param) = (slots.start(kernel, slot), slots.param(kernel, slot));
             let next = slots.yielded(kernel, slot)[0];
@@ -83,7 +84,7 @@ impl Control<'_> {
     }
 
     fn branches(&mut self, kernel: &mut Kernel, op: OpId, before: &mut Vec<OpId>) {
-        let slots = Slots::of(kernel, op);
+        let slots = Slots::of_branch(kernel, op);
         for slot in (0..kernel.op(op).results.len()).rev() {
             let result = kernel.op(op).results[slot];
             if !used(kernel).contains(&result) {
@@ -119,23 +120,20 @@ fn same(kernel: &mut Kernel, yielded: &[ValueId], before: &mut Vec<OpId>) -> Opt
 /// Where the slots of a loop or branch stand.
 struct Slots {
     op: OpId,
-    first_start: usize,
-    first_param: usize,
-    first_yielded: usize,
+    at: Carried,
     is_loop: bool,
     count: usize,
 }
 
 impl Slots {
-    fn of(kernel: &Kernel, op: OpId) -> Slots {
-        let (first_start, first_param, first_yielded) = match kernel.op(op).op {
-            Op::For => (2, 1, 0),
-            Op::While => (1, 0, 1),
-            _ => (0, 0, 0),
-        };
-        let is_loop = kernel.op(op).op != Op::If;
-        let count = kernel.op(op).results.len();
-        Slots { op, first_start, first_param, first_yielded, is_loop, count }
+    fn of_loop(kernel: &Kernel, op: OpId, at: Carried) -> Slots {
+        Slots { op, at, is_loop: true, count: kernel.op(op).results.len() }
+    }
+
+    /// Of a branch, which has neither starts nor parameters.
+    fn of_branch(kernel: &Kernel, op: OpId) -> Slots {
+        let at = Carried { initial: 0, param: 0, yielded: 0 };
+        Slots { op, at, is_loop: false, count: kernel.op(op).results.len() }
     }
 
     /// How many there were at first.
@@ -144,11 +142,11 @@ impl Slots {
     }
 
     fn start(&self, kernel: &Kernel, slot: usize) -> ValueId {
-        kernel.op(self.op).operands[self.first_start + slot]
+        kernel.op(self.op).operands[self.at.initial + slot]
     }
 
     fn param(&self, kernel: &Kernel, slot: usize) -> ValueId {
-        kernel.region(kernel.op(self.op).regions[0]).params[self.first_param + slot]
+        kernel.region(kernel.op(self.op).regions[0]).params[self.at.param + slot]
     }
 
     /// What each region gives for a slot.
@@ -156,22 +154,22 @@ impl Slots {
         let regions = &kernel.op(self.op).regions;
         regions
             .iter()
-            .map(|&region| kernel.op(last(kernel, region)).operands[self.first_yielded + slot])
+            .map(|&region| kernel.op(last(kernel, region)).operands[self.at.yielded + slot])
             .collect()
     }
 
     fn remove(&self, kernel: &mut Kernel, slot: usize) {
         for region in kernel.op(self.op).regions.clone() {
             let end = last(kernel, region);
-            kernel.op_mut(end).operands.remove(self.first_yielded + slot);
+            kernel.op_mut(end).operands.remove(self.at.yielded + slot);
             if self.is_loop {
-                kernel.region_mut(region).params.remove(self.first_param + slot);
+                kernel.region_mut(region).params.remove(self.at.param + slot);
             }
         }
         let data = kernel.op_mut(self.op);
         data.results.remove(slot);
         if self.is_loop {
-            data.operands.remove(self.first_start + slot);
+            data.operands.remove(self.at.initial + slot);
         }
     }
 }
@@ -193,7 +191,7 @@ fn live(kernel: &Kernel, op: OpId, slots: &Slots) -> Vec<bool> {
         let given = (0..live.len()).filter(|&slot| live[slot]).map(|slot| slots.yielded(kernel, slot)[0]);
         let mut needed: HashSet<ValueId> = given.collect();
         let end = kernel.op(last(kernel, data.regions[0]));
-        needed.extend(&end.operands[..slots.first_yielded]);
+        needed.extend(&end.operands[..slots.at.yielded]);
         need(kernel, data.regions[0], &mut needed);
         let now: Vec<bool> =
             (0..live.len()).map(|slot| live[slot] || needed.contains(&slots.param(kernel, slot))).collect();

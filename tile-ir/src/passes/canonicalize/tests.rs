@@ -448,3 +448,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_loop_over_tiles_carries_for_nothing_goes() {
+    let source = "kernel @k(%s: i32, %y: mut tensor<m x i32>) {
+  %v = partition %y [4] : mut partition<m x i32, [4]>
+  %zero = constant 0 : i32
+  %r = tiles %v row_major carry (%a = %zero) : i32 {
+    %b = add %a, %s : i32
+    %t = splat %s : tile<4 x i32>
+    store_masked %v, %t
+    yield %b
+  }
+}
+";
+    let instance = Instance::parse(source, &[]).unwrap();
+    let rewritten = instance.rewrite("canonicalize", |kernel| {
+        canonicalize(kernel, &mut |_| {});
+        dce::run(kernel);
+    });
+    assert!(!print(&rewritten).contains("carry"), "{}", print(&rewritten));
+}

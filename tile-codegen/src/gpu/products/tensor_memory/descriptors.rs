@@ -12,18 +12,25 @@ use tile_ir::tensor_map::Swizzle;
 pub(super) fn kind_of(instruction: &MatrixInstruction) -> u64 {
     match instruction.factors[0] {
         DType::F16 | DType::BF16 => 0,
-        dtype if dtype.is_float() => 2,
-        _ => 3,
+        DType::F8E4M3FN | DType::F8E5M2 => 2,
+        DType::I8 | DType::U8 => 3,
+        other => unreachable!("the table gives `tcgen05.mma` no factors of {other}"),
     }
 }
 
 /// The instruction descriptor of a product of 128 rows (PTX ISA, "Instruction descriptor" of `tcgen05`).
 pub(super) fn instruction_word(instruction: &MatrixInstruction, columns: u64, majors: [Major; 2]) -> u32 {
+    // Numbers among the formats of each kind.
     let format = |dtype: DType| match dtype {
+        DType::F16 | DType::F8E4M3FN | DType::U8 => 0,
         DType::BF16 | DType::F8E5M2 | DType::I8 => 1,
-        _ => 0,
+        other => unreachable!("the table gives `tcgen05.mma` no factors of {other}"),
     };
-    let sum = if instruction.sum.is_float() { 1 } else { 2 };
+    let sum = match instruction.sum {
+        DType::F32 => 1,
+        DType::I32 => 2,
+        other => unreachable!("the table gives `tcgen05.mma` no sums of {other}"),
+    };
     let [a, b] = instruction.factors.map(format);
     let [across_a, across_b] = majors.map(|major| u32::from(major == Major::Other));
     let (rows, columns) = (TENSOR_ROWS as u32 / 16, columns as u32 / 8);
@@ -46,6 +53,7 @@ pub(super) fn layout_of(tile: &SharedTile, major: Major) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
     use tile_ir::TargetDesc;
 
     #[test]
@@ -65,5 +73,15 @@ mod tests {
             ["f32.f16.f16", "f32.e4m3.e4m3", "s32.u8.u8"].map(|it| kind_of(instruction(it))),
             [0, 2, 3]
         );
+    }
+
+    /// Products of one kind and one word are of the same formats: every row has a word of its own.
+    #[test]
+    fn every_row_of_the_table_has_a_word_of_its_own() {
+        let mut said = HashMap::new();
+        for it in TargetDesc::named("sm_100a").unwrap().warpgroup_matrix {
+            let word = (kind_of(it), instruction_word(it, 64, [Major::Depth; 2]));
+            assert_eq!(said.insert(word, it.intrinsic), None, "{}", it.intrinsic);
+        }
     }
 }

@@ -96,7 +96,7 @@ impl Turn<'_> {
             if !data.results.iter().any(|result| wanted.remove(result)) {
                 continue;
             }
-            if !is_repeatable(&data.op) {
+            if !data.op.is_repeatable() {
                 return None;
             }
             address.push(op);
@@ -106,12 +106,6 @@ impl Turn<'_> {
         // What is left are the loop's parameters: the counter, if there is nothing that other turns give.
         (wanted == HashSet::from([self.counter()])).then_some(Follower { load: gather, address })
     }
-}
-
-/// Whether an op may be done again for another turn: it has no effect, gives the same wherever it stands, and costs little.
-pub(in crate::gpu) fn is_repeatable(op: &Op) -> bool {
-    op.is_leaf()
-        || matches!(op, Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_))
 }
 
 /// Everything that a region defines, in nested ones too.
