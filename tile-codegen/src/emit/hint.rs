@@ -17,6 +17,8 @@ pub(crate) enum LoopHint {
     Free,
     /// Vectorised where that is possible, never unrolled.
     Rolled,
+    /// Straight code, however long, so that the loop around it can be vectorised.
+    Unrolled,
     /// As it is: neither vectorised nor unrolled, because it runs seldom.
     AsItIs,
     /// Each iteration is one lane of a vector of so many; the loop becomes straight code.
@@ -42,6 +44,7 @@ impl<'c> Ir<'c> {
         };
         let properties = match hint {
             LoopHint::Free => return,
+            LoopHint::Unrolled => vec![property("llvm.loop.unroll.full", None)],
             LoopHint::Rolled => vec![property("llvm.loop.unroll.disable", None)],
             LoopHint::AsItIs => in_vectors_of(1),
             LoopHint::Lanes(lanes) => in_vectors_of(lanes),

@@ -134,9 +134,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             [_, _] => self.fusion.gathers_of(reduction.data),
             _ => Vec::new(),
         };
+        let extent = reduction.shape[axis];
+        // Along a short row there is no vector: it is along the rows' results, around straight code, also where functions
+        // make that longer than LLVM would make it.
+        let is_row = inner.iter().product::<i64>() == 1;
+        let hint = if is_row && extent < SHORTEST { LoopHint::Unrolled } else { hint_for(extent) };
         self.each_row(outer, &mut |emitter, before| {
-            let (ir, extent) = (emitter.ir, reduction.shape[axis]);
-            ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), |k| {
+            let ir = emitter.ir;
+            ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint, |k| {
                 let range = IndexRange::up_to(ir, ir.i64(inner[inner.len() - 1]));
                 emitter.with_gathered_rows(&gathers, &[before, &[k]].concat(), range, &mut |emitter| {
                     emitter.nest(inner, &mut |emitter, after| {
@@ -411,5 +416,51 @@ fn in_lanes(value: Value<'_>, lanes: i64) -> VectorValue<'_> {
     match value {
         Value::FloatValue(value) => VectorType::const_vector(&vec![value; lanes as usize]),
         value => VectorType::const_vector(&vec![value.into_int_value(); lanes as usize]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
+
+    /// Powers of differences between all rows of two tiles, summed along rows of `B`.
+    fn distances(columns: usize) -> Instance {
+        let source = "\
+kernel @distances<B>(%x: tensor<m x B x f32>, %z: tensor<n x B x f32>, %p: f32, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [16, B] : partition<m x B x f32, [16, B]>
+  %vz = partition %z [16, B] : partition<n x B x f32, [16, B]>
+  %vy = partition %y [16, 16] : mut partition<m x n x f32, [16, 16]>
+  %i, %j = block_index %vy : index, index
+  %first = constant 0 : index
+  %none = constant 0.0 : f32
+  %a = load_masked %vx[%i, %first] pad %none : tile<16 x B x f32>
+  %b = load_masked %vz[%j, %first] pad %none : tile<16 x B x f32>
+  %rows = reshape %a : tile<16 x 1 x B x f32>
+  %others = reshape %b : tile<1 x 16 x B x f32>
+  %left = broadcast %rows : tile<16 x 16 x B x f32>
+  %right = broadcast %others : tile<16 x 16 x B x f32>
+  %d = sub %left, %right : tile<16 x 16 x B x f32>
+  %far = abs %d : tile<16 x 16 x B x f32>
+  %ps = splat %p : tile<16 x 16 x B x f32>
+  %powers = powf %far, %ps : tile<16 x 16 x B x f32>
+  %s = reduce sum %powers axis 2 : tile<16 x 16 x 1 x f32>
+  %r = reshape %s : tile<16 x 16 x f32>
+  store_masked %vy, %r
+}
+";
+        Instance::parse(source, &[("B", columns)]).unwrap()
+    }
+
+    /// However long a function is, it is computed in vectors: along rows, or along the results of short ones.
+    #[test]
+    fn functions_along_short_rows_are_computed_in_vectors() {
+        for columns in [2, 3, 4, 7, 8, 16] {
+            let text = assembly(&distances(columns), "x86-64-v4");
+            let multiply_adds: Vec<&str> = text.lines().filter(|line| line.contains("vfmadd")).collect();
+            let of_vectors = multiply_adds.iter().filter(|line| line.contains("zmm") || line.contains("ymm"));
+            assert!(!multiply_adds.is_empty());
+            assert_eq!(of_vectors.count(), multiply_adds.len(), "rows of {columns}: {multiply_adds:#?}");
+        }
     }
 }
