@@ -77,6 +77,21 @@ fn tiles_of_views_are_loaded_and_stored() {
     check_exact!(flipped<BM = 4, BN = 4>(x: x, [6, 6]) -> f32, [6, 6] => y);
 }
 
+/// The rows of images of one channel, as rows of one matrix.
+#[tile_kernel]
+fn lines<const B: usize>(x: &Tensor<f32, n, 1, 3, 4>, y: &mut Tensor<f32, { 3 * n }, 4>) {
+    let x = x.flatten(0, 2).partition_view([B, 4]);
+    let mut y = y.partition_view_mut([B, 4]);
+    y.store_masked(x.load_masked(y.index()) + 1.0);
+}
+
+#[test]
+fn axes_become_one() {
+    let x = numbers::<f32>(24, 1);
+    let y: Vec<f32> = x.iter().map(|x| x + 1.0).collect();
+    check_exact!(lines<B = 4>(x: x, [2, 1, 3, 4]) -> f32, [6, 4] => y);
+}
+
 /// Sums of 8-bit floats may have fewer bits, in instances that say so.
 #[tile_kernel(instances(FAST = true | false), fast_accumulation = FAST)]
 fn summed<const FAST: bool>(
