@@ -1,4 +1,5 @@
-//! The library, as rustc checks it for systems that this machine isn't: what it asks of one that another lacks is an error.
+//! The runtime, as rustc checks it for systems that this machine isn't: what it asks of one that another lacks is an error.
+//! The rest of the library asks nothing of systems.
 //! That programs for Windows run, [`crate::windows`] shows.
 
 use crate::steps::{cargo, if_had, run};
@@ -11,8 +12,8 @@ const SYSTEMS: [&str; 2] = [windows::TARGET, "aarch64-apple-darwin"];
 pub(crate) fn check() -> Result<(), String> {
     for system in SYSTEMS {
         if if_had(&format!("Rust for {system}"), setup::rust_target(system)).is_some() {
-            let mut check = cargo(&["check", "--package", "tile", "--target", system]);
-            run(&format!("the library for {system}"), &mut check)?;
+            let mut check = cargo(&["check", "--package", "tile-runtime", "--target", system]);
+            run(&format!("the runtime for {system}"), &mut check)?;
         }
     }
     Ok(())

@@ -14,8 +14,7 @@ use std::path::Path;
 use tile_ir::target::Architecture;
 use tile_ir::{Instance, TargetDesc};
 
-/// Rows that are added to themselves, and then to a row that many blocks share: with a loop that LLVM makes `memcpy` of
-/// somewhere, and a frame on the stack.
+/// Exponentials of rows by their sums, times a row that all blocks share.
 const ROWS: &str = "\
 kernel @rows<B>(%x: tensor<m x B x f32>, %w: tensor<B x f32>, %y: mut tensor<m x B x f32>) {
   %vx = partition %x [4, B] : partition<m x B x f32, [4, B]>
