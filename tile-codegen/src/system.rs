@@ -1,7 +1,7 @@
 //! Operating systems, as far as native code differs by them: the format of objects, the calling convention, the registers that
 //! are the system's own, and how a static library is written.
 //!
-//! One table, [`System::ALL`]. Knows nothing of processors, nor of what is in an object.
+//! Knows nothing of processors, nor of what is in an object.
 
 use ar_archive_writer::ArchiveKind;
 use tile_ir::target::Architecture;
@@ -29,23 +29,10 @@ impl Default for System {
 }
 
 impl System {
-    /// Every one.
-    pub const ALL: [System; 5] =
-        [System::Elf, System::Android, System::MacOs, System::WindowsGnu, System::WindowsMsvc];
-
     /// The system that this program is built for. One for which no CPU code is made counts as one with ELF objects.
-    pub const fn host() -> System {
-        if cfg!(target_os = "macos") {
-            System::MacOs
-        } else if cfg!(all(windows, target_env = "msvc")) {
-            System::WindowsMsvc
-        } else if cfg!(windows) {
-            System::WindowsGnu
-        } else if cfg!(target_os = "android") {
-            System::Android
-        } else {
-            System::Elf
-        }
+    pub fn host() -> System {
+        let env = if cfg!(target_env = "msvc") { "msvc" } else { "" };
+        System::named(std::env::consts::OS, env).unwrap_or(System::Elf)
     }
 
     /// The system by what Rust calls it in `target_os` and `target_env`; `None` where no CPU code is made for it.

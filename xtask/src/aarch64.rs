@@ -4,7 +4,7 @@
 //! the command alone runs all.
 
 use crate::setup;
-use crate::steps::{cargo, run};
+use crate::steps::{cargo, run, show_closing_lines};
 use std::process::Command;
 
 /// What the tests ask for the architecture whose code they run.
@@ -52,7 +52,7 @@ pub(crate) fn run_all() -> Result<(), String> {
     setup::emulator()?;
     let shown =
         run("native code for AArch64, under QEMU", &mut tests(&["--package", "tile-codegen"], &MODULES))?;
-    shown.lines().filter(|line| line.starts_with("test result:")).for_each(|line| println!("    {line}"));
+    show_closing_lines(&shown);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! memory, copies and launches on a stand-in for their driver. What is left out is the code of kernels and the drivers'
 //! functions.
 
-use crate::steps::{if_had, output, root, run, target};
+use crate::steps::{if_had, output, root, run, show_closing_lines, target};
 use std::process::Command;
 
 /// The modules whose tests run.
@@ -62,7 +62,6 @@ fn check(without: &[&str]) -> Result<(), String> {
     miri.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("RUSTDOC");
     miri.env("MIRIFLAGS", FLAGS).env("CARGO_TARGET_DIR", target().join("miri"));
     let shown = run("memory of tensors and of the CPU's pool, under Miri", &mut miri)?;
-    let says = shown.lines().filter(|line| line.starts_with("test result:"));
-    says.for_each(|line| println!("    {line}"));
+    show_closing_lines(&shown);
     Ok(())
 }

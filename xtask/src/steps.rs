@@ -81,6 +81,11 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Result<String, String> {
     Err(format!("{tail}\n\n{name} failed: {command:?}"))
 }
 
+/// Prints the closing lines of test runners.
+pub(crate) fn show_closing_lines(output: &str) {
+    output.lines().filter(|line| line.starts_with("test result:")).for_each(|line| println!("    {line}"));
+}
+
 /// Runs steps beside others, and waits for both.
 pub(crate) fn beside(
     others: impl FnOnce() -> Result<(), String> + Send,

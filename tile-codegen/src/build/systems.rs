@@ -45,8 +45,9 @@ const SYSTEMS: [([&str; 2], BinaryFormat); 5] = [
 ];
 
 /// What every program has that objects may ask for: functions that LLVM puts in the place of loops, and on Windows what
-/// Microsoft's compiler and GNU's call before they take much of the stack, and a mark of code with floats.
-const PROVIDED: [&str; 6] = ["memcpy", "memset", "memmove", "__chkstk", "___chkstk_ms", "_fltused"];
+/// Microsoft's compiler and GNU's call before they take much of the stack, and a mark of code with floats; without the
+/// underscores in front.
+const PROVIDED: [&str; 6] = ["memcpy", "memset", "memmove", "chkstk", "chkstk_ms", "fltused"];
 
 /// The library of a package with one kernel, for programs of a system and architecture.
 fn library(folder: &Path, architecture: Architecture, [os, env]: [&str; 2]) -> Vec<u8> {
@@ -88,9 +89,7 @@ fn libraries_are_their_systems() {
                 assert!(entry.is_some_and(|entry| indexed.contains(entry)), "{entry:?} on {names:?}");
                 for asked in object.symbols().filter(ObjectSymbol::is_undefined) {
                     let asked = asked.name().unwrap();
-                    let is_provided = PROVIDED
-                        .iter()
-                        .any(|name| asked.trim_start_matches('_') == name.trim_start_matches('_'));
+                    let is_provided = PROVIDED.contains(&asked.trim_start_matches('_'));
                     assert!(is_provided || asked.is_empty(), "{asked} on {names:?} {architecture:?}");
                 }
                 objects += 1;

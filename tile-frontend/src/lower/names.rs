@@ -226,7 +226,12 @@ fn view_methods() -> Vec<Kind> {
 /// Whether tiles or partition views have a method of this name: what may be bound with `mut`.
 pub(crate) fn is_method_of_variables(name: &str) -> bool {
     let kinds = [tile_methods(), view_methods()];
-    kinds.iter().flatten().any(|(_, names)| names.iter().any(|known| known == name))
+    kinds.iter().any(|kinds| are_named(kinds, name))
+}
+
+/// Whether a method of these kinds has the name.
+fn are_named(kinds: &[Kind], name: &str) -> bool {
+    kinds.iter().any(|(_, names)| names.iter().any(|known| known == name))
 }
 
 /// What to write instead of a method that tiles don't have.
@@ -256,8 +261,7 @@ pub(super) fn help_of_tensor(name: &str) -> String {
 
 /// What to write instead of a method that partition views don't have.
 pub(super) fn help_of_view(name: &str) -> String {
-    let of_tensors = tensor_methods();
-    if of_tensors.iter().any(|(_, names)| names.iter().any(|known| known == name)) {
+    if are_named(&tensor_methods(), name) {
         return format!(
             "`{name}` is a method of tensors: call it before the tensor is cut, or give the view a name of its own, `let tiles = x.partition_view([…]);`"
         );
@@ -324,9 +328,8 @@ pub(super) fn help_of_function(name: &str) -> Option<String> {
     if let Some(known) = foreign(name) {
         return Some(known.to_owned());
     }
-    let is_method = |kinds: Vec<Kind>| kinds.iter().any(|(_, names)| names.iter().any(|known| known == name));
     for (kinds, of) in [(tile_methods(), "tiles"), (view_methods(), "partition views")] {
-        if is_method(kinds) {
+        if are_named(&kinds, name) {
             return Some(format!("it is a method of {of}: `x.{name}(…)`"));
         }
     }
@@ -421,7 +424,7 @@ mod tests {
     #[test]
     fn foreign_names_are_unknown_here() {
         for (name, ..) in foreign::FOREIGN {
-            let known = tile_methods().iter().any(|(_, names)| names.iter().any(|known| known == name));
+            let known = are_named(&tile_methods(), name);
             let row = "take its row from `FOREIGN`, and what that offered from `tests/kernels/helps`";
             assert!(!known && !is_function(name), "kernels have `{name}` themselves: {row}");
         }

@@ -40,10 +40,11 @@ impl SharedBanks {
     /// # Ok::<(), tile_ir::target::UnknownTarget>(())
     /// ```
     pub fn read_together(&self, bytes: u32) -> Vec<u64> {
-        if bytes == 16 { self.wide_reads.to_vec() } else { self.in_order(bytes) }
+        if bytes == 16 { self.wide_reads.to_vec() } else { self.written_together(bytes) }
     }
 
-    /// The lanes whose writes of so many bytes are served together with the first lane's.
+    /// The lanes whose writes of so many bytes are served together with the first lane's: one after the other, as many as move
+    /// what all banks hold.
     ///
     /// ```
     /// use tile_ir::TargetDesc;
@@ -52,11 +53,6 @@ impl SharedBanks {
     /// # Ok::<(), tile_ir::target::UnknownTarget>(())
     /// ```
     pub fn written_together(&self, bytes: u32) -> Vec<u64> {
-        self.in_order(bytes)
-    }
-
-    /// As many lanes as move what all banks hold, one after the other.
-    fn in_order(&self, bytes: u32) -> Vec<u64> {
         (0..(self.count * 4 / bytes.max(4)).max(1).ilog2()).map(|bit| 1 << bit).collect()
     }
 

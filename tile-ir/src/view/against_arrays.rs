@@ -6,6 +6,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::types::TensorType;
 use proptest::prelude::*;
+use tile_layout::multi_index;
 
 /// What stands at every index of an axis order, row by row: the position of an element, if there is one.
 #[derive(Clone, Debug)]
@@ -121,12 +122,7 @@ impl Positions {
 /// All indices, the last axis fastest.
 fn indices(extents: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     let extents = extents.to_vec();
-    (0..extents.iter().product()).map(move |mut place: usize| {
-        let mut index: Vec<usize> =
-            extents.iter().rev().map(|&extent| (place % extent, place /= extent).0).collect();
-        index.reverse();
-        index
-    })
+    (0..extents.iter().product()).map(move |place| multi_index(place, &extents))
 }
 
 /// A movement in numbers.

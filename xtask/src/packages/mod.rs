@@ -4,7 +4,7 @@
 mod user;
 
 use crate::setup;
-use crate::steps::{cargo, root, run, target};
+use crate::steps::{cargo, root, run, show_closing_lines, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<(), String> {
         "tests of the README's crate",
         rust.cargo(&folder).args(["test", "--config", "term.quiet=false"]),
     )?;
-    shown.lines().filter(|line| line.starts_with("test result:")).for_each(|line| println!("    {line}"));
+    show_closing_lines(&shown);
     for device in DEVICES {
         let name = format!("the README's crate on {device}");
         run(&name, rust.cargo(&folder).arg("run").env("TILE_DEVICE", device))?;

@@ -4,7 +4,7 @@
 //! Everything is built here, with GNU's linker for Windows; nothing is asked of a machine with Windows.
 
 use crate::setup;
-use crate::steps::{cargo, exists, run, target};
+use crate::steps::{cargo, exists, run, show_closing_lines, target};
 use crate::test::EXAMPLES;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,7 +35,7 @@ pub(crate) fn run_all() -> Result<(), String> {
     for test in TESTS {
         let name = format!("tests for Windows, {}", test[1]);
         let shown = run(&name, wine.told(cargo(&["test", "--target", TARGET]).args(test)))?;
-        shown.lines().filter(|line| line.starts_with("test result:")).for_each(|line| println!("    {line}"));
+        show_closing_lines(&shown);
     }
     for example in EXAMPLES {
         let mut command = cargo(&["run", "--target", TARGET, "--package", example, "--", "cpu"]);
