@@ -100,7 +100,8 @@ pub trait UpdateOrder {}
 pub trait AtomicScope {}
 
 markers! {
-    /// Atomic, and in no order with other accesses.
+    /// Atomic. Other blocks see it in no order with other accesses; the block's own operations on the tensor come one after the
+    /// other.
     Relaxed: LoadOrder StoreOrder UpdateOrder;
     /// What the block does afterwards comes after it.
     Acquire: LoadOrder UpdateOrder;

@@ -237,3 +237,56 @@ fn blocks_draw_numbers() {
         assert_eq!(counter.to_vec().unwrap(), [100], "{label}");
     }
 }
+
+/// All threads of a block count, then one asks and writes.
+#[tile_kernel(grid = [1])]
+fn counted(x: &Tensor<i32, 4096>, counts: &mut Tensor<i32, 3>) {
+    let x = x.partition_view([4096]).load([0]);
+    let counts = counts.atomic_view();
+    counts.store([0], 7, Relaxed, DeviceScope);
+    counts.fetch_add([x], 1, Relaxed, DeviceScope);
+    let all = counts.load([0], Relaxed, DeviceScope);
+    counts.store([1], all, Relaxed, DeviceScope);
+    counts.fetch_add([x], 1, Release, DeviceScope);
+    let all = counts.load([0], Acquire, DeviceScope);
+    counts.store([2], all, Relaxed, DeviceScope);
+}
+
+/// Each element moves on by one place.
+#[tile_kernel(grid = [1])]
+fn moved_on(y: &mut Tensor<f32, 1024>) {
+    let y = y.atomic_view();
+    let at = Tile::<i32, 1>::iota([1024], 0);
+    let before = y.load([at - 1], Relaxed, BlockScope);
+    y.store([at], before, Relaxed, BlockScope);
+}
+
+/// Windows that overlap, in each the number of its turn.
+#[tile_kernel(grid = [1])]
+fn last_turn(y: &mut Tensor<i32, 1024>) {
+    let y = y.atomic_view();
+    let at = Tile::<i32, 1>::iota([512], 0);
+    for p in 0..8 {
+        y.store([at + (p * 32) as i32], Tile::full([512], p as i32), Relaxed, BlockScope);
+    }
+}
+
+#[test]
+fn operations_of_a_block_on_a_tensor_come_one_after_the_other() {
+    for (device, label) in devices() {
+        let x = Tensor::zeros(&device, [4096]).unwrap();
+        let mut counts = Tensor::zeros(&device, [3]).unwrap();
+        counted(&x, &mut counts).launch().unwrap();
+        assert_eq!(counts.to_vec().unwrap(), [7 + 2 * 4096, 7 + 4096, 7 + 2 * 4096], "{label}");
+
+        let numbers: Vec<f32> = (0..1024).map(|i| i as f32 + 1.0).collect();
+        let mut y = Tensor::from_slice(&device, &numbers, [1024]).unwrap();
+        moved_on(&mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), (0..1024).map(|i| i as f32).collect::<Vec<_>>(), "{label}");
+
+        let mut y = Tensor::zeros(&device, [1024]).unwrap();
+        last_turn(&mut y).launch().unwrap();
+        let last = |k: usize| if k < 736 { (k / 32).min(7) as i32 } else { 0 };
+        assert_eq!(y.to_vec().unwrap(), (0..1024).map(last).collect::<Vec<_>>(), "{label}");
+    }
+}

@@ -199,3 +199,48 @@ fn both_factors_may_be_one_tile() {
         input x: (x, [b, m, k]), output c: (vec![0f32; b * m * m], [b, m, m] => expected, 0.0),
     ));
 }
+
+/// Sums that shrink by what a first product says, and grow by a second one both of whose factors are loaded.
+#[tile_kernel(where(n % 64 == 0))]
+fn gated<const M: usize>(
+    q: &Tensor<bf16, M, 64>,
+    k: &Tensor<bf16, n, 64>,
+    a: &Tensor<bf16, M, n>,
+    v: &Tensor<bf16, n, 64>,
+    y: &mut Tensor<f32, M, 64>,
+) {
+    let q = q.partition_view([M, 64]).load([0, 0]);
+    let (k, v, a) = (k.partition_view([64, 64]), v.partition_view([64, 64]), a.partition_view([M, 64]));
+    let mut y = y.partition_view_mut([M, 64]);
+    let mut sums = Tile::zeros([M, 64]);
+    for p in 0..k.tiles(0) {
+        let scores = mma(q, k.load([p, 0]).t(), Tile::zeros([M, 64]));
+        sums = mma(a.load([0, p]), v.load([p, 0]), sums * exp(scores.max(1) * -1.0));
+    }
+    y.store(sums);
+}
+
+#[test]
+fn a_product_of_loaded_factors_may_wait_for_another_one() {
+    let (m, n) = (128, 192);
+    let [q, a, k, v] =
+        [(m * 64, 1), (m * n, 2), (n * 64, 3), (n * 64, 4)].map(|(count, seed)| numbers::<bf16>(count, seed));
+    let wide = [&q, &a, &k, &v].map(|values| widen(values));
+    let [wide_q, wide_a, wide_k, wide_v] = &wide;
+    let mut expected = vec![0.0; m * 64];
+    for (row, sums) in expected.chunks_mut(64).enumerate() {
+        for first in (0..n).step_by(64) {
+            let score =
+                |key: usize| (0..64).map(|e| wide_q[row * 64 + e] * wide_k[key * 64 + e]).sum::<f64>();
+            let most = (first..first + 64).map(score).fold(f64::NEG_INFINITY, f64::max);
+            for (column, sum) in sums.iter_mut().enumerate() {
+                let added = (first..first + 64).map(|key| wide_a[row * n + key] * wide_v[key * 64 + column]);
+                *sum = *sum * (-most).exp() + added.sum::<f64>();
+            }
+        }
+    }
+    check_kernel!(gated<M = 128>(
+        input q: (q, [m, 64]), input k: (k, [n, 64]), input a: (a, [m, n]), input v: (v, [n, 64]),
+        output y: (vec![0f32; m * 64], [m, 64] => expected, 1e-4),
+    ));
+}

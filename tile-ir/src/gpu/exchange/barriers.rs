@@ -3,13 +3,15 @@
 //! An op that exchanges elements writes its buffers, waits, and reads them: that wait is its own. It waits before it
 //! writes, too, where a buffer lies over what may have been read since the last barrier; a product waits where what is
 //! staged for it was written since. What a loop reads in one turn is known to the next: its body is gone through until
-//! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
+//! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote, and where
+//! atomic operations may come to an element in another thread than the one that came there before ([`super::atomics`]).
 //!
 //! Where the blocks of a cluster share tiles, threads wait before an op for those of all blocks, but what warps of a block
 //! exchange, and what blocks are sent, lets other blocks go on as they may. So what such blocks write to each other is asked of
 //! all that was read since the last barrier of the cluster.
 
 use super::Exchanges;
+use super::atomics::Atomics;
 use super::scratch::Scratch;
 use crate::gpu::Buffer;
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
@@ -27,7 +29,8 @@ pub(in crate::gpu) struct Barriers {
 impl Barriers {
     pub(in crate::gpu) fn of(exchanges: &Exchanges<'_>, scratch: &Scratch) -> Barriers {
         let kernel = exchanges.kernel();
-        let mut placing = Placing { exchanges, scratch, barriers: Barriers::default() };
+        let atomics = Atomics::of(kernel);
+        let mut placing = Placing { exchanges, scratch, atomics, barriers: Barriers::default() };
         placing.region(kernel.body(), State::default());
         placing.barriers
     }
@@ -45,6 +48,8 @@ struct State {
     writes: HashSet<Buffer>,
     /// What was read since the last barrier of the cluster.
     reads_in_cluster: HashSet<Buffer>,
+    /// The atomic operations since the last barrier.
+    atomics: HashSet<OpId>,
 }
 
 impl State {
@@ -53,6 +58,7 @@ impl State {
         self.reads.extend(other.reads);
         self.writes.extend(other.writes);
         self.reads_in_cluster.extend(other.reads_in_cluster);
+        self.atomics.extend(other.atomics);
         self
     }
 
@@ -68,6 +74,7 @@ fn meet(some: &HashSet<Buffer>, others: &[Buffer]) -> bool {
 struct Placing<'p> {
     exchanges: &'p Exchanges<'p>,
     scratch: &'p Scratch,
+    atomics: Atomics,
     barriers: Barriers,
 }
 
@@ -96,10 +103,14 @@ impl Placing<'_> {
                 if atomic.order.releases() {
                     self.wait(op, &mut state);
                 }
+                self.follow(op, &mut state);
                 if atomic.order.acquires() {
                     state.clear();
                 }
                 self.exchange(op, &mut state);
+                if !atomic.order.acquires() && self.scratch.buffers(op).is_empty() {
+                    state.atomics.insert(op);
+                }
             }
             Op::Mma | Op::MmaScaled => self.product(op, &mut state),
             Op::ConvertLayout if self.exchanges.laid_out.staged.contains_key(&op) => {
@@ -141,6 +152,13 @@ impl Placing<'_> {
                 return state;
             }
             state = next;
+        }
+    }
+
+    /// An atomic operation, which may have to come after others since the last barrier.
+    fn follow(&mut self, op: OpId, state: &mut State) {
+        if state.atomics.iter().any(|&earlier| self.atomics.must_follow(op, earlier)) {
+            self.wait(op, state);
         }
     }
 

@@ -78,7 +78,8 @@ impl Late {
         let product = body.ops.iter().copied().rfind(is_product)?;
         let is_movement = |op| is_movement(laid_out, op);
         let ops = body.ops_with(product, &is_movement)?;
-        let values = body.values_for(product, &ops);
+        let in_ring = |value: ValueId| pipelines.holds(value);
+        let values = body.values_for(product, &ops, &in_ring);
         let left = body.kernel.op(product).operands[0];
         let is_early = |op: &OpId| *op != product && is_product(op) && !ops.contains(op);
         let leads_to_it = |op: &OpId| {
@@ -226,17 +227,17 @@ impl<'k> Body<'k> {
         done().flat_map(|&op| &self.kernel.op(op).results).filter(is_needed).copied().collect()
     }
 
-    /// What late ops and their product need of their own turn, besides what the loop carries of the product's sums.
-    fn values_for(&self, product: OpId, ops: &[OpId]) -> Vec<ValueId> {
+    /// What late ops and their product need of their own turn, besides what the loop carries of the product's sums, and what lies
+    /// in a ring, where the product finds it.
+    fn values_for(&self, product: OpId, ops: &[OpId], in_ring: &dyn Fn(ValueId) -> bool) -> Vec<ValueId> {
         let reached = self.reached(product, true);
         let late = |op: &OpId| *op == product || ops.contains(op);
         let early = self.ops.iter().filter(|op| !late(op)).flat_map(|&op| &self.kernel.op(op).results);
         let region = self.kernel.region_of(product).map(|region| &self.kernel.region(region).params);
         let defined: HashSet<ValueId> = early.chain(region.into_iter().flatten()).copied().collect();
-        let right = self.kernel.op(product).operands[1];
         let mut values = Vec::new();
         for operand in ops.iter().chain([&product]).flat_map(|&op| &self.kernel.op(op).operands) {
-            let is_own = defined.contains(operand) && !reached.contains(operand) && *operand != right;
+            let is_own = defined.contains(operand) && !reached.contains(operand) && !in_ring(*operand);
             if is_own && !values.contains(operand) {
                 values.push(*operand);
             }
