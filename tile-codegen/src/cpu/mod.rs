@@ -107,6 +107,9 @@ pub(crate) fn emit<'c>(
         machine.optimize(&instance.name, &ir.module)?;
     }
     memory::single_lanes::store_elements(&ir);
+    if processor.masks_cost {
+        memory::blended::select_before_stores(&ir);
+    }
     Ok((
         ir.module,
         Launch {

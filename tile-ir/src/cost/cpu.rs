@@ -37,8 +37,11 @@ const PACKED_ELEMENT: u64 = 4;
 const BEYOND: f64 = 3.0;
 
 /// The part of the second cache that a multiplication has for itself: what is kept and what comes from memory goes through
-/// the rest. Of twice as much nothing is found there again.
+/// the rest.
 const OWN: f64 = 0.75;
+
+/// By how many times that part a multiplication may want more, up to which each byte more counts.
+const MOST_LOST: f64 = 2.0;
 
 /// The same of what is read in the order in which it lies, so that the processor foresees it.
 const BEYOND_IN_ORDER: f64 = 1.5;
@@ -112,7 +115,7 @@ impl CpuMachine {
     /// Times as long that a multiplication takes to read and write what would be in a core's second cache if all that it
     /// wants had room.
     fn slower(&self, shape: &ProductShape) -> f64 {
-        let lost = (wanted(shape) as f64 / (OWN * self.l2_bytes as f64) - 1.0).clamp(0.0, 1.0);
+        let lost = (wanted(shape) as f64 / (OWN * self.l2_bytes as f64) - 1.0).clamp(0.0, MOST_LOST);
         1.0 + lost * (BEYOND - 1.0)
     }
 

@@ -1,9 +1,11 @@
 //! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`gathered`],
-//! [`strided`]) and in memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), and
-//! what is asked for before it is needed ([`ahead`], [`prefetch`], [`pieces`]).
+//! [`strided`]) and in memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), those
+//! that LLVM 22 would make others of ([`single_lanes`], [`blended`]), and what is asked for before it is needed ([`ahead`],
+//! [`prefetch`], [`pieces`]).
 
 pub(super) mod ahead;
 pub(super) mod behind;
+pub(super) mod blended;
 pub(super) mod buffer;
 pub(super) mod gathered;
 pub(super) mod joined;

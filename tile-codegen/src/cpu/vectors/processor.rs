@@ -125,6 +125,8 @@ pub(in crate::cpu) struct Processor {
     pub(in crate::cpu) features: Features,
     /// Whether loads and stores have masks, of elements of every size.
     pub(in crate::cpu) masks: bool,
+    /// Whether masks are vectors, by which some processors store slowly.
+    pub(in crate::cpu) masks_cost: bool,
     /// The sums of 32 bits that registers hold in a product.
     pub(in crate::cpu) block: RegisterBlock,
     /// The vectors of a row of a product's right factor that registers hold beside these sums.
@@ -173,6 +175,7 @@ fn x86_64(machine: &Machine) -> Processor {
             ..Features::NONE
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
+        masks_cost: machine.has("avx2") && !machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps: 2 },
         of_right,
         prefetching: if machine.has(ASKS_FOR_ALL) {
@@ -211,6 +214,7 @@ fn aarch64() -> Processor {
     Processor {
         features,
         masks: false,
+        masks_cost: false,
         block,
         of_right,
         prefetching,

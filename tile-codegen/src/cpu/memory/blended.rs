@@ -1,0 +1,107 @@
+//! Stores of what a mask leaves of a row, where it was read: as whole vectors.
+//!
+//! LLVM 22 makes a masked store of a selection between what a place holds and something else (llvm/llvm-project#145176). On
+//! AVX2 that is `vmaskmovps`, microcode on AMD's processors before Zen 4 (llvm/llvm-project#213195, mended in LLVM 23).
+//! Which loops become vectors is known in the optimised module, so the selections are found there. A fence that is no
+//! instruction keeps the code generator from seeing through them.
+
+use crate::emit::Ir;
+use inkwell::types::{BasicTypeEnum, VectorType};
+use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue};
+
+/// Has the vectors that stores take from selections computed before they are stored, in an optimised module.
+pub(in crate::cpu) fn select_before_stores(ir: &Ir<'_>) {
+    let blocks = ir.module.get_functions().flat_map(FunctionValue::get_basic_blocks);
+    let stores: Vec<InstructionValue<'_>> = blocks
+        .flat_map(|block| block.get_instructions())
+        .filter(|instruction| instruction.get_opcode() == InstructionOpcode::Store)
+        .collect();
+    for store in stores {
+        let stored =
+            store.get_operand(0).expect("a store has a value").expect_value("what is stored is a value");
+        if let Some(floats) = floats_of(ir, stored).filter(|_| keeps_what_was_read(stored)) {
+            ir.builder.position_before(&store);
+            let vector = as_type(ir, stored, floats.into());
+            let fenced = ir.intrinsic("llvm.arithmetic.fence", &[floats.into()], &[vector]);
+            let selected = as_type(ir, fenced.expect("a fence gives its operand"), stored.get_type());
+            assert!(store.set_operand(0, selected), "a store has a value");
+        }
+    }
+}
+
+fn as_type<'c>(ir: &Ir<'c>, value: BasicValueEnum<'c>, ty: BasicTypeEnum<'c>) -> BasicValueEnum<'c> {
+    ir.builder.build_bit_cast(value, ty, "").expect("the builder stands before a store")
+}
+
+/// The vector of floats that is as wide, lane by lane, as one that AVX2 can store by a mask.
+fn floats_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<VectorType<'c>> {
+    let BasicTypeEnum::VectorType(vector) = stored.get_type() else { return None };
+    let bits = match vector.get_element_type() {
+        BasicTypeEnum::FloatType(float) => float.get_bit_width(),
+        BasicTypeEnum::IntType(int) => int.get_bit_width(),
+        _ => return None,
+    };
+    match bits {
+        32 => Some(ir.context.f32_type().vec_type(vector.get_size())),
+        64 => Some(ir.context.f64_type().vec_type(vector.get_size())),
+        _ => None,
+    }
+}
+
+/// Whether a value is a selection of which one side was loaded.
+fn keeps_what_was_read(value: BasicValueEnum<'_>) -> bool {
+    given_by(value, InstructionOpcode::Select).is_some_and(|select| {
+        let sides = [1, 2].into_iter().filter_map(|side| select.get_operand(side)?.value());
+        sides.into_iter().any(|side| given_by(side, InstructionOpcode::Load).is_some())
+    })
+}
+
+/// The instruction that gives a value, if it is such a one.
+fn given_by(value: BasicValueEnum<'_>, opcode: InstructionOpcode) -> Option<InstructionValue<'_>> {
+    value.as_instruction_value().filter(|instruction| instruction.get_opcode() == opcode)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cpu::compiled::assembly;
+    use tile_ir::Instance;
+
+    /// Scores of a row, of which those behind an end are hidden where they were computed.
+    fn hidden(dtype: &str) -> Instance {
+        let source = format!(
+            "kernel @hidden(%q: tensor<64 x 64 x {dtype}>, %k: tensor<64 x 256 x {dtype}>, %end: i32, %y: mut tensor<64 x 256 x {dtype}>) {{
+  %vq = partition %q [64, 64] : partition<64 x 64 x {dtype}, [64, 64]>
+  %vk = partition %k [64, 256] : partition<64 x 256 x {dtype}, [64, 256]>
+  %vy = partition %y [64, 256] : mut partition<64 x 256 x {dtype}, [64, 256]>
+  %i, %j = block_index %vy : index, index
+  %tq = load %vq[%i, %j] : tile<64 x 64 x {dtype}>
+  %tk = load %vk[%i, %j] : tile<64 x 256 x {dtype}>
+  %zero = constant 0.0 : {dtype}
+  %zeros = splat %zero : tile<64 x 256 x {dtype}>
+  %scores = mma %tq, %tk, %zeros : tile<64 x 256 x {dtype}>
+  %ends = splat %end : tile<1 x 256 x i32>
+  %columns = iota 1 : tile<1 x 256 x i32>
+  %seen = lt %columns, %ends : tile<1 x 256 x bool>
+  %all = broadcast %seen : tile<64 x 256 x bool>
+  %kept = select %all, %scores, %zeros : tile<64 x 256 x {dtype}>
+  %most = reduce max %kept axis 1 : tile<64 x 1 x {dtype}>
+  %mosts = broadcast %most : tile<64 x 256 x {dtype}>
+  %r = sub %kept, %mosts : tile<64 x 256 x {dtype}>
+  store %vy, %r
+}}
+"
+        );
+        Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn what_a_mask_leaves_is_stored_whole_with_avx2() {
+        for dtype in ["f32", "f64"] {
+            let assembly = assembly(&hidden(dtype), "x86-64-v3");
+            let masked =
+                assembly.lines().filter(|line| line.contains("vmaskmov") && line.trim_end().ends_with(')'));
+            assert_eq!(masked.collect::<Vec<_>>(), Vec::<&str>::new(), "{dtype}: stores by a mask");
+            assert!(assembly.contains("vblendv"), "{dtype}:\n{assembly}");
+        }
+    }
+}
