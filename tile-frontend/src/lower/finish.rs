@@ -13,6 +13,7 @@ use tile_ir::{DType, Dim, Elem, Loc, Op, Type, verify};
 
 impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
+        self.check_lazy();
         if self.errors.is_empty() {
             self.decide_accumulators();
             self.default_literals();
