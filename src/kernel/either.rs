@@ -252,6 +252,16 @@ impl<T: Arithmetic> Value<T> {
     pub fn rem_euclid(self, by: T) -> T {
         scalar::rem_euclid(self.0, by)
     }
+
+    /// [`scalar::div`].
+    pub fn wrapping_div(self, by: T) -> T {
+        scalar::div(self.0, by)
+    }
+
+    /// [`scalar::rem`].
+    pub fn wrapping_rem(self, by: T) -> T {
+        scalar::rem(self.0, by)
+    }
 }
 
 impl<P: scalar::Powers> Value<P> {

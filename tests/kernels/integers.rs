@@ -1,6 +1,6 @@
 //! Integer and bool kernels: Rust's division, wrapping, shifts, casts between formats.
 
-use super::{Case, array, widen};
+use super::{Case, array, check_exact, widen};
 use tile::ir::{Binding, DType};
 use tile::prelude::*;
 
@@ -283,4 +283,25 @@ fn numbers_are_shifted_by_counters_of_other_types() {
         by_counters(x, &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [expected], "{label}");
     }
+}
+
+/// Numbers that are known, and bytes only by what they are added to, are shifted by more bits than these have.
+#[tile_kernel]
+fn shifted_by_more<const B: usize>(x: &Tensor<u8, n>, y: &mut Tensor<u8, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let mut t = x.load_masked(y.index());
+    let (mask, none) = (200, 0);
+    for by in [1, 9] {
+        t = t + (mask >> by) + (none << by);
+    }
+    // What is known of a wider one.
+    let size: usize = 4096 >> 10;
+    y.store_masked(t + Tile::<u8, 1>::iota([size], 0).sum(0));
+}
+
+#[test]
+fn known_numbers_are_shifted_modulo_their_width() {
+    let x = [0u8, 1, 2, 255];
+    check_exact!(shifted_by_more<B = 4>(x: x, [4]) -> u8, [4] => [206u8, 207, 208, 205]);
 }

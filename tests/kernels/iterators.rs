@@ -198,3 +198,32 @@ fn closures_of_adapters_wrap() {
     let product = total.wrapping_add(1).wrapping_mul(total.wrapping_add(2));
     check_exact!(wrapped<B = 2>(x: [0, 5, -7], [3]) -> i32, [3] => [0, 5, -7].map(|x: i32| x.wrapping_add(product)));
 }
+
+/// Closures with effects: those of an array's `map` are called at once, and those of an iterator's where all it gives is
+/// taken in its order.
+#[tile_kernel]
+fn drawn(x: &mut Tensor<i32, 3>, y: &mut Tensor<i32, 4>) {
+    let x = x.atomic_view();
+    let mut y = y.partition_view_mut([4]);
+    let first = [10, 20, 30].map(|v| x.fetch_add([0], v, Relaxed, DeviceScope)).iter().take(2).sum::<i32>();
+    let second = [10, 20, 30].iter().map(|&v| x.fetch_add([1], v, Relaxed, DeviceScope)).sum::<i32>();
+    let third = [1, 2]
+        .iter()
+        .copied()
+        .map(|v| x.fetch_add([2], v, Relaxed, DeviceScope))
+        .enumerate()
+        .fold(7, |a, (k, b)| a * 10 + b * (k as i32 + 1));
+    let fourth = (1..3).map(|v| v * 2).fold(0, |a, v| a * 10 + x.fetch_add([2], v, Relaxed, DeviceScope));
+    y.store_masked(cat([first, second, third, fourth].map(|v| Tile::full([1], v)), 0));
+}
+
+#[test]
+fn closures_with_effects_are_called_once_for_each_value() {
+    for (device, label) in super::devices() {
+        let mut x = Tensor::<i32>::zeros(&device, [3]).unwrap();
+        let mut y = Tensor::<i32>::zeros(&device, [4]).unwrap();
+        drawn(&mut x, &mut y).launch().unwrap();
+        assert_eq!(x.to_vec().unwrap(), [60, 60, 9], "{label}");
+        assert_eq!(y.to_vec().unwrap(), [10, 40, 702, 35], "{label}");
+    }
+}

@@ -595,3 +595,37 @@ fn drawn_from_a_field<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>
 fn fields_of_structs_take_integers_of_any_type() {
     check_exact!(drawn_from_a_field<B = 4>(x: [0, 1], [2]) -> i32, [2] => [40869, 40870]);
 }
+
+/// Integers that become floats: a half of two neighbours' distance and a little more above the lower one. By way of f64 the
+/// little is lost, and the even neighbour is the lower one.
+#[tile_kernel]
+fn large<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n, 4>, z: &mut Tensor<bf16, n, 1>) {
+    const WIDE: i64 = 9007199791611905;
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B, 4]);
+    let mut z = z.partition_view_mut([B, 1]);
+    let [i, _] = y.index();
+    let t = x.load_masked([i]).unsqueeze(1);
+    let parts = [t + 9007199791611905f32, t + -9007199791611905f32, t + WIDE as f32, t + WIDE as f64 as f32];
+    y.store_masked(cat(parts, 1));
+    z.store_masked(Tile::full([B, 1], 36169534507319297i64 as bf16) + WIDE as bf16 * 0.0);
+}
+
+#[test]
+fn integers_that_become_floats_are_rounded_once() {
+    let row = [
+        9007199791611905i64 as f32,
+        -9007199791611905i64 as f32,
+        9007199791611905i64 as f32,
+        9007199254740992.0,
+    ];
+    assert_eq!(row[0], 9007200328482816.0);
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[0f32], [1]).unwrap();
+        let mut y = Tensor::zeros(&device, [1, 4]).unwrap();
+        let mut z = Tensor::zeros(&device, [1, 1]).unwrap();
+        large::<1>(&x, &mut y, &mut z).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), row, "{label}");
+        assert_eq!(z.to_vec().unwrap(), [bf16::from_f64(36310271995674624.0)], "{label}");
+    }
+}

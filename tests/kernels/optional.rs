@@ -326,3 +326,39 @@ fn an_output_may_be_taken_apart_by_a_let() {
         compare(label, &widen(&sums.to_vec().unwrap()), &expected, 1e-5);
     }
 }
+
+/// What stands in an argument's place is computed whether or not that is given, as arguments of methods are in Rust.
+#[tile_kernel]
+fn counts_what_stands_in(
+    scale: Option<f32>,
+    x: &Tensor<f32, n>,
+    calls: &mut Tensor<i32, 1>,
+    y: &mut Tensor<f32, n>,
+) {
+    let calls = calls.atomic_view();
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let mut k = 1.0;
+    let scale = scale.unwrap_or({
+        k += 1.0;
+        calls.fetch_add([0], 1, Relaxed, DeviceScope) as f32
+    });
+    y.store_masked(x.load_masked(y.index()) * scale + k);
+}
+
+#[test]
+fn what_stands_in_is_computed_where_an_argument_is_given_too() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0], [2]).unwrap();
+        for (scale, expected) in [(Some(5.0), [7.0, 12.0]), (None, [9.0, 16.0])] {
+            let mut calls = Tensor::from_slice(&device, &[7], [1]).unwrap();
+            let mut y = Tensor::zeros(&device, [2]).unwrap();
+            counts_what_stands_in(scale, &x, &mut calls, &mut y).launch().unwrap();
+            assert_eq!(
+                (y.to_vec().unwrap(), calls.to_vec().unwrap()),
+                (expected.to_vec(), vec![8]),
+                "{label}"
+            );
+        }
+    }
+}

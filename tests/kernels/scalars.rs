@@ -290,3 +290,34 @@ fn a_part_is_multiplied_by_a_literal_of_any_format() {
         assert_eq!(y.to_vec().unwrap(), expected, "{label}");
     }
 }
+
+#[tile_fn]
+fn quotient_and_remainder(k: i32, by: i32) -> i32 {
+    k.wrapping_div(by) * 10 + k.wrapping_rem(by)
+}
+
+/// Methods whose names only promise not to panic where a result doesn't fit.
+#[tile_kernel]
+fn wrapping(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let t = x.load_masked(y.index());
+    let d = t.item();
+    let mut sum = 7i32.wrapping_div(d) * 10 + 7i32.wrapping_rem(d) + quotient_and_remainder(5, d) * 100;
+    for k in &[i32::MIN, 3] {
+        sum += k.wrapping_div(d) + k.wrapping_rem(d);
+    }
+    y.store_masked(sum + t.wrapping_div(0) + t.wrapping_rem(0));
+}
+
+#[test]
+fn methods_that_wrap_have_values_where_the_divisor_is_0() {
+    let of = |k: i32, d: i32| if d == 0 { (0, k) } else { (k.wrapping_div(d), k.wrapping_rem(d)) };
+    let x = [0, 2, -1];
+    let expected = x.map(|d| {
+        let [(a, b), (c, e), (f, g), (h, i)] = [7, 5, i32::MIN, 3].map(|k| of(k, d));
+        let sum = a * 10 + b + (c * 10 + e) * 100;
+        sum.wrapping_add(f).wrapping_add(g).wrapping_add(h + i).wrapping_add(d)
+    });
+    check_exact!(wrapping<>(x: x, [3]) -> i32, [3] => expected);
+}

@@ -147,7 +147,8 @@ impl Rewrite<'_> {
         let (at, span) = (place(call.method.span().start()), call.method.span());
         if let Some(function) = self.scalar_function(at, span) {
             let (receiver, arguments) = (&call.receiver, &call.args);
-            let receiver = match call.method == "max" || call.method == "min" {
+            let of_references = ["max", "min", "wrapping_div", "wrapping_rem"];
+            let receiver = match of_references.iter().any(|name| call.method == name) {
                 // Of a reference Rust's method is the number's.
                 true => {
                     quote_spanned!(span=> { use ::tile::kernel::scalar::ByValue as _; #receiver.by_value() })

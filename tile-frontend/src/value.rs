@@ -38,6 +38,8 @@ pub(crate) enum Val {
     Atomic(ValueId),
     /// A tuple or array.
     List(Vec<Val>),
+    /// An iterator over values: what it gives.
+    Iterator(Vec<Val>),
     /// A struct: its name and its fields, in the order of their names.
     Record(String, BTreeMap<String, Val>),
     /// A closure.

@@ -13,11 +13,11 @@ mod numbers;
 mod product;
 
 pub use lines::Combine;
-pub use numbers::{round_float, wrap_int};
+pub use numbers::{int_to_float, round_float, wrap_int};
 
 use crate::dtype::DType;
 use crate::ops::Literal;
-use numbers::{int_to_float, literal_to_float};
+use numbers::literal_to_float;
 use tile_layout::{element_count, multi_index};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.

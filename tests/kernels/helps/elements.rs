@@ -259,3 +259,15 @@ fn positions_of_masks_are_those_of_their_numbers() {
         output y: (vec![0i32; 4], [1, 4] => [4, 2, 3, 0], 0.0),
     ));
 }
+
+/// Sizes don't wrap, and numbers do.
+#[tile_kernel]
+fn less_one(y: &mut Tensor<i32, n>) {
+    let mut y = y.partition_view_mut([4]);
+    y.store_masked(Tile::full([4], (n - 1) as i32 * 10 + (n as i32).wrapping_sub(1)));
+}
+
+#[test]
+fn sizes_are_converted_before_they_wrap() {
+    check_exact!(less_one<>() -> i32, [3] => [22, 22, 22]);
+}

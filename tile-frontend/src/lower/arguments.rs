@@ -37,7 +37,7 @@ impl Lowering {
         self.arguments("len", &call.args, 0, "x.len()", call.span())?;
         match array {
             Val::Arguments(_, count) => Ok(Val::Dim(count.clone())),
-            Val::List(values) => Ok(Val::Dim(Dim::from(values.len() as i64))),
+            Val::List(values) | Val::Iterator(values) => Ok(Val::Dim(Dim::from(values.len() as i64))),
             _ => self.no_method("this", call, "an array of arguments has a length"),
         }
     }
@@ -68,7 +68,7 @@ impl Lowering {
 
     /// And an array of outputs that a loop goes through.
     pub(super) fn lend_array(&mut self, value: &Val, expression: &Expr) {
-        let (Val::List(values) | Val::Arguments(values, _)) = value else { return };
+        let (Val::List(values) | Val::Iterator(values) | Val::Arguments(values, _)) = value else { return };
         if matches!(values.first(), Some(&Val::Tensor(tensor)) if self.is_written(tensor)) {
             self.rewrites.lent.insert(place(expression.span().start()), "each_mut");
         }

@@ -90,6 +90,7 @@ pub(super) fn kind(value: &Val) -> &'static str {
         Val::Atomic(_) => "an atomic view",
         Val::Arguments(..) => "an array of arguments",
         Val::List(_) => "an array or tuple",
+        Val::Iterator(_) => "an iterator",
         Val::Record(..) => "a struct",
         Val::Closure(_) => "a closure",
         Val::Unit => "`()`",

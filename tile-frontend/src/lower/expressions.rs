@@ -6,7 +6,7 @@ use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprCast, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
-use tile_ir::array::wrap_int;
+use tile_ir::array::{int_to_float, wrap_int};
 use tile_ir::ops::{Literal, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op, Type};
 
@@ -134,7 +134,7 @@ impl Lowering {
             suffix => match DType::from_rust_name(suffix) {
                 Some(dtype) if dtype.is_float() => {
                     let sign = if negative { -1.0 } else { 1.0 };
-                    self.typed(Literal::Float(sign * value.unsigned_abs() as f64), dtype, span)
+                    self.typed(Literal::Float(sign * int_to_float(dtype, value.abs())), dtype, span)
                 }
                 Some(dtype) => self.typed(Literal::Int(value), dtype, span),
                 None => self.error(
@@ -335,7 +335,7 @@ fn help_of_path(segments: &[String]) -> String {
 /// An integer as a literal of the format that it is converted to, in which it wraps as with Rust's `as`.
 fn int_literal(value: i128, to: &Elem) -> Literal {
     match to.known() {
-        Some(dtype) if dtype.is_float() => Literal::Float(value as f64),
+        Some(dtype) if dtype.is_float() => Literal::Float(int_to_float(dtype, value)),
         Some(dtype) => Literal::Int(wrap_int(dtype, value)),
         None => Literal::Int(value),
     }

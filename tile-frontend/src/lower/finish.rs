@@ -6,12 +6,14 @@ use crate::elements::Elements;
 use crate::span::Span;
 use std::collections::HashMap;
 use syn::ItemFn;
+use tile_ir::array::int_to_float;
 use tile_ir::kernel::{GenericKind, OpId};
 use tile_ir::ops::{Domain, Literal};
 use tile_ir::{DType, Dim, Elem, Loc, Op, Type, verify};
 
 impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
+        self.check_lazy();
         if self.errors.is_empty() {
             self.decide_accumulators();
             self.default_literals();
@@ -250,7 +252,7 @@ fn literal(value: Literal, single: Option<f32>, elem: &Elem) -> Literal {
         return Literal::Float(single.into());
     }
     match (value, elem.known()) {
-        (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(value as f64),
+        (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(int_to_float(dtype, value)),
         // `T::of(2.0)` of a function's parameter that is an integer.
         (Literal::Float(value), Some(dtype)) if dtype.is_int() && value.is_finite() => {
             Literal::Int(value as i128)

@@ -23,10 +23,11 @@ impl Lowering {
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::Optional(argument, given) => self.optional_method(argument, given, call),
-            ref array @ (Val::List(_) | Val::Arguments(..)) if call.method == "len" => {
+            ref array @ (Val::List(_) | Val::Iterator(_) | Val::Arguments(..)) if call.method == "len" => {
                 self.length(array, call)
             }
-            Val::List(values) => self.list_method(values, call),
+            Val::List(values) => self.list_method(values, false, call),
+            Val::Iterator(values) => self.list_method(values, true, call),
             Val::Windows(ref windowed) => self.windows_method(windowed, call),
             Val::WindowsView(ref windowed, ref tile, ref steps) => {
                 self.windows_view_method(windowed, [tile, steps], call)

@@ -89,6 +89,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         declared: HashMap::new(),
         in_constant: false,
         folded: Vec::new(),
+        lazy: Vec::new(),
         constants: Vec::new(),
         unreached: 0,
     };
@@ -154,6 +155,8 @@ pub(crate) struct Lowering {
     in_constant: bool,
     /// What was computed of integers whose type may be decided later.
     folded: Vec<ops::operators::Folded>,
+    /// Closures of iterators that have an effect, by the place of `map`: mistakes unless what follows asks for every value.
+    lazy: Vec<(Place, Diagnostic)>,
     /// The constants of modules whose values are being lowered.
     constants: Vec<String>,
     /// How deep the current place is in what isn't reached.

@@ -80,7 +80,7 @@ pub(super) fn is_of_elements(name: &str) -> bool {
 
 /// Methods of scalars that panic in Rust of some numbers, whose results it leaves open, or that it has under no stable name of
 /// all, and how many arguments they have.
-const OTHER_THAN_RUSTS: [(&str, usize); 8] = [
+const OTHER_THAN_RUSTS: [(&str, usize); 10] = [
     ("abs", 0),
     ("clamp", 2),
     ("div_ceil", 1),
@@ -89,6 +89,8 @@ const OTHER_THAN_RUSTS: [(&str, usize); 8] = [
     ("min", 1),
     ("powi", 1),
     ("rem_euclid", 1),
+    ("wrapping_div", 1),
+    ("wrapping_rem", 1),
 ];
 
 /// Whether a method of a scalar isn't the one that Rust has.

@@ -79,6 +79,9 @@ impl Lowering {
                 Val::Float(float)
             }
             Val::List(values) => Val::List(values.into_iter().map(|value| self.named(value)).collect()),
+            Val::Iterator(values) => {
+                Val::Iterator(values.into_iter().map(|value| self.named(value)).collect())
+            }
             // A field's type is the struct's, which isn't seen here.
             value => value,
         }

@@ -1,7 +1,7 @@
 //! Optional arguments: whether they are given is a `bool` that is known when an instance is made.
 
 use super::{Lowered, Lowering};
-use crate::assigned;
+use crate::assigned::Assigned;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprIf, ExprMatch, ExprMethodCall, Pat, parse_quote};
@@ -87,24 +87,19 @@ impl Lowering {
         }
     }
 
-    /// An optional number, or what stands in its place.
+    /// An optional number, or what stands in its place, which Rust computes in either case.
     fn given_or(&mut self, argument: ValueId, given: ValueId, otherwise: &Expr, span: Span) -> Lowered<Val> {
         let (elem, place) = (self.elem(argument), otherwise.span());
-        let assigned = assigned::by_expression(otherwise);
-        self.nesting += 1;
-        let value = self.choose(
+        let otherwise = self.expression(otherwise)?;
+        let otherwise = self.number(&otherwise, &elem, "what stands in its place", place)?;
+        self.choose(
             "unwrap_or",
             given,
-            &assigned,
+            &Assigned::default(),
             span,
             &mut |_| Ok(Val::Data(argument)),
-            &mut |lowering| {
-                let value = lowering.expression(otherwise)?;
-                lowering.number(&value, &elem, "what stands in its place", place).map(Val::Data)
-            },
-        );
-        self.nesting -= 1;
-        value
+            &mut |_| Ok(Val::Data(otherwise)),
+        )
     }
 
     /// The opposite of a `bool`.

@@ -49,7 +49,13 @@ pub(super) fn literal_to_float(dtype: DType, number: Literal) -> f64 {
 }
 
 /// An integer as a float format, rounded once.
-pub(super) fn int_to_float(dtype: DType, value: i128) -> f64 {
+///
+/// ```
+/// use tile_ir::{DType, array::int_to_float};
+/// // By way of f64 the 1 is lost, and then the half of two neighbours' distance.
+/// assert_eq!(int_to_float(DType::F32, (1 << 53) + (1 << 29) + 1), ((1i64 << 53) + (1 << 30)) as f64);
+/// ```
+pub fn int_to_float(dtype: DType, value: i128) -> f64 {
     if value.unsigned_abs() < 1 << 53 {
         return round_float(dtype, value as f64);
     }

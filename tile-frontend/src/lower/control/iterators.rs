@@ -18,7 +18,12 @@ const KNOWN: &str = "arrays have `len` and `map`, and `iter` and `into_iter` wit
 
 impl Lowering {
     /// A method of an array, or of an iterator over one.
-    pub(in crate::lower) fn list_method(&mut self, values: Vec<Val>, call: &ExprMethodCall) -> Lowered<Val> {
+    pub(in crate::lower) fn list_method(
+        &mut self,
+        values: Vec<Val>,
+        of_iterator: bool,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
         let name = call.method.to_string();
         let mut values = self.of_one_type(values, call.receiver.span())?;
         match name.as_str() {
@@ -52,17 +57,22 @@ impl Lowering {
             }
             "chain" => values.extend(self.other_values(call)?),
             "map" => {
+                let so_far = self.ops_so_far();
                 let given = values.into_iter().map(|value| self.given_to_closure(call, 0, vec![value]));
                 // Each is lowered, so that each mistake is reported.
                 let given = given.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>()?;
                 values = self.of_one_type(given, call.span())?;
+                if !of_iterator {
+                    return Ok(Val::List(values));
+                }
+                self.note_effect(so_far, call);
             }
             "fold" => return self.folded(values, call),
             "sum" | "product" if call.args.is_empty() => return self.total(values, call),
             "max" | "min" | "reduce" => return self.perhaps_nothing(call),
             _ => return self.no_list_method(&name, call),
         }
-        Ok(Val::List(values))
+        Ok(Val::Iterator(values))
     }
 
     fn folded(&mut self, values: Vec<Val>, call: &ExprMethodCall) -> Lowered<Val> {
@@ -70,10 +80,12 @@ impl Lowering {
             let help = "write `x.fold(start, |a, b| a + b)`";
             return self.error(call.span(), "`fold` takes a start and a closure", help);
         };
+        let so_far = self.ops_so_far();
         let mut folded = self.expression(start)?;
         for value in values {
             folded = self.given_to_closure(call, 1, vec![folded, value])?;
         }
+        self.takes_all(&call.receiver, so_far);
         Ok(folded)
     }
 
@@ -85,6 +97,7 @@ impl Lowering {
             return self.error(call.method.span(), message, &format!("write `x.iter().{name}()`"));
         }
         let op = totals::op(call).expect("it is one of these methods");
+        self.takes_all(&call.receiver, self.ops_so_far());
         let mut total = None;
         for value in values {
             total = Some(match total {
@@ -111,9 +124,11 @@ impl Lowering {
         let Some(mut reduced) = values.next() else {
             return self.error(call.span(), "this iterator gives nothing", "write the value");
         };
+        let so_far = self.ops_so_far();
         for value in values {
             reduced = self.given_to_closure(call, 0, vec![reduced, value])?;
         }
+        self.takes_all(&call.receiver, so_far);
         Ok(reduced)
     }
 
@@ -139,8 +154,10 @@ impl Lowering {
             receiver => self.expression(receiver)?,
         };
         match values {
-            Val::List(values) if name == "reduce" => self.reduced(values, perhaps).map(Some),
-            Val::List(values) => {
+            Val::List(values) | Val::Iterator(values) if name == "reduce" => {
+                self.reduced(values, perhaps).map(Some)
+            }
+            Val::List(values) | Val::Iterator(values) => {
                 let values = self.of_one_type(values, perhaps.receiver.span())?;
                 self.total(values, perhaps).map(Some)
             }
@@ -208,7 +225,7 @@ impl Lowering {
             other => self.expression(other)?,
         };
         match value {
-            Val::List(values) => self.of_one_type(values, other.span()),
+            Val::List(values) | Val::Iterator(values) => self.of_one_type(values, other.span()),
             Val::Poison => Err(crate::lower::Reported),
             other_value => {
                 let message = format!("`{name}` takes an array, not {}", crate::lower::kind(&other_value));
@@ -248,7 +265,7 @@ impl Lowering {
             return self.range_contains(range, call);
         }
         match self.listed_range(range)? {
-            Val::List(values) => self.list_method(values, call),
+            Val::List(values) => self.list_method(values, true, call),
             _ => Err(crate::lower::Reported),
         }
     }

@@ -7,6 +7,7 @@ pub(super) mod carried;
 pub(super) mod counters;
 pub(super) mod exits;
 pub(super) mod iterators;
+mod lazy;
 pub(super) mod logical;
 pub(super) mod loops;
 pub(super) mod matches;

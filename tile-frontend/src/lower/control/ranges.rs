@@ -83,7 +83,7 @@ impl Lowering {
             let sequence = self.expression(expression)?;
             self.lend_array(&sequence, expression);
             return match sequence {
-                Val::List(values) => {
+                Val::List(values) | Val::Iterator(values) => {
                     let values = self.of_one_type(values, expression.span())?;
                     Ok(Sequence::Unrolled(values.into_iter().map(Unrolled::always).collect()))
                 }

@@ -22,6 +22,8 @@ fn partial_in_rust(leaf: Leaf) -> Option<&'static str> {
     match leaf {
         Leaf::Unary(op @ UnaryOp::Abs) => Some(op.name()),
         Leaf::Binary(op @ (BinaryOp::DivFloor | BinaryOp::RemEuclid)) => Some(op.name()),
+        // `wrapping_div` and `wrapping_rem`.
+        Leaf::Binary(op @ (BinaryOp::Div | BinaryOp::Rem)) => Some(op.name()),
         _ => None,
     }
 }
@@ -78,6 +80,11 @@ impl Lowering {
             arguments.values.insert(0, receiver.clone());
             arguments.spans.insert(0, call.receiver.span());
             let result = self.leaf(leaf, &arguments, span)?;
+            if let (Val::Dim(_), true) = (&result, name.starts_with("wrapping_")) {
+                let message = format!("`{name}` of sizes, which don't wrap");
+                let help = "write `n - 1`, or convert first: `(n as i32).wrapping_sub(1)`";
+                return self.error(call.method.span(), message, help);
+            }
             if let Some(partial) = partial_in_rust(leaf).filter(|_| self.is_scalar(&result)) {
                 self.note_scalar(call.method.span().into(), partial, &result);
             }

@@ -29,17 +29,27 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
     })
 }
 
-/// A literal or an extent shifted by a number that is known, where 32 bits hold the result.
-fn shifted(op: BinaryOp, value: &Val, by: &Val) -> Option<Val> {
+/// The fewest bits of an integer format that has this number.
+fn fewest_bits(value: i128) -> u32 {
+    let holds = |&bits: &u32| (-(1i128 << (bits - 1))..1i128 << bits).contains(&value);
+    [8, 16, 32].into_iter().find(holds).unwrap_or(64)
+}
+
+/// A literal or an extent shifted by a number that is known, where 32 bits hold the result. `bits` is the width of the literal's
+/// format if that is known: a distance counts modulo it.
+fn shifted(op: BinaryOp, value: &Val, by: &Val, bits: Option<u32>) -> Option<Val> {
     let by = as_dim(by)?.as_const().filter(|by| (0..31).contains(by))?;
     let power = 1i64 << by;
+    let is_shorter = |least: i128| by < bits.unwrap_or_else(|| fewest_bits(least)).into();
     match (op, value) {
         (BinaryOp::Shl, Val::Int(int)) => {
             let shifted = int.value.checked_mul(power.into())?;
-            i32::try_from(shifted).is_ok().then(|| Val::Int(Int { value: shifted, ..int.clone() }))
+            let fits = i32::try_from(shifted).is_ok() && is_shorter(shifted);
+            fits.then(|| Val::Int(Int { value: shifted, ..int.clone() }))
         }
         (BinaryOp::Shr, Val::Int(int)) => {
-            Some(Val::Int(Int { value: int.value.div_euclid(power.into()), ..int.clone() }))
+            let shifted = int.value.div_euclid(power.into());
+            is_shorter(int.value).then(|| Val::Int(Int { value: shifted, ..int.clone() }))
         }
         (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
         (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
@@ -209,7 +219,9 @@ impl Lowering {
     /// Arithmetic on literals and extents, which stays symbolic.
     fn fold(&mut self, op: BinaryOp, left: &Val, right: &Val, span: Span) -> Lowered<Option<Val>> {
         if let BinaryOp::Shl | BinaryOp::Shr = op {
-            return Ok(match shifted(op, left, right) {
+            let elem = left.shared().map(|shared| self.elements.resolve(shared));
+            let bits = elem.and_then(|elem| elem.known()).map(DType::bits);
+            return Ok(match shifted(op, left, right, bits) {
                 Some(Val::Int(int)) => self.known_result(int, op, span),
                 value => value,
             });
