@@ -267,7 +267,7 @@ fn last_turn(y: &mut Tensor<i32, 1024>) {
     let y = y.atomic_view();
     let at = Tile::<i32, 1>::iota([512], 0);
     for p in 0..8 {
-        y.store([at + (p * 32) as i32], Tile::full([512], p as i32), Relaxed, BlockScope);
+        y.store([at + p * 32], Tile::full([512], p), Relaxed, BlockScope);
     }
 }
 
