@@ -259,3 +259,52 @@ fn the_ir_names_the_tile_that_is_stored() {
         assert!(ir.contains(line), "{line} isn't in\n{ir}");
     }
 }
+
+/// Products that a block stores, then reads again: as they are, by rows and across.
+#[tile_kernel(where(n % 64 == 0))]
+fn products_again(
+    a: &Tensor<bf16, 64, 64>,
+    b: &Tensor<bf16, 64, n>,
+    y: &mut Tensor<f32, 64, n>,
+    z: &mut Tensor<f32, 64, n>,
+    w: &mut Tensor<f32, n, 64>,
+) {
+    let a = a.partition_view([64, 64]).load([0, 0]);
+    let b = b.partition_view([64, 64]);
+    let mut y = y.partition_view_mut([64, 64]).spanning([0, 1]);
+    let mut z = z.partition_view_mut([64, 64]).spanning([0, 1]);
+    let mut w = w.partition_view_mut([64, 64]).spanning([0, 1]);
+    for j in 0..b.tiles(1) {
+        y.at([0, j]).store(mma(a, b.load([0, j]), Tile::zeros([64, 64])));
+    }
+    for j in 0..y.tiles(1) {
+        let t = y.at([0, j]).load();
+        z.at([0, j]).store(t - t.max(1));
+        w.at([j, 0]).store(mma(t.cast::<bf16>().t(), a, Tile::zeros([64, 64])));
+        y.at([0, j]).store(t.t() + t);
+        let u = y.at([0, j]).load();
+        z.at([0, j]).store(z.at([0, j]).load() + u);
+    }
+}
+
+#[test]
+fn products_are_read_again_by_other_threads() {
+    for (device, label) in devices() {
+        let n = 128;
+        let (a, b) = (numbers::<bf16>(64 * 64, 1), numbers::<bf16>(64 * n, 2));
+        let run = |device: &Device| -> tile::Result<Vec<Vec<f32>>> {
+            let a = Tensor::from_slice(device, &a, [64, 64])?;
+            let b = Tensor::from_slice(device, &b, [64, n])?;
+            let mut y = Tensor::zeros(device, [64, n])?;
+            let mut z = Tensor::zeros(device, [64, n])?;
+            let mut w = Tensor::zeros(device, [n, 64])?;
+            products_again(&a, &b, &mut y, &mut z, &mut w).launch()?;
+            Ok(vec![y.to_vec()?, z.to_vec()?, w.to_vec()?])
+        };
+        let (found, expected) = (run(&device).unwrap(), run(&Device::reference()).unwrap());
+        for (found, expected) in found.iter().zip(&expected) {
+            let expected: Vec<f64> = expected.iter().map(|&x| f64::from(x)).collect();
+            super::compare(label, &super::widen(found), &expected, 1e-4);
+        }
+    }
+}

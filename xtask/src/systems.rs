@@ -3,6 +3,7 @@
 //! That programs for Windows run, [`crate::windows`] shows.
 
 use crate::steps::{cargo, if_had, run};
+use crate::test::AS_TESTS_ASK;
 use crate::{setup, windows};
 
 /// Those that differ most from Linux, by Rust's names.
@@ -13,7 +14,7 @@ pub(crate) fn check() -> Result<(), String> {
     for system in SYSTEMS {
         if if_had(&format!("Rust for {system}"), setup::rust_target(system)).is_some() {
             let mut check = cargo(&["check", "--package", "tile-runtime", "--target", system]);
-            run(&format!("the runtime for {system}"), &mut check)?;
+            run(&format!("the runtime for {system}"), check.args(AS_TESTS_ASK))?;
         }
     }
     Ok(())

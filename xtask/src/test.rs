@@ -25,6 +25,9 @@ pub(crate) const BENCHMARK: &str = "h200";
 /// The smallest example, which makes a build one that takes all dependencies as they were built for the tests.
 const AS_TESTS_ARE: [&str; 2] = ["--example", "bench_layout"];
 
+/// A package that makes a build of few others one that takes dependencies as they were built for the tests.
+pub(crate) const AS_TESTS_ASK: [&str; 2] = ["--package", "tile-test-features"];
+
 /// What random tests begin with, unless the environment names another number: a change lands or doesn't for its own sake.
 /// `cargo xtask fuzz` tries others.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "20");
@@ -60,7 +63,8 @@ fn run_all() -> Result<Passed, String> {
     let others = || miri::essential().and_then(|()| packages::check()).and_then(|()| systems::check());
     beside(others, || step("tests", &mut tests))?;
     step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
-    step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
+    let mut runtime = cargo(&["test", "--package", "tile-runtime"]);
+    step("tests of the runtime without a compiler", runtime.args(AS_TESTS_ASK))?;
     step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
     step("examples, without the run-time compiler", &mut examples())?;
     for example in programs() {
