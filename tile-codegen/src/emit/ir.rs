@@ -11,7 +11,9 @@ use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::{Linkage, Module};
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
-use inkwell::values::{BasicValue, BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{
+    BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue,
+};
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -144,6 +146,12 @@ impl<'c> Ir<'c> {
     /// Goes on in a module.
     pub(crate) fn in_module(context: &'c Context, module: Module<'c>, features: Features) -> Self {
         Ir { context, module, builder: context.create_builder(), features, origins: RefCell::default() }
+    }
+
+    /// The instructions of all functions, in order: what looks at a whole module goes through them.
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = InstructionValue<'c>> {
+        let blocks = self.module.get_functions().flat_map(FunctionValue::get_basic_blocks);
+        blocks.flat_map(|block| block.get_instructions())
     }
 
     /// Notes that a number was made of the bits that it has in a format. Whoever removes the number before all code is

@@ -7,15 +7,12 @@
 
 use crate::emit::Ir;
 use inkwell::types::{BasicTypeEnum, VectorType};
-use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue};
+use inkwell::values::{BasicValue, BasicValueEnum, InstructionOpcode, InstructionValue};
 
 /// Has the vectors that stores take from selections computed before they are stored, in an optimised module.
 pub(in crate::cpu) fn select_before_stores(ir: &Ir<'_>) {
-    let blocks = ir.module.get_functions().flat_map(FunctionValue::get_basic_blocks);
-    let stores: Vec<InstructionValue<'_>> = blocks
-        .flat_map(|block| block.get_instructions())
-        .filter(|instruction| instruction.get_opcode() == InstructionOpcode::Store)
-        .collect();
+    let is_store = |instruction: &InstructionValue<'_>| instruction.get_opcode() == InstructionOpcode::Store;
+    let stores: Vec<InstructionValue<'_>> = ir.instructions().filter(is_store).collect();
     for store in stores {
         let stored =
             store.get_operand(0).expect("a store has a value").expect_value("what is stored is a value");

@@ -6,21 +6,16 @@
 //! so these stores are found in the optimised module.
 
 use crate::emit::Ir;
-use inkwell::module::Module;
 use inkwell::types::BasicType;
-use inkwell::values::{BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, VectorValue};
+use inkwell::values::{BasicValueEnum, CallSiteValue, InstructionValue, VectorValue};
 
 /// Replaces the stores of one lane in an optimised module.
 pub(in crate::cpu) fn store_elements(ir: &Ir<'_>) {
-    let stores: Vec<InstructionValue<'_>> = masked_stores(&ir.module).collect();
+    let stores: Vec<InstructionValue<'_>> =
+        ir.instructions().filter(|&instruction| is_masked_store(instruction)).collect();
     for store in stores {
         store_element(ir, store);
     }
-}
-
-fn masked_stores<'c>(module: &Module<'c>) -> impl Iterator<Item = InstructionValue<'c>> {
-    let blocks = module.get_functions().flat_map(FunctionValue::get_basic_blocks);
-    blocks.flat_map(|block| block.get_instructions()).filter(|&instruction| is_masked_store(instruction))
 }
 
 fn is_masked_store(instruction: InstructionValue<'_>) -> bool {

@@ -20,8 +20,7 @@ const OF_THE_GPU: [&str; 2] = ["workgroup", "agent"];
 /// Says so of every addition of floats within the GPU.
 pub(in crate::gpu) fn say(ir: &Ir<'_>) {
     let scopes = OF_THE_GPU.map(|name| ir.scope(name));
-    let instructions = ir.module.get_functions().flat_map(|function| function.get_basic_blocks());
-    for instruction in instructions.flat_map(|block| block.get_instructions()) {
+    for instruction in ir.instructions() {
         if adds_floats(instruction, &scopes) {
             for name in SAID {
                 let nothing = ir.context.metadata_node(&[]);

@@ -14,8 +14,7 @@ use std::collections::HashSet;
 
 /// Reads what statements take in scalar registers from one thread, where it counts conditions.
 pub(in crate::gpu) fn keep(ir: &Ir<'_>) {
-    let instructions = ir.module.get_functions().flat_map(|function| function.get_basic_blocks());
-    for instruction in instructions.flat_map(|block| block.get_instructions()) {
+    for instruction in ir.instructions() {
         let statement = instruction.as_value_ref();
         // SAFETY: it is an instruction of a module that lives, in a block of its own context, and the operand is an
         // integer of the same module, as `scalar_of` says.
