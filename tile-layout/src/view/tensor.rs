@@ -211,7 +211,7 @@ impl View {
                 ),
             ));
         }
-        let divided = self.layout().zipped_divide(IntTuple::flat(sizes))?;
+        let divided = self.whole_layout()?.zipped_divide(IntTuple::flat(sizes))?;
         let (Some(element), Some(outer)) = (divided.mode(0), divided.mode(1)) else {
             return Ok(self.clone());
         };
@@ -299,7 +299,8 @@ impl View {
         Ok(View::from_layout(layout, self.offset())?.with_memory_of(self))
     }
 
-    /// The view whose layout is this one's after `right`: `layout ∘ right`, which may be smaller.
+    /// The view whose layout is this one's after `right`: `layout ∘ right`, which may be smaller. A view without elements
+    /// keeps no strides, and is taken for one of rows.
     ///
     /// # Errors
     /// As [`Layout::compose`]; [`ErrorKind::Unsupported`] for a masked view.
@@ -312,7 +313,7 @@ impl View {
     /// ```
     pub fn composition(&self, right: impl Into<Tiler>) -> Result<View> {
         self.check_unmasked("composed")?;
-        Ok(View::from_layout(&self.layout().compose(right)?, self.offset())?.with_memory_of(self))
+        Ok(View::from_layout(&self.whole_layout()?.compose(right)?, self.offset())?.with_memory_of(self))
     }
 
     /// The view with its layout coalesced, first mode fastest: fewer axes, the same offsets in that order. A
@@ -344,7 +345,8 @@ impl View {
         self.offset().saturating_sub(other.offset())
     }
 
-    /// The same memory with elements of `new_bits` instead of `old_bits`: a bitcast that recasts the layout.
+    /// The same memory with elements of `new_bits` instead of `old_bits`: a bitcast that recasts the layout. A view without
+    /// elements keeps no strides, and is taken for one of rows.
     ///
     /// # Errors
     /// As [`Layout::recast`]; [`ErrorKind::NotDivisible`] where the offset is not a whole number of new elements;
@@ -364,7 +366,7 @@ impl View {
                 format!("{self} is vectorised and cannot be recast; recast first"),
             ));
         }
-        let layout = self.layout().recast(old_bits, new_bits)?;
+        let layout = self.whole_layout()?.recast(old_bits, new_bits)?;
         let bits = i128::from(self.offset()) * i128::from(old_bits);
         let offset = i64::try_from(bits / i128::from(new_bits)).ok();
         let Some(offset) = offset.filter(|_| bits % i128::from(new_bits) == 0) else {
@@ -378,6 +380,21 @@ impl View {
             return Ok(view);
         }
         view.with_swizzle(self.swizzle().recast(old_bits, new_bits)?)
+    }
+
+    /// The layout of all indices of a view that isn't masked. One without elements keeps no strides: its layout is that of
+    /// rows.
+    fn whole_layout(&self) -> Result<Layout> {
+        if self.size() > 0 {
+            return Ok(self.layout().clone());
+        }
+        let mut strides: Ints = self.shape().iter().map(|_| 0).collect();
+        let mut stride = 1i64;
+        for (own, extent) in strides.iter_mut().zip(self.shape()).rev() {
+            *own = stride;
+            stride = stride.saturating_mul(*extent);
+        }
+        Layout::new(IntTuple::flat(self.shape()), IntTuple::flat(&strides))
     }
 
     fn check_unmasked(&self, what: &str) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Movement operations against arrays that are really moved, by chains of random operations.
 
 use super::*;
-use tile_layout::{Fill, Index, Layout, Movement, PadMode, Span, View, ViewProgram};
+use tile_layout::{ErrorKind, Fill, Index, Layout, Movement, PadMode, Span, View, ViewProgram};
 
 /// A tensor with its values: what the operations mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -405,4 +405,23 @@ proptest! {
             prop_assert_eq!(found, expected, "thread {} of {}", thread, layout);
         }
     }
+}
+
+/// A view without elements has no strides to tell; its shape is what the same operation makes of rows.
+#[test]
+fn operations_on_empty_views_keep_the_shape() {
+    let empty = |shape: &[i64]| View::row_major(shape).unwrap();
+    let shape = |view: tile_layout::Result<View>| view.map(|view| view.shape().to_vec());
+    assert_eq!(shape(empty(&[4, 0]).vectorize(&[2, 1])), Ok(vec![2, 0]));
+    assert_eq!(shape(empty(&[0, 8]).vectorize(&[1, 4])), Ok(vec![0, 2]));
+    assert_eq!(shape(empty(&[0, 6]).vectorize(&[3, 2])), Ok(vec![0, 3]));
+    assert_eq!(empty(&[0, 8]).vectorize(&[1, 4]).unwrap().element().size(), 4);
+    assert_eq!(shape(empty(&[0, 4]).recast(8, 32)), Ok(vec![0, 1]));
+    assert_eq!(shape(empty(&[4, 0]).recast(8, 32)), Ok(vec![4, 0]));
+    assert_eq!(shape(empty(&[4, 0]).recast(16, 8)), Ok(vec![4, 0]));
+    assert_eq!(shape(empty(&[0, 4]).recast(16, 8)), Ok(vec![0, 8]));
+    assert_eq!(shape(empty(&[3, 0, 4]).recast(16, 32)), Ok(vec![3, 0, 2]));
+    assert_eq!(empty(&[0, 6]).recast(8, 32).unwrap_err().kind(), ErrorKind::NotDivisible);
+    assert_eq!(shape(empty(&[4, 0]).composition([2, 0])), Ok(vec![2, 0]));
+    assert_eq!(shape(empty(&[0, 4]).composition([0, 2])), Ok(vec![0, 2]));
 }
