@@ -4,6 +4,7 @@
 //! steps of their own, tiles stand side by side (CUDA tile C++, `partition_view`; CUDA Tile IR, `strided_view`).
 
 use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::Layout;
 use crate::view::View;
 use alloc::format;
 use alloc::vec::Vec;
@@ -174,10 +175,11 @@ impl PartitionView {
         Ok(PartitionView { partition: partition.ok_or_else(refused)?, view, sizes: sizes.to_vec() })
     }
 
-    /// `view` in tiles that may be written: no two elements share memory.
+    /// `view` in tiles that may be written: no two elements share memory, nor two scalars of vectors.
     ///
     /// # Errors
-    /// As [`PartitionView::new`]; [`ErrorKind::NotInjective`] where two elements share an offset.
+    /// As [`PartitionView::new`]; [`ErrorKind::NotInjective`] where two elements share an offset;
+    /// [`ErrorKind::Overflow`] where there are more scalars than 2^62.
     ///
     /// ```
     /// use tile_layout::{ErrorKind, Movement, PartitionView, View};
@@ -187,7 +189,7 @@ impl PartitionView {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn writable(view: View, sizes: &[i64]) -> Result<PartitionView> {
-        if !view.layout().is_injective() {
+        if !Layout::concat(&[view.layout().clone(), view.element()])?.is_injective() {
             return Err(LayoutError::new(
                 ErrorKind::NotInjective,
                 format!("{view} has elements that share memory; writing to its tiles would be a race"),
@@ -278,6 +280,8 @@ fn counts(numbers: &[i64]) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Movement;
+    use alloc::string::ToString;
     use alloc::vec;
 
     #[test]
@@ -305,5 +309,20 @@ mod tests {
         assert_eq!(empty.index_space(), [0]);
         assert_eq!(empty.window(&[0]), None);
         assert_eq!(Partition::new(&[4], &[2]).unwrap().window(&[usize::MAX]), None);
+    }
+
+    /// Windows (0,1), (1,2), (2,3) begin at offsets of their own and share what they reach over.
+    #[test]
+    fn vectors_that_share_memory_are_not_writable() {
+        let overlapping = View::row_major(&[4]).unwrap().unfold(0, 2, 1).unwrap().vectorize(&[1, 2]).unwrap();
+        let error = PartitionView::writable(overlapping, &[1, 1]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "(3,1):(1,0) + 0 of (1,2):(0,1) has elements that share memory; writing to its tiles would be a race"
+        );
+        assert_eq!(error.kind(), ErrorKind::NotInjective);
+        let side_by_side =
+            View::row_major(&[4]).unwrap().unfold(0, 2, 2).unwrap().vectorize(&[1, 2]).unwrap();
+        assert!(PartitionView::writable(side_by_side, &[1, 1]).is_ok());
     }
 }
