@@ -296,7 +296,7 @@ impl HostTensorDescriptor {
         product(&self.lengths).unwrap_or(i64::MAX)
     }
 
-    /// Elements from the first to the last one in memory, both counted; 1 for an empty tensor.
+    /// Elements from the first to the last one in memory, both counted. An empty axis counts as one of one element.
     ///
     /// ```
     /// use tile_layout::{HostTensorDescriptor, TensorLayout};
@@ -431,16 +431,19 @@ fn completed(lengths: &[i64], strides: &[i64], layout: TensorLayout) -> Ints {
         return Ints::from_slice(strides);
     }
     let matrix = Matrix::of(layout, lengths.len());
+    if !strides.is_empty() && strides.len() != lengths.len() {
+        return Ints::from_slice(strides);
+    }
     if strides.iter().all(|&stride| stride <= 0) {
         return packed(lengths, matrix.as_ref());
     }
     let mut strides = Ints::from_slice(strides);
-    if let Some(Matrix { inner, outer }) = matrix.filter(|_| strides.len() == lengths.len()) {
+    if let Some(Matrix { inner, outer }) = matrix {
         if strides[inner] <= 0 {
             strides[inner] = 1;
         }
         if strides[outer] <= 0 {
-            strides[outer] = lengths[inner].saturating_mul(strides[inner]);
+            strides[outer] = lengths[inner].max(1).saturating_mul(strides[inner]);
         }
     }
     strides
@@ -458,7 +461,8 @@ fn packed(lengths: &[i64], matrix: Option<&Matrix>) -> Ints {
     let innermost = back.iter().copied().filter(|_| inner.is_some());
     for axis in innermost.chain((0..front).rev()) {
         strides[axis] = space;
-        space = space.saturating_mul(lengths[axis]);
+        // Of an empty axis no stride is 0, which would be an unknown one.
+        space = space.saturating_mul(lengths[axis].max(1));
     }
     strides
 }
@@ -467,5 +471,56 @@ impl fmt::Display for HostTensorDescriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (lengths, strides) = (IntTuple::flat(&self.lengths), IntTuple::flat(&self.strides));
         write!(f, "lengths {lengths} strides {strides} {}", self.layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUTS: [TensorLayout; 4] = [
+        TensorLayout::Default,
+        TensorLayout::RowMajor,
+        TensorLayout::ColumnMajor,
+        TensorLayout::Convolution(ConvolutionLayout::Nhwc),
+    ];
+
+    /// An empty tensor is packed as one is whose empty axes have one element.
+    #[test]
+    fn empty_tensors_have_strides() {
+        for layout in LAYOUTS {
+            for lengths in [[0, 4], [4, 0], [0, 0]] {
+                let empty = HostTensorDescriptor::new(&lengths, layout).unwrap();
+                let alike = HostTensorDescriptor::new(&lengths.map(|length| length.max(1)), layout).unwrap();
+                assert_eq!(empty.strides(), alike.strides(), "{empty}");
+                assert_eq!(empty.element_space_size(), alike.element_space_size(), "{empty}");
+                assert_eq!((empty.element_size(), empty.to_view().unwrap().shape()), (0, &lengths[..]));
+                let unknown = HostTensorDescriptor::with_strides(&lengths, &[0, -1], layout);
+                match layout {
+                    TensorLayout::Default => {
+                        assert_eq!(unknown.unwrap_err().kind(), ErrorKind::AbstractLayout);
+                    }
+                    _ => assert_eq!(unknown.unwrap().strides(), alike.strides(), "{empty}"),
+                }
+            }
+        }
+        let derived = HostTensorDescriptor::with_strides(&[4, 0], &[0, 2], TensorLayout::RowMajor).unwrap();
+        assert_eq!(derived.strides(), [2, 2]);
+        let batch = HostTensorDescriptor::new(&[2, 0, 3], TensorLayout::ColumnMajor).unwrap();
+        assert_eq!((batch.strides(), batch.element_space_size()), (&[3, 1, 1][..], 6));
+    }
+
+    #[test]
+    fn every_length_has_a_stride() {
+        for layout in LAYOUTS {
+            for strides in [&[0][..], &[-1], &[1], &[0, 0, 0], &[12, 3, 1]] {
+                let refused = HostTensorDescriptor::with_strides(&[4, 3], strides, layout).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Rank, "{layout} {strides:?}");
+                assert_eq!(
+                    alloc::format!("{refused}"),
+                    alloc::format!("{} strides for 2 lengths", strides.len())
+                );
+            }
+        }
     }
 }
