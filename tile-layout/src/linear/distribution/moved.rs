@@ -56,7 +56,8 @@ impl Distribution {
         self.on(&permute(&self.shape), permute)
     }
 
-    /// The tile with the same elements in row-major order in another shape; `None` where that isn't linear.
+    /// The tile with the same elements in row-major order in another shape; `None` where that isn't linear, or has another
+    /// number of elements.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -68,7 +69,10 @@ impl Distribution {
     pub fn reshaped(&self, shape: &[u64]) -> Option<Distribution> {
         let is_linear = |extents: &[u64]| extents.iter().all(|extent| extent.is_power_of_two());
         if is_linear(&self.shape) && is_linear(shape) {
-            return self.on(shape, |position| split(self.flat(position), shape)).ok();
+            let bits = |extents: &[u64]| extents.iter().map(|extent| u64::from(extent.ilog2())).sum::<u64>();
+            let is_same_size = bits(&self.shape) == bits(shape);
+            let moved = || self.on(shape, |position| split(self.flat(position), shape)).ok();
+            return is_same_size.then(moved).flatten();
         }
         let long =
             |shape: &[u64]| -> Vec<usize> { (0..shape.len()).filter(|&axis| shape[axis] > 1).collect() };

@@ -113,6 +113,16 @@ proptest! {
 }
 
 #[test]
+fn a_shape_of_another_size_is_no_reshape() {
+    let tile = Distribution::blocked(&[4, 16], &[1, 0], 2, 8, 2).unwrap();
+    for other in [&[32][..], &[128], &[4, 8], &[4, 32], &[1], &[1 << 63, 1 << 63]] {
+        assert_eq!(tile.reshaped(other), None, "{other:?}");
+    }
+    assert!(tile.reshaped(&[64]).is_some() && tile.reshaped(&[2, 2, 16]).is_some());
+    assert_eq!(Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2).unwrap().reshaped(&[6, 64]), None);
+}
+
+#[test]
 fn axes_that_are_no_powers_of_two_are_padded_at_the_end() {
     let tile = Distribution::blocked(&[3, 300], &[1, 0], 4, 32, 2).unwrap();
     check(&tile);
