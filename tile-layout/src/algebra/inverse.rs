@@ -47,7 +47,8 @@ impl Layout {
     ///
     /// # Errors
     /// [`ErrorKind::NotInjective`] where two elements share an offset or interleave so that no layout tells
-    /// them apart; [`ErrorKind::NegativeStride`].
+    /// them apart; [`ErrorKind::NegativeStride`]; [`ErrorKind::Overflow`] where the inverse would have more than 2^62
+    /// elements.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -77,7 +78,10 @@ impl Layout {
             }
             inverse.push(Mode::new(mode.stride / below, index_stride));
             below = mode.stride;
-            reached = mode.stride.saturating_mul(mode.extent);
+            reached = mode.stride.checked_mul(mode.extent).ok_or_else(|| {
+                let message = format!("the left inverse of {self} would have more than 2^62 elements");
+                LayoutError::new(ErrorKind::Overflow, message)
+            })?;
             index_stride = places[leaf].1;
         }
         let last = reached / below;

@@ -286,6 +286,15 @@ fn what_is_empty_has_an_empty_inverse() {
     }
 }
 
+/// The inverse of offsets 0 and 2^62 would have an element for each number up to 2^62, one more than fits.
+#[test]
+fn an_inverse_that_does_not_fit_overflows() {
+    let far = Layout::leaf(2, 1 << 62).unwrap();
+    assert_eq!(far.left_inverse().map_err(|error| error.kind()), Err(ErrorKind::Overflow));
+    let near = Layout::leaf(2, 1 << 61).unwrap();
+    assert_eq!(near.left_inverse().unwrap().get(1 << 61), Some(1));
+}
+
 /// A divide names the tile that is wrong; the rank is checked before anything else.
 #[test]
 fn refusals_name_modes() {
