@@ -127,7 +127,7 @@ impl Layout {
     }
 
     /// The largest factor by which [`Layout::upcast`] succeeds: all offsets of whole units are multiples of it.
-    /// `None` where the layout stays at offset 0, so that every factor does.
+    /// `None` where nothing limits it: the layout stays at offset 0, so that every factor does, or has no elements.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -137,6 +137,9 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn max_alignment(&self) -> Option<i64> {
+        if self.size() == 0 {
+            return None;
+        }
         let mut modes: SmallVec<[Mode; crate::tuple::INLINE]> =
             self.leaves().iter().copied().filter(|mode| mode.extent != 1 && mode.stride != 0).collect();
         modes.sort_by_key(|mode| mode.stride.unsigned_abs());

@@ -286,6 +286,14 @@ fn what_is_empty_has_an_empty_inverse() {
     }
 }
 
+/// Nothing limits the alignment of what has no elements, although not every factor divides its modes.
+#[test]
+fn what_is_empty_is_aligned_to_everything() {
+    for text in ["0:8", "(0,4):(8,1)", "(4,0):(1,4)", "((),(2,0)):((),(1,2))", "0:0"] {
+        assert_eq!(text.parse::<Layout>().unwrap().max_alignment(), None, "{text}");
+    }
+}
+
 /// The inverse of offsets 0 and 2^62 would have an element for each number up to 2^62, one more than fits.
 #[test]
 fn an_inverse_that_does_not_fit_overflows() {
