@@ -93,8 +93,9 @@ pub fn wavefronts(addresses: &[u64], width: u32, banks: u32) -> Result<Wavefront
 /// `2^(rank of words − rank of banks)` of them.
 ///
 /// # Errors
-/// [`LinearError::BadAccess`] as for [`wavefronts`], or where `element_bytes` isn't a power of two or byte
-/// offsets don't fit 64 bits; [`LinearError::UnknownDim`] where the output isn't one `Offset`.
+/// [`LinearError::BadAccess`] as for [`wavefronts`], or where byte offsets don't fit 64 bits;
+/// [`LinearError::NotPowerOfTwo`] where `element_bytes` isn't one; [`LinearError::UnknownDim`] where the output isn't one
+/// `Offset`.
 ///
 /// ```
 /// use tile_layout::linear::{Dim, LinearLayout, linear_wavefronts};
