@@ -1,8 +1,9 @@
 //! Expressions and symbolic layouts as text: `64*ceil_div(m, 64) + n`, `(m,k):(k,1)`.
 //!
-//! What is printed parses back to the same value, as long as the names are letters, digits and `_`. Where a leaf
-//! of a tuple is expected, `(` opens a tuple; a leaf that is a sum in brackets is written without them. Nesting
-//! is bounded, so no text can do more than be refused.
+//! What is printed parses back to the same value, as long as each name is a letter or `_` followed by letters, digits and
+//! `_`. A function's name is one only before `(`, and else a symbol's. Where a leaf of a tuple is expected, `(` opens a
+//! tuple; a leaf that is a sum in brackets is written without them. Nesting is bounded, so no text can do more than be
+//! refused.
 
 use super::atom::Atom;
 use super::expression::Expr;
@@ -90,20 +91,19 @@ impl<'a> Reader<'a> {
         let rest = self.cursor.rest();
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let name = &rest[..end];
-        let combine: fn(&Expr, Expr) -> Result<Expr> = match name {
-            "ceil_div" => |a, b| a.ceil_div(b),
-            "floor_div" => |a, b| a.floor_div(b),
-            "rem" => |a, b| a.rem(b),
-            "min" => |a, b| a.minimum(b),
-            "max" => |a, b| a.maximum(b),
-            _ => {
-                self.cursor.at += end;
-                return Ok(Expr::from(name));
-            }
+        self.cursor.at += end;
+        let combine: Option<fn(&Expr, Expr) -> Result<Expr>> = match name {
+            "ceil_div" => Some(|a, b| a.ceil_div(b)),
+            "floor_div" => Some(|a, b| a.floor_div(b)),
+            "rem" => Some(|a, b| a.rem(b)),
+            "min" => Some(|a, b| a.minimum(b)),
+            "max" => Some(|a, b| a.maximum(b)),
+            _ => None,
+        };
+        let Some(combine) = combine.filter(|_| self.cursor.accept("(")) else {
+            return Ok(Expr::from(name));
         };
         let takes_more = matches!(name, "min" | "max");
-        self.cursor.at += end;
-        self.cursor.expect("(")?;
         let mut value = self.nested(Self::sum)?;
         self.cursor.expect(",")?;
         value = combine(&value, self.nested(Self::sum)?)?;
@@ -265,6 +265,21 @@ mod tests {
         }
         assert_eq!("2 * ( m - (n+1) ) - -0".parse::<Expr>().unwrap_err().kind(), ErrorKind::Syntax);
         assert_eq!("2 * ( m - (n+1) )".parse::<Expr>().unwrap().to_string(), "2*m - 2*n - 2");
+    }
+
+    /// A function's name is one only before a bracket.
+    #[test]
+    fn symbols_may_be_called_as_functions_are() {
+        for name in ["min", "max", "rem", "ceil_div", "floor_div", "_1", "größe"] {
+            let symbol = Expr::from(name);
+            let used = symbol.minimum("m").unwrap().plus(symbol.times(&symbol).unwrap()).unwrap();
+            for expr in [symbol.clone(), symbol.times(3).unwrap(), symbol.ceil_div(7).unwrap(), used] {
+                assert_eq!(expr.to_string().parse::<Expr>(), Ok(expr));
+            }
+            let layout = SymbolicLayout::row_major((name, "m")).unwrap();
+            assert_eq!(layout.to_string().parse::<SymbolicLayout>(), Ok(layout));
+        }
+        assert_eq!("min (m, 3) - min".parse::<Expr>().unwrap().to_string(), "min(3, m) - min");
     }
 
     #[test]
