@@ -61,8 +61,12 @@ impl View {
         if self.is_nothing() {
             return Some(self.clone().with_memory_of(inner));
         }
+        // Said before groups are asked: without axes there is none whose window could be empty.
+        if inner.is_nothing() {
+            return self.all_filled_by(inner);
+        }
         // The positions of contiguous elements are their offsets, counted from the first.
-        if inner.is_contiguous() && !inner.is_nothing() {
+        if inner.is_contiguous() {
             return self.shifted(inner.parts.offset);
         }
         // Joining masked axes helps where the outer view walks across them, and hides which outer axis moves
@@ -77,6 +81,12 @@ impl View {
             .map(|view| view.with_memory_of(inner))
     }
 
+    /// The view of `inner` that `self` is where it meets no element of it.
+    fn all_filled_by(&self, inner: &View) -> Option<View> {
+        let filled = View::filled(&self.parts.extents, joint_fill(self, inner.parts.fill)?).ok()?;
+        Some(filled.with_memory_of(inner))
+    }
+
     fn compose_groups(&self, inner: &View, groups: &[Group]) -> Option<View> {
         // The outer view, where it is less than all of `self`.
         let mut restricted: Option<View> = None;
@@ -87,9 +97,7 @@ impl View {
             let outer = restricted.as_ref().unwrap_or(self);
             match walk.pull_back(group, outer)? {
                 Valid::Everywhere => {}
-                Valid::Nowhere => {
-                    return View::filled(&self.parts.extents, joint_fill(self, inner.parts.fill)?).ok();
-                }
+                Valid::Nowhere => return self.all_filled_by(inner),
                 Valid::Within { axis, low, high } => {
                     inner_fills = true;
                     let outer = outer.restrict(axis, low, high)?;

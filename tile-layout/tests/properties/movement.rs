@@ -58,6 +58,7 @@ enum Step {
     Interleave(u64),
     Roll(u64),
     Pick(u64),
+    At(u64),
     Cat(u64),
 }
 
@@ -78,6 +79,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         seed().prop_map(Step::Interleave),
         seed().prop_map(Step::Roll),
         seed().prop_map(Step::Pick),
+        seed().prop_map(Step::At),
         seed().prop_map(Step::Cat),
     ];
     prop::collection::vec(step, 1..6)
@@ -280,6 +282,21 @@ fn take(step: &Step, program: &ViewProgram, array: &Array) -> Option<(ViewProgra
             indices.push(Index::list(&picked));
             Some((program.index(&indices).unwrap(), moved))
         }
+        Step::At(seed) => {
+            let mut numbers = Numbers(seed);
+            let axis = axis_of(&mut numbers)?;
+            let at = numbers.below(shape[axis]);
+            let mut new = shape.clone();
+            new.remove(axis);
+            let moved = array.moved(&new, |index| {
+                let mut source = index.to_vec();
+                source.insert(axis, at);
+                Ok(source)
+            });
+            let mut indices = vec![Index::from(..); axis];
+            indices.push(Index::At(at));
+            Some((program.index(&indices).unwrap(), moved))
+        }
         Step::Cat(seed) => {
             let axis = axis_of(&mut Numbers(seed))?;
             let flipped = program.flip(&[axis as i64]).unwrap();
@@ -405,6 +422,39 @@ proptest! {
             prop_assert_eq!(found, expected, "thread {} of {}", thread, layout);
         }
     }
+}
+
+/// What each operation that takes a tensor without axes makes of one.
+fn made_of_scalar<M: Movement>(scalar: &M) -> [(&'static str, M); 6] {
+    [
+        ("reshape", scalar.reshape([1]).unwrap()),
+        ("reshape to 0 axes", scalar.reshape([0i64; 0]).unwrap()),
+        ("expand", scalar.expand([3]).unwrap()),
+        ("unsqueeze", scalar.unsqueeze(0).unwrap()),
+        ("permute", scalar.permute(&[]).unwrap()),
+        ("index", scalar.index(&[]).unwrap()),
+    ]
+}
+
+/// Without axes there is no window that could be empty: what is filled must stay so through each operation.
+#[test]
+fn a_filled_scalar_stays_filled() {
+    let padded = [Some((1, 0))];
+    let scalar = View::row_major(&[4]).unwrap().pad_with(&padded, Fill::from(7)).unwrap();
+    let scalar = scalar.index(&[Index::At(0)]).unwrap();
+    assert_eq!((scalar.rank(), scalar.get(&[]), scalar.fill()), (0, Ok(None), Fill::from(7)));
+    for (name, view) in made_of_scalar(&scalar) {
+        assert!(view.offsets().all(|offset| offset.is_none()), "{name}: {view}");
+        assert_eq!(view.fill(), Fill::from(7), "{name}");
+    }
+    for (name, program) in made_of_scalar(&ViewProgram::new(0, scalar.clone())) {
+        assert!(values(&program, &[1, 2, 3, 4]).iter().all(|&value| value == 7), "{name}: {program:?}");
+    }
+    // A map with a fill of its own, which one view can't hold beside the other fill.
+    let twice = scalar.reshape([1]).unwrap().pad_with(&padded, Fill::from(8));
+    assert_eq!(twice.unwrap_err().kind(), ErrorKind::Unsupported);
+    let twice = ViewProgram::new(0, scalar).reshape([1]).unwrap().pad_with(&padded, Fill::from(8)).unwrap();
+    assert_eq!(values(&twice, &[1, 2, 3, 4]), [8, 7]);
 }
 
 /// A view without elements has no strides to tell; its shape is what the same operation makes of rows.

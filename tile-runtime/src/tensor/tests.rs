@@ -256,6 +256,20 @@ fn no_operation_leads_out_of_a_part() {
     assert_eq!(own.to_vec().unwrap(), [5, 3]);
 }
 
+/// What a table finds outside of a part is 0, also where no axis is left, and never an element of the other part.
+#[test]
+fn a_part_reads_nothing_in_place_of_what_it_lacks() {
+    let mut x = counted(&[6]);
+    let (mut first, second) = x.split_at_mut(0, 3).unwrap();
+    first.fill(-1).unwrap();
+    let lacking =
+        || second.view().slice(tile_layout::Index::Table { shape: vec![], entries: vec![9] }).unwrap();
+    assert_eq!(lacking().to_vec().unwrap(), [0]);
+    assert_eq!(lacking().reshape([1]).unwrap().to_vec().unwrap(), [0]);
+    assert_eq!(lacking().expand([2]).unwrap().to_vec().unwrap(), [0, 0]);
+    assert_eq!(lacking().reshape([1]).unwrap().as_slice().ok(), None);
+}
+
 #[test]
 fn elements_that_share_memory_are_not_written() {
     let mut x = counted(&[3, 1]);
