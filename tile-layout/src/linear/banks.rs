@@ -12,8 +12,10 @@ use alloc::vec::Vec;
 use super::{Dim, LinearError, LinearLayout};
 
 /// Bytes of a bank's word.
-pub(super) const WORD_BYTES: u32 = 4;
-const MOST_BANKS: u32 = 1024;
+pub(crate) const WORD_BYTES: u32 = 4;
+
+/// The most banks that shared memory may have.
+pub(crate) const MOST_BANKS: u32 = 1024;
 
 /// The passes that an access of a warp takes.
 ///

@@ -49,6 +49,7 @@ mod swizzle;
 mod tests;
 mod vector;
 
+pub(crate) use banks::{MOST_BANKS, WORD_BYTES};
 pub use banks::{Wavefronts, linear_wavefronts, wavefronts};
 pub use convert::{Conversion, Place, Route, ShufflePlan, ShuffleRound, Transfer};
 pub use distribution::{Deal, Distribution};

@@ -7,15 +7,11 @@ use super::threads::signature;
 use super::{Cell, Note, Picture, colour};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
-use crate::linear::{Dim, LinearLayout, wavefronts};
+use crate::linear::{Dim, LinearLayout, MOST_BANKS, WORD_BYTES, wavefronts};
 use crate::swizzle::SwizzledLayout;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-
-/// Bytes of a bank's word.
-const WORD_BYTES: u64 = 4;
-const MOST_BANKS: u32 = 1024;
 
 /// A tile in shared memory: what gives row and column their offset, in elements.
 ///
@@ -314,7 +310,7 @@ fn run_start(addresses: &Addresses<'_>, row: i64, column: i64, columns: i64) -> 
 
 /// The cell of the bytes from `first` to `last`.
 fn bank_cell(first: u64, last: u64, banks: u64, lanes: &[usize], has_access: bool) -> Cell {
-    let (low, high) = (first / WORD_BYTES, last / WORD_BYTES);
+    let [low, high] = [first, last].map(|address| address / u64::from(WORD_BYTES));
     let bank = |word: u64| word % banks;
     let label = match high - low {
         0 => bank(low).to_string(),
