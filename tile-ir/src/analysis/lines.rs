@@ -8,6 +8,7 @@
 //! that was added to the counter, as long as formats have more bits than it. [`Line::Consecutive`] says for which.
 
 use super::Divisors;
+use super::reshape::axis_before;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -291,18 +292,6 @@ impl<'k> Lines<'k> {
     fn is_integer(&self, value: ValueId) -> bool {
         self.kernel.ty(value).elem().known().is_some_and(DType::is_int)
     }
-}
-
-/// The axis of a reshaped tile that an axis of the result is, where axes of one element alone came or went.
-pub(crate) fn axis_before(kernel: &Kernel, reshape: &OpData, axis: usize) -> Option<usize> {
-    let long = |value: ValueId| -> Option<Vec<(usize, &Dim)>> {
-        let extents = kernel.ty(value).as_tile()?.shape.iter().enumerate();
-        Some(extents.filter(|(_, extent)| extent.as_const() != Some(1)).collect())
-    };
-    let (before, after) = (long(reshape.operands[0])?, long(reshape.results[0])?);
-    let same = before.iter().map(|it| it.1).eq(after.iter().map(|it| it.1));
-    let at = after.iter().position(|&(other, _)| other == axis).filter(|_| same)?;
-    Some(before[at].0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! stands; [`bounds`] says from both which loads and stores stay inside their tensors: always, never, or for the
 //! sizes that a launch checks; [`divisibility`] says what divides an integer, [`lines`] along which axes the integers of
 //! a tile are constant or consecutive; [`own_part`] finds reductions of a part of a line, [`mod@draws`] random
-//! numbers by an element's number in its tile; `uses` says which ops have a value among their operands. None changes IR.
+//! numbers by an element's number in its tile; `reshape` says which axes a reshape keeps, `uses` which ops have a value among
+//! their operands. None changes IR.
 
 pub mod bounds;
 pub mod divisibility;
@@ -15,6 +16,7 @@ pub mod own_part;
 pub mod range;
 pub mod ranges;
 mod refine;
+pub(crate) mod reshape;
 pub(crate) mod uses;
 
 pub use bounds::{Bound, Unbounded};

@@ -6,6 +6,7 @@
 //! then computes something else with tiles of another extent, as long as there is more than one of them. That may be meant
 //! (a scale for each block of a row), so it is no mistake of the kernel; but of its instances none is as good as another.
 
+use super::reshape;
 use super::uses::Uses;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
@@ -134,19 +135,7 @@ fn axis_before(kernel: &Kernel, data: &OpData, operand: ValueId, axis: usize) ->
         op if op.is_leaf() => Some(axis),
         Op::Broadcast(_) => (before[axis] == after[axis]).then_some(axis),
         Op::Permute(order) => order.get(axis).copied(),
-        // Axes of extent 1 come and go.
-        Op::Reshape(_) => {
-            let long = |shape: &[Dim]| -> Vec<usize> {
-                (0..shape.len()).filter(|&axis| shape[axis].as_const() != Some(1)).collect()
-            };
-            let (before_long, after_long) = (long(before), long(after));
-            let extents = |shape: &[Dim], axes: &[usize]| {
-                axes.iter().map(|&axis| shape[axis].clone()).collect::<Vec<_>>()
-            };
-            let same = extents(before, &before_long) == extents(after, &after_long);
-            let position = after_long.iter().position(|&long| long == axis).filter(|_| same)?;
-            Some(before_long[position])
-        }
+        Op::Reshape(_) => reshape::axis_before(kernel, data, axis),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@
 
 use super::super::{Product, shape_of};
 use super::{Basis, anchors};
-use crate::analysis::lines::axis_before;
+use crate::analysis::reshape::axis_before;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{Carried, Op};
 use crate::target::TargetDesc;

@@ -9,6 +9,7 @@ use super::brought;
 use super::obstacle::{Named, Obstacle, Obstacles};
 use super::shared_tile::{Copyable, Major};
 use super::{MOST_CONSUMERS, Slice};
+use crate::analysis::reshape::axis_before;
 use crate::analysis::uses::Uses;
 use crate::gpu::numbers::Numbers;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
@@ -374,8 +375,9 @@ impl Origin {
             match &data.op {
                 Op::Permute(permutation) => axes = axes.map(|axis| permutation[axis]),
                 Op::Reshape(_) => {
-                    let moved = || through_reshape(kernel, data, axes);
-                    axes = moved().ok_or_else(|| Obstacle::Reshaped(Named::of(kernel, op)))?;
+                    let [first, second] = axes.map(|axis| axis_before(kernel, data, axis));
+                    let moved = first.zip(second).ok_or_else(|| Obstacle::Reshaped(Named::of(kernel, op)))?;
+                    axes = moved.into();
                 }
                 _ if data.load().is_some() => return Ok(Origin { load: op, values, axes }),
                 _ => return Err(Obstacle::Computed { by: Named::of(kernel, op), left: None }),
@@ -383,16 +385,4 @@ impl Origin {
             value = data.operands[0];
         }
     }
-}
-
-/// The axes of what is reshaped that these of the result are; `None` where axes are joined or split.
-fn through_reshape(kernel: &Kernel, data: &OpData, axes: [usize; 2]) -> Option<[usize; 2]> {
-    let (from, to) = (shape_of(kernel, data.operands[0])?, shape_of(kernel, data.results[0])?);
-    let long = |shape: &[u64]| (0..shape.len()).filter(|&axis| shape[axis] > 1).collect::<Vec<_>>();
-    let (before, after) = (long(&from), long(&to));
-    if before.iter().map(|&axis| from[axis]).ne(after.iter().map(|&axis| to[axis])) {
-        return None;
-    }
-    let place = |axis: usize| Some(before[after.iter().position(|&other| other == axis)?]);
-    Some([place(axes[0])?, place(axes[1])?])
 }
