@@ -57,7 +57,7 @@ pub(in super::super) enum Obstacle {
     Extents(MatrixShape),
     /// Its sums have so many rows and columns, which aren't powers of two.
     Halves { rows: u64, columns: u64 },
-    /// The factor is computed in the loop, and the left one, too, if something is said to do that.
+    /// The factor is computed, in the loop or before it, and the left one, too, if something is said to do that.
     Computed { by: Named, left: Option<Named> },
     /// Its axes are other ones than those of what was loaded.
     Reshaped(Named),
@@ -182,9 +182,8 @@ impl Obstacle {
                 "choose tiles that are",
             ),
             Obstacle::Computed { by, left } => {
-                let computed = format!(
-                    "its right factor is computed in the loop, by {by}, and they take that from copied tiles"
-                );
+                let computed =
+                    format!("its right factor is computed, by {by}, and they take that from copied tiles");
                 match left {
                     None => with(computed, LEFT_INSTEAD),
                     Some(left) => with(

@@ -33,8 +33,8 @@ fn right_factors_that_no_copy_brings_are_remarked_upon() {
         made_of_b("    %made = neg %tb : tile<K x N x bf16>\n    %mine = abs %ta : tile<M x K x bf16>\n");
     assert_eq!(
         reason(|text| both(text).edit("mma %ta,", "mma %mine,")),
-        "its right factor is computed in the loop, by `-`, and they take that from copied tiles; the left one is, too, by \
-         `abs`; have another kernel store one of them, so that it is loaded"
+        "its right factor is computed, by `-`, and they take that from copied tiles; the left one is, too, by `abs`; \
+         have another kernel store one of them, so that it is loaded"
     );
     // One that is loaded before the loop is copied before that.
     let before = in_tiles_of_64(&MATMUL.edit("%vb[%p, %j]", "%vb[%j, %j]"));

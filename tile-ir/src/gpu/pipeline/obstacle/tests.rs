@@ -139,6 +139,15 @@ fn carried() -> String {
         .edit("yield %next", "yield %next, %tb")
 }
 
+/// A right factor that is computed once for all turns.
+fn computed_before() -> String {
+    let before = format!("{}    %made = neg %tb : tile<64 x 64 x bf16>\n", LOAD_B.edit("[%p,", "[%1,"));
+    matmul()
+        .edit(LOAD_B, "")
+        .edit("  %sum = for", &format!("{}  %sum = for", before.edit("    %", "  %")))
+        .edit("mma %ta, %tb,", "mma %ta, %made,")
+}
+
 /// Two tiles of 128 KiB that all turns read.
 fn loaded_before() -> String {
     let load = "    %tb = load_masked %vb[%p, %j] pad %pad : tile<256 x 256 x bf16>\n";
@@ -305,6 +314,7 @@ fn cases() -> Vec<(&'static str, String, On)> {
         ("Sums", matmul().edit("bf16", "f16").edit("f32", "f16")),
         ("Extents", tiles([32, 64, 64])),
         ("Computed", with_left_computed(&made_of_b("    %made = neg %tb : tile<64 x 64 x bf16>\n"))),
+        ("Computed", with_left_computed(&computed_before())),
         ("Reshaped", with_left_computed(&joined)),
         ("Carried", with_left_computed(&carried())),
         ("LoadedBefore", loaded_before()),
