@@ -149,6 +149,7 @@ impl Pipelines {
         let available = available.saturating_sub(brought::bytes(&brought));
         let placement =
             Placement { kernel, uses: &uses, ranges, brought: &products, shared, available, spare };
+        let loads = factors.iter().map(|factor| (factor.id, factor.load)).collect();
         let found = placement.rings(factors, obstacles);
         let mut found = Pipelines { consumers, brought, ..found };
         if found.is_empty() {
@@ -158,7 +159,7 @@ impl Pipelines {
             found.factors.entry(product).or_default();
         }
         if target.has_tensor_memory() {
-            let put = found.put_sums_in_tensor_memory(kernel, &uses);
+            let put = found.put_sums_in_tensor_memory(kernel, &uses, &loads);
             put.map_err(|(product, obstacle)| {
                 obstacles.add(FactorId::right(product), obstacle);
                 tensor_memory::add_others(kernel, product, obstacles);
@@ -178,12 +179,17 @@ impl Pipelines {
         Some(Pipelines { slice, ..found })
     }
 
-    /// Places the sums of all products in tensor memory.
+    /// Places the sums of all products in tensor memory, where these loads give factors that could lie in rings.
     ///
     /// # Errors
     /// A product whose sums can't lie there.
-    fn put_sums_in_tensor_memory(&mut self, kernel: &Kernel, uses: &Uses) -> Result<(), (OpId, Obstacle)> {
-        self.tensor_memory = tensor_memory::place(kernel, uses, self)?;
+    fn put_sums_in_tensor_memory(
+        &mut self,
+        kernel: &Kernel,
+        uses: &Uses,
+        loads: &HashMap<FactorId, OpId>,
+    ) -> Result<(), (OpId, Obstacle)> {
+        self.tensor_memory = tensor_memory::place(kernel, uses, self, loads)?;
         // Who issues such products waits for none of them.
         let fills = self.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
         fills.for_each(|fill| fill.keeps_running = false);

@@ -3,6 +3,7 @@
 
 use super::WARPGROUP;
 use super::factor::{Factor, FactorId};
+use super::shared_tile::MOST_ROWS;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId};
 use crate::loc::Loc;
@@ -99,14 +100,53 @@ pub(in super::super) enum Obstacle {
     Threads { threads: u64, groups: u64 },
     /// Two stages of the loop's tiles don't fit.
     Room { stage: u64, available: u64 },
-    /// No copy brings its left factor to shared memory, and threads can't.
-    LeftHeld(DType),
-    /// Of its left factor, which threads bring, a warpgroup has so many columns.
-    Depth { is: u64, most: u64 },
+    /// Registers hold its left factor, and threads can't bring it to shared memory from there. If a tensor is named, it is a tile
+    /// of that for which there is no room.
+    LeftHeld { loaded: Option<String>, limit: BringingLimit },
     /// Another product of the kernel isn't done so.
     Beside(Loc),
     /// So many columns of tensor memory have no room for the sums of the kernel's products.
     TensorMemory { needed: u64, available: u64 },
+}
+
+/// What threads can't bring from registers to shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) enum BringingLimit {
+    /// Elements of this format.
+    Format(DType),
+    /// Tiles of so many rows and such a depth.
+    Extents { rows: u64, depth: u64 },
+    /// So many columns a warpgroup.
+    Columns { is: u64, most: u64 },
+}
+
+impl fmt::Display for BringingLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BringingLimit::Format(elem) => {
+                write!(f, "threads bring elements of 16 bits, and not {elem}")
+            }
+            BringingLimit::Extents { rows, depth } => write!(
+                f,
+                "threads bring {MOST_ROWS} rows at most and a depth that is a power of two, and it has {rows} rows and a \
+                 depth of {depth}"
+            ),
+            BringingLimit::Columns { is, most } => {
+                write!(f, "a warpgroup brings {most} columns at most, and it has {is}")
+            }
+        }
+    }
+}
+
+impl BringingLimit {
+    /// What to write instead of a factor that is computed.
+    fn advice(&self) -> &'static str {
+        match self {
+            BringingLimit::Format(_) => "multiply what was loaded",
+            BringingLimit::Extents { .. } => "choose such tiles",
+            BringingLimit::Columns { .. } => "choose tiles of less depth",
+        }
+    }
 }
 
 impl Obstacle {
@@ -242,7 +282,9 @@ impl Obstacle {
                 "choose such tiles",
             ),
             Obstacle::Rows { tensor, rows } => with(
-                format!("tiles of {tensor} have {rows} rows, and copied ones multiples of 8 up to 256"),
+                format!(
+                    "tiles of {tensor} have {rows} rows, and copied ones multiples of 8 up to {MOST_ROWS}"
+                ),
                 "choose such tiles",
             ),
             Obstacle::Windows(tensor) => with(
@@ -291,17 +333,15 @@ impl Obstacle {
                 ),
                 "choose smaller tiles",
             ),
-            Obstacle::LeftHeld(elem) => with(
+            Obstacle::LeftHeld { loaded: None, limit } => {
+                with(format!("its left factor lies in registers, from where {limit}"), limit.advice())
+            }
+            Obstacle::LeftHeld { loaded: Some(tensor), limit } => with(
                 format!(
-                    "its left factor lies in registers, from where threads bring it elements of 16 bits, and not {elem}"
+                    "shared memory has no room for its left factor, a tile of {tensor}, so that this lies in registers, from \
+                     where {limit}"
                 ),
-                "multiply what was loaded",
-            ),
-            Obstacle::Depth { is, most } => with(
-                format!(
-                    "its left factor lies in registers, from where a warpgroup brings {most} columns at most, and it has {is}"
-                ),
-                "choose tiles of less depth",
+                "choose smaller tiles",
             ),
             Obstacle::Beside(loc) => {
                 (format!("another product of the kernel{} isn't done by them", in_line(loc)), None)

@@ -17,7 +17,7 @@ use crate::view::Source;
 const STRIDE_BYTES: u64 = 16;
 
 /// The longest box of a copy, in elements along an axis (the same).
-const MOST_ROWS: u64 = 256;
+pub(super) const MOST_ROWS: u64 = 256;
 
 /// The rows in which the pattern of a swizzle repeats.
 const PATTERN_ROWS: u64 = 8;

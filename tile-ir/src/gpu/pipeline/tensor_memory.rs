@@ -13,10 +13,10 @@
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
 use super::super::copies::is_zero_tile;
+use super::super::dtype_of;
 use super::super::products::{extents, share_columns};
-use super::super::{dtype_of, shape_of};
 use super::factor::{Factor, FactorId, carries_sums};
-use super::obstacle::{Named, Obstacle, Obstacles};
+use super::obstacle::{BringingLimit, Named, Obstacle, Obstacles};
 use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
 use super::{Pipelines, Slice, TILE_ALIGNMENT, WARPGROUP_WARPS, repeated};
@@ -24,6 +24,7 @@ use crate::analysis::uses::Uses;
 use crate::gpu::exchange::swizzled::MatrixMove;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::{BinaryOp, Carried, Op};
+use std::collections::HashMap;
 
 /// Columns of a multiprocessor's tensor memory: a word of 32 bits in each of 128 lanes (PTX ISA, "Tensor Memory").
 const COLUMNS: u64 = 512;
@@ -300,10 +301,11 @@ pub(super) fn add_others(kernel: &Kernel, one: OpId, obstacles: &mut Obstacles) 
 
 /// Whether a product's left factor is one of these, or can be brought to shared memory.
 fn has_left(kernel: &Kernel, product: OpId, factors: &[Factor]) -> Result<(), Obstacle> {
-    if is_left_copied(factors, product) || brought_tile(kernel, product).is_some() {
+    if is_left_copied(factors, product) {
         return Ok(());
     }
-    Err(Obstacle::LeftHeld(dtype_of(kernel, kernel.op(product).operands[0])))
+    let tile = brought_tile(kernel, product);
+    tile.map(|_| ()).map_err(|limit| Obstacle::LeftHeld { loaded: None, limit })
 }
 
 fn is_left_copied(factors: &[Factor], product: OpId) -> bool {
@@ -311,22 +313,29 @@ fn is_left_copied(factors: &[Factor], product: OpId) -> bool {
 }
 
 /// A product's left factor as consumers can bring it to shared memory.
-fn brought_tile(kernel: &Kernel, product: OpId) -> Option<SharedTile> {
-    let left = kernel.op(product).operands[0];
-    let (shape, bytes) = (shape_of(kernel, left)?, dtype_of(kernel, left).bytes());
-    let tile = SharedTile::of(shape[0], shape[1], bytes as u64, "").ok()?;
-    (bytes == BROUGHT_BYTES && shape[1].is_power_of_two()).then_some(tile)
+///
+/// # Errors
+/// Why they can't.
+fn brought_tile(kernel: &Kernel, product: OpId) -> Result<SharedTile, BringingLimit> {
+    let format = dtype_of(kernel, kernel.op(product).operands[0]);
+    if format.bytes() != BROUGHT_BYTES {
+        return Err(BringingLimit::Format(format));
+    }
+    let [rows, _, depth] = extents(kernel, kernel.op(product));
+    let tile = SharedTile::of(rows, depth, BROUGHT_BYTES as u64, "").ok();
+    tile.filter(|_| depth.is_power_of_two()).ok_or(BringingLimit::Extents { rows, depth })
 }
 
 /// Shared memory for the left factors that consumers bring of products whose other factors these are.
 pub(super) fn brought_bytes(kernel: &Kernel, factors: &[Factor]) -> u64 {
     let right = factors.iter().map(|factor| factor.id).filter(|id| !id.is_left()).map(|right| right.product);
     let brought = right.filter(|&product| !is_left_copied(factors, product));
-    let tiles = brought.filter_map(|product| brought_tile(kernel, product));
+    let tiles = brought.filter_map(|product| brought_tile(kernel, product).ok());
     tiles.map(|tile| tile.bytes().next_multiple_of(TILE_ALIGNMENT)).sum()
 }
 
-/// Places the sums of a kernel's products, and the left factors that consumers bring.
+/// Places the sums of a kernel's products, and the left factors that consumers bring. Of factors that could lie in rings the
+/// loads are given.
 ///
 /// # Errors
 /// The first product whose right factor lies in no ring, or that there is no room for.
@@ -334,6 +343,7 @@ pub(super) fn place(
     kernel: &Kernel,
     uses: &Uses,
     found: &Pipelines,
+    loads: &HashMap<FactorId, OpId>,
 ) -> Result<TensorMemory, (OpId, Obstacle)> {
     let products = products(kernel);
     let is_copied = |operand: usize, product: OpId| {
@@ -345,13 +355,18 @@ pub(super) fn place(
     let mut memory = TensorMemory::default();
     for &product in products.iter().filter(|&&product| !is_copied(0, product)) {
         let home = kernel.region_of(product).expect("a product stands in a region");
-        let tile =
-            brought_tile(kernel, product).ok_or((product, Obstacle::Beside(kernel.op(product).loc)))?;
+        let held = |limit| {
+            let view = |load: &OpId| kernel.op(*load).load().expect("a factor is loaded").view;
+            let loaded = loads.get(&FactorId::left(product)).map(view);
+            let loaded = loaded.map(|view| kernel.tensor_name(view));
+            (product, Obstacle::LeftHeld { loaded, limit })
+        };
+        let tile = brought_tile(kernel, product).map_err(held)?;
         let ([rows, _, depth], groups) =
             (extents(kernel, kernel.op(product)), found.consumers / WARPGROUP_WARPS);
         let columns = if share_columns(rows, groups) { depth / groups } else { depth };
         if columns > MOST_BROUGHT_COLUMNS {
-            return Err((product, Obstacle::Depth { is: columns, most: MOST_BROUGHT_COLUMNS }));
+            return Err(held(BringingLimit::Columns { is: columns, most: MOST_BROUGHT_COLUMNS }));
         }
         let place = memory.brought_bytes();
         let stages = Stages { home, count: 1, barriers: 0 };

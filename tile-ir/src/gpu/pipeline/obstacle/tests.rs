@@ -235,6 +235,10 @@ fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
         );
     let held = turned
         .edit("    %next = mma %ta", "    %made = neg %ta : tile<128 x 64 x i8>\n    %next = mma %made");
+    let held_of = |rows: usize, depth: usize| {
+        let made = format!("    %made = neg %ta : tile<{rows} x {depth} x bf16>\n    %next = mma %made");
+        tiles([rows, 64, depth]).edit("    %next = mma %ta", &made)
+    };
     let after = "  %la = load_masked %va[%i, %1] pad %pad : tile<128 x 64 x bf16>
   %lb = load_masked %vb[%1, %j] pad %pad : tile<64 x 64 x bf16>
   %all = mma %la, %lb, %sum : tile<128 x 64 x f32>
@@ -277,10 +281,30 @@ fn cases_of_tensor_memory() -> Vec<(&'static str, String)> {
     vec![
         ("Halves", tiles([128, 48, 64])),
         ("LeftHeld", held),
+        ("LeftHeld", held_of(128, 48)),
+        ("LeftHeld", held_of(512, 64)),
+        ("LeftHeld", left_loaded_before()),
         ("Turns", counted),
         ("Beside", matmul.edit("  store_masked %vc, %sum", after)),
         ("TensorMemory", two),
     ]
+}
+
+/// A left factor of 128 KiB that all turns read, beside two stages of a right one of 64 KiB.
+fn left_loaded_before() -> String {
+    let load = "    %ta = load_masked %va[%i, %p] pad %pad : tile<256 x 512 x bf16>\n";
+    let before = load.trim_start().edit("%p]", "%1]");
+    let turned = "    %tt = load_masked %vb[%j, %p] pad %pad : tile<128 x 512 x bf16>
+    %tb = permute %tt [1, 0] : tile<512 x 128 x bf16>\n";
+    tiles([256, 128, 512])
+        .edit(load, "")
+        .edit("    %tb = load_masked %vb[%p, %j] pad %pad : tile<512 x 128 x bf16>\n", turned)
+        .edit("k x n x bf16", "n x k x bf16")
+        .edit("[512, 128]", "[128, 512]")
+        .edit("  %sum = for", &format!("  {before}  %sum = for"))
+        .edit("bf16", "i8")
+        .edit("f32", "i32")
+        .edit("0.0", "0")
 }
 
 /// One warpgroup's left factor, which it computes.
@@ -337,7 +361,7 @@ fn cases() -> Vec<(&'static str, String, On)> {
     let open = open.into_iter().map(|(name, source)| (name, source, ("sm_90a", None)));
     let later = cases_of_tensor_memory().into_iter().map(|(name, source)| (name, source, ("sm_100a", None)));
     let of_threads =
-        [("Threads", matmul(), ("sm_90a", Some(256))), ("Depth", deep(), ("sm_100a", Some(128)))];
+        [("Threads", matmul(), ("sm_90a", Some(256))), ("LeftHeld", deep(), ("sm_100a", Some(128)))];
     open.chain(of_threads).chain(later).collect()
 }
 
