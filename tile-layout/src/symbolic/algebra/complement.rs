@@ -35,6 +35,13 @@ impl SymbolicLayout {
         let cotarget = cotarget.into();
         let facts = obligations.facts();
         obligations.require(Condition::at_most(1, &cotarget), "elements that the complement must reach")?;
+        // Modes that only repeat elements skip nothing; but one that has none leaves nothing of the others to count on.
+        for (leaf, mode) in self.simplify(facts)?.leaves().iter().enumerate() {
+            if mode.stride.is(0) && !mode.extent.is(1) {
+                let extent = Condition::at_most(1, &mode.extent);
+                obligations.require_at(extent, &[leaf], format!("extent of mode {leaf}"))?;
+            }
+        }
         let Skipped { mut modes, reached } = self.skipped(obligations)?;
         let count = match facts.exact_quotient(&cotarget, &reached) {
             Some(count) => count,

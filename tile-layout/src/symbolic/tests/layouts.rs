@@ -2,7 +2,7 @@
 
 use super::operands::{extent, hold, layout, tiler};
 use super::{launch, same_function};
-use crate::symbolic::{Divided, Expr, Facts, Obligations, SymbolicLayout, SymbolicMode};
+use crate::symbolic::{Bindings, Divided, Expr, Facts, Obligations, SymbolicLayout, SymbolicMode};
 use crate::{Layout, Tiler};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -126,6 +126,19 @@ proptest! {
             None => prop_assert!(bound.offsets().all(|offset| offset == 0)),
         }
     }
+}
+
+/// Beside no elements a complement that counts on them would reach too little: a mode that repeats them has some, too.
+#[test]
+fn complements_of_what_a_broadcast_may_empty_are_checked() {
+    let layout: SymbolicLayout = "(2*k,n):(2,0)".parse().unwrap();
+    let facts = Facts::new();
+    let mut obligations = Obligations::collect(&facts);
+    layout.complement("m", &mut obligations).unwrap();
+    let checks = obligations.into_checks();
+    let launch = |n: i64| Bindings::from([("k", 4), ("m", 9), ("n", n)]);
+    assert!(checks.verify(&launch(2)).is_ok());
+    assert_eq!(checks.verify(&launch(0)).unwrap_err().kind(), crate::ErrorKind::OutOfBounds);
 }
 
 /// An extent that the facts make 0 is a multiple of everything, and continues nothing.
