@@ -378,7 +378,7 @@ pub fn optional(ty: &syn::Type) -> Option<&syn::Type> {
 }
 
 /// The element format that a type names: a Rust number type or a type parameter of the kernel.
-pub(crate) fn element(generics: &[Generic], ty: &syn::Type) -> Option<Elem> {
+fn element(generics: &[Generic], ty: &syn::Type) -> Option<Elem> {
     let syn::Type::Path(path) = ty else { return None };
     let name = path.path.segments.last()?.ident.to_string();
     let is_param = |generic: &&Generic| generic.name == name && matches!(generic.kind, GenericKind::Elem(_));

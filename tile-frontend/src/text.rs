@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use syn::Type;
 use tile_ir::Elem;
+use tile_ir::kernel::{Generic, GenericKind};
 
 /// Where a function's name stands: functions of two modules may share a name.
 pub(crate) type Defined = (String, String, Place);
@@ -20,7 +21,7 @@ pub(crate) struct Text {
     pub(crate) helpers: Rc<Helpers>,
     /// The functions whose calls are around it, outermost first.
     pub(crate) functions: Vec<Defined>,
-    /// What its function's type parameters are bound to.
+    /// What the type parameters of its function, or of the kernel, are bound to.
     pub(crate) types: HashMap<String, Elem>,
     /// Those of its function's type parameters that are closures.
     pub(crate) closures: HashMap<String, Callable>,
@@ -33,10 +34,18 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub(crate) fn of_kernel(helpers: &Helpers) -> Text {
-        let (functions, types, closures) = Default::default();
+    /// The text of a kernel with these parameters in `<…>`.
+    pub(crate) fn of_kernel(helpers: &Helpers, generics: &[Generic]) -> Text {
+        let (functions, closures) = Default::default();
         let helpers = Rc::new(helpers.clone());
+        let types = generics.iter().filter(|generic| matches!(generic.kind, GenericKind::Elem(_)));
+        let types = types.map(|generic| (generic.name.clone(), Elem::Param(generic.name.clone()))).collect();
         Text { helpers, functions, types, closures, is_own: true, is_foreign: false, is_elsewhere: false }
+    }
+
+    /// The same place as what the constants of its module see: nothing of a function.
+    pub(crate) fn of_constants(&self) -> Text {
+        Text { types: HashMap::new(), closures: HashMap::new(), ..self.clone() }
     }
 
     /// What closure a type declares here, by value or by reference.

@@ -9,6 +9,7 @@ use crate::rewrite::place;
 use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
+use std::rc::Rc;
 use syn::{Block, ExprMethodCall, Item, ItemConst, Stmt, Type};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
@@ -92,7 +93,11 @@ impl Lowering {
         self.constants.push(path.to_owned());
         let outer = self.scopes.isolate();
         let errors = self.errors.len();
-        let value = self.expression(&item.expr).and_then(|value| self.constant_value(item, &value));
+        let text = Rc::new(self.text.of_constants());
+        let value = self.in_text(&text, |lowering| {
+            let value = lowering.expression(&item.expr)?;
+            lowering.constant_value(item, &value)
+        });
         self.constants.pop();
         // Functions of Rust's `const` world are no functions of kernels.
         self.errors[errors..].iter_mut().for_each(|error| error.missing = None);

@@ -61,6 +61,7 @@ pub(crate) type Lowered<T> = Result<T, Reported>;
 /// Lowers a function's body into its signature's kernel.
 pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -> Result<Body, Diagnostics> {
     let region = signature.kernel.body();
+    let text = Text::of_kernel(helpers, &signature.kernel.generics);
     let mut lowering = Lowering {
         facts: Facts::of(&signature.kernel),
         kernel: signature.kernel,
@@ -82,7 +83,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         nesting: 0,
         operand_spans: HashMap::new(),
         messages: 0,
-        text: Rc::new(Text::of_kernel(helpers)),
+        text: Rc::new(text),
         calls: Vec::new(),
         called: HashMap::new(),
         bounds: Vec::new(),

@@ -6,6 +6,7 @@ mod functions;
 mod helps;
 mod kernels;
 mod mistakes;
+mod names;
 
 use tile_frontend::{Diagnostics, Lowered};
 

@@ -123,7 +123,7 @@ impl Lowering {
         Ok(value)
     }
 
-    fn in_text<T>(&mut self, text: &Rc<Text>, lower: impl FnOnce(&mut Self) -> T) -> T {
+    pub(in crate::lower) fn in_text<T>(&mut self, text: &Rc<Text>, lower: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.text, Rc::clone(text));
         let lowered = lower(self);
         self.text = outer;

@@ -43,16 +43,15 @@ pub(crate) struct Call {
 pub(in crate::lower) type Parameter<'p> = (&'p Pat, Option<&'p Type>);
 
 impl Lowering {
-    /// The element format that a type names here: a number type, or a type parameter of the innermost function
-    /// or of the kernel.
+    /// The element format that a type names here: a number type, or a type parameter of what the text is a part of.
     pub(in crate::lower) fn element(&self, ty: &Type) -> Option<Elem> {
-        if let Type::Path(path) = ty
-            && let Some(name) = path.path.get_ident()
+        let Type::Path(path) = ty else { return None };
+        if let Some(name) = path.path.get_ident()
             && let Some(elem) = self.text.types.get(&name.to_string())
         {
             return Some(self.elements.resolve(elem));
         }
-        crate::signature::element(&self.kernel.generics, ty)
+        DType::from_rust_name(&path.path.segments.last()?.ident.to_string()).map(Elem::Known)
     }
 
     /// The values of a call's arguments. Views and closures may be passed by reference.
