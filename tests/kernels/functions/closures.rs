@@ -102,3 +102,33 @@ fn closures_take_arrays_tuples_and_structs() {
         nested_closures::<8>(x, y).launch()
     });
 }
+
+/// Patterns of closures that are the names of constants.
+#[allow(non_upper_case_globals)]
+#[tile_kernel]
+fn picked<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    const FAST: i32 = 1;
+    const slow: i32 = 2;
+    let pick = |m: i32| match m {
+        FAST => 10,
+        slow => 20,
+        other => 30 + other,
+    };
+    let count = |m: i32| if matches!(m, FAST | slow) { 100 } else { 200 };
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let mode = x.load_masked(y.index()).item();
+    y.store_masked(Tile::full([B], pick(mode) + count(mode)));
+}
+
+#[test]
+fn closures_compare_with_constants_of_the_body() {
+    let x: Vec<i32> = (-2..5).collect();
+    let expected = x.iter().map(|&x| match x {
+        1 => 110.0,
+        2 => 120.0,
+        x => f64::from(230 + x),
+    });
+    let bindings = &[("B", Binding::Const(1))];
+    check_vectors(picked::ir(), bindings, &x, expected.collect(), 0.0, |x, y| picked::<1>(x, y).launch());
+}

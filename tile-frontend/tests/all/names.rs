@@ -56,3 +56,27 @@ fn given(x: Tile<T, 1>) -> Tile<f32, 1> { x.cast::<f32>() }
     let closure = "let rough = |x: Tile<f32, 1>| x.cast::<T>(); y.store_masked(rough(t.cast::<f32>()));";
     assert!(lowered_in(module, closure).is_ok(), "a closure sees the kernel's type parameters");
 }
+
+#[test]
+fn patterns_of_closures_compare_with_constants_of_the_body() {
+    let constants = "const FAST: i32 = 1; #[allow(non_upper_case_globals)] const slow: i32 = 2;";
+    let closures = [
+        ("|m: i32| match m { FAST => 1.0f32, _ => 2.0 }", 1),
+        ("|m: i32| match m { slow => 1.0f32, _ => 2.0 }", 1),
+        ("|m: i32| if matches!(m, FAST | slow) { 1.0f32 } else { 2.0 }", 2),
+        ("|m: i32| if let FAST = m { 1.0f32 } else { 2.0 }", 1),
+        (
+            "|m: i32| { let other = |m: i32| match m { FAST..=slow => 1.0f32, _ => 2.0 }; other(m) }",
+            2,
+        ),
+        ("|m: i32| match m { free => free as f32 }", 0),
+    ];
+    for (closure, expected) in closures {
+        let body = format!(
+            "{constants} let pick = {closure}; y.store_masked((t.cast::<f32>() * pick(mode)).cast::<T>());"
+        );
+        let text = lowered_in("", &body).unwrap();
+        let comparisons = text.lines().filter(|line| line.contains("%mode, ")).count();
+        assert_eq!(comparisons, expected, "{closure}: {text}");
+    }
+}

@@ -7,6 +7,7 @@ use crate::assigned;
 use crate::callable::Callable;
 use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering};
+use crate::macros;
 use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::text::Text;
@@ -192,7 +193,9 @@ struct Names {
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
+        // A pattern that is a name binds it, or compares with a constant of this name.
         self.bound.insert(pattern.ident.to_string());
+        self.used.insert(pattern.ident.to_string());
         visit::visit_pat_ident(self, pattern);
     }
 
@@ -208,12 +211,13 @@ impl<'ast> Visit<'ast> for Names {
     }
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
-        for value in crate::macros::expressions(called) {
-            let mut inner = Names::default();
-            inner.visit_expr(&value);
-            self.used.extend(inner.used);
-            self.bound.extend(inner.bound);
+        let mut inner = Names::default();
+        match macros::matched(called) {
+            Some(question) => inner.visit_expr_match(&question.as_match()),
+            None => macros::expressions(called).iter().for_each(|value| inner.visit_expr(value)),
         }
+        self.used.extend(inner.used);
+        self.bound.extend(inner.bound);
     }
 }
 
