@@ -73,6 +73,12 @@ impl<'ast> Visit<'ast> for BoundNames {
     }
 }
 
+/// Whether two tokens are of one text, as far as their spans are printed.
+pub(crate) fn are_of_one_text(a: Span, b: Span) -> bool {
+    let [a, b] = [a, b].map(|span| origin(&format!("{span:?}")));
+    a.is_none() || b.is_none() || a == b
+}
+
 /// Whose text a span is of, as it is printed.
 fn origin(span: &str) -> Option<String> {
     let (context, _) = span.strip_prefix('#')?.split_once(' ')?;

@@ -2,6 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::helpers::is_free;
+use crate::hygiene;
 use crate::lower::ops::folds::Fold;
 use crate::lower::{Lowered, Lowering, names};
 use crate::span::{Span, Spanned};
@@ -52,7 +53,18 @@ impl Lowering {
         let path = &function.path;
         let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
-        if let Some(variable) = path.get_ident().and_then(|_| self.scopes.find(&name)) {
+        if let Some((ident, variable)) =
+            path.get_ident().and_then(|ident| Some((ident, self.scopes.find(&name)?)))
+        {
+            let place = self.scopes.variables[variable].span;
+            if !hygiene::are_of_one_text(ident.span(), place.ends()[0]) {
+                let message = format!(
+                    "`{name}` is bound by a macro and called by what the macro is given, or the other way round: two names, which kernels can't tell apart"
+                );
+                let diagnostic =
+                    Diagnostic::new(ident.span(), message).label(place, format!("`{name}` is bound here"));
+                return self.report(diagnostic.help("give what the macro binds a name of its own"));
+            }
             return match self.scopes.variables[variable].value.clone() {
                 Val::Closure(closure) => self.call_closure(&name, &closure, call),
                 Val::Poison => Err(crate::lower::Reported),
@@ -63,7 +75,6 @@ impl Lowering {
                         false => "only functions and closures are called".to_owned(),
                     };
                     let message = format!("`{name}` is {}, which can't be called", self.kind_of(&other));
-                    let place = self.scopes.variables[variable].span;
                     let diagnostic = Diagnostic::new(call.func.span(), message)
                         .label(place, format!("`{name}` is defined here"));
                     self.report(diagnostic.help(help))
