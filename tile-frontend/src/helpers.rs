@@ -27,6 +27,14 @@ pub struct Helpers {
     constants: HashMap<String, ItemConst>,
 }
 
+impl Helper {
+    /// The same function as it is called from another module: it sees its own, and may stand in another file.
+    pub(crate) fn called_from_elsewhere(self, module: Rc<Helpers>, foreign: bool) -> Helper {
+        let own = self.own.or(Some(module));
+        Helper { own, foreign: self.foreign || foreign, ..self }
+    }
+}
+
 impl Helpers {
     /// The `#[tile_fn]` functions, those of types too, and the constants among the items of a module.
     pub fn of(items: &[Item]) -> Helpers {
@@ -87,7 +95,13 @@ impl Helpers {
         let are_updates = methods.signatures().map(updates::is_update);
         for (function, is_update) in methods.functions().zip(are_updates) {
             let path = format!("{}::{}", methods.owner, function.sig.ident);
-            self.functions.insert(path, Helper { function, is_update, foreign: false, own: None });
+            let helper = Helper { function, is_update, foreign: false, own: None };
+            if let Some(whole) = methods.path() {
+                self.functions.insert(format!("{whole}::{}", helper.function.sig.ident), helper.clone());
+                self.functions.entry(path).or_insert(helper);
+            } else {
+                self.functions.insert(path, helper);
+            }
         }
         for constant in methods.constants() {
             self.constants.insert(format!("{}::{}", methods.owner, constant.ident), constant);
@@ -115,6 +129,11 @@ impl Helpers {
 
     pub(crate) fn function(&self, path: &Path) -> Option<&Helper> {
         self.functions.get(&path_text(path))
+    }
+
+    /// The function of a type, which a path names.
+    pub(crate) fn method(&self, owner: &str, name: &str) -> Option<&Helper> {
+        self.functions.get(&format!("{owner}::{name}"))
     }
 
     pub(crate) fn constant(&self, name: &str) -> Option<&ItemConst> {

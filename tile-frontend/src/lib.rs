@@ -35,6 +35,7 @@ mod rewrite;
 mod scope;
 mod signature;
 mod span;
+mod structs;
 mod text;
 mod totals;
 mod turns;

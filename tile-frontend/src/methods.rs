@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::functions;
-use crate::helpers::Helpers;
+use crate::helpers::{Helpers, path_text};
 use crate::span::Spanned;
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -24,6 +24,12 @@ impl<'i> Methods<'i> {
     pub(crate) fn of(item: &'i ItemImpl) -> Option<Methods<'i>> {
         let Type::Path(path) = &*item.self_ty else { return None };
         Some(Methods { item, owner: &path.path.segments.last()?.ident })
+    }
+
+    /// The path of that type, where it is more than a name.
+    pub(crate) fn path(&self) -> Option<String> {
+        let Type::Path(ty) = &*self.item.self_ty else { return None };
+        Some(path_text(&ty.path)).filter(|path| path.contains("::"))
     }
 
     fn members(&self) -> impl Iterator<Item = &'i ImplItemFn> {

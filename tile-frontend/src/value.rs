@@ -2,6 +2,7 @@
 
 use crate::rewrite::Place;
 use crate::scope::Variable;
+use crate::structs::Struct;
 use crate::text::Text;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -40,8 +41,8 @@ pub(crate) enum Val {
     List(Vec<Val>),
     /// An iterator over values: what it gives.
     Iterator(Vec<Val>),
-    /// A struct: its name and its fields, in the order of their names.
-    Record(String, BTreeMap<String, Val>),
+    /// A value of a struct: its fields, in the order of their names.
+    Record(Struct, BTreeMap<String, Val>),
     /// A closure.
     Closure(Rc<Closure>),
     /// `()`.

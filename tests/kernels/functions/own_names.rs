@@ -79,3 +79,71 @@ fn kernels_in_a_block_call_functions_of_the_block() {
     let bindings = &[("B", Binding::Const(4))];
     check_vectors(kernel::ir(), bindings, &x, expected, 0.0, |x, y| kernel::best(x, y).launch());
 }
+
+#[tile_kernels]
+mod tenfold {
+    use tile::prelude::*;
+
+    const FACTOR: i32 = 10;
+
+    #[derive(TileStruct)]
+    pub(super) struct Sum {
+        tile: Tile<i32, 1>,
+    }
+
+    #[tile_fn]
+    impl Sum {
+        pub(super) fn value(self) -> Tile<i32, 1> {
+            self.tile * FACTOR
+        }
+
+        pub(super) fn negated(self) -> Self {
+            Self { tile: -self.tile }
+        }
+    }
+
+    #[tile_fn]
+    pub(super) fn start(x: Tile<i32, 1>) -> Sum {
+        Sum { tile: x }
+    }
+}
+
+#[tile_kernels]
+mod once {
+    use super::tenfold;
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    struct Sum {
+        tile: Tile<i32, 1>,
+    }
+
+    #[tile_fn]
+    impl Sum {
+        fn value(self) -> Tile<i32, 1> {
+            self.tile
+        }
+    }
+
+    #[tile_kernel]
+    pub(super) fn both_sums<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let t = x.load_masked(y.index());
+        let mut of_other = tenfold::start(t);
+        for _ in 0..3 {
+            of_other = of_other.negated();
+        }
+        y.store_masked(of_other.value() * 100 + Sum { tile: t }.value());
+    }
+}
+
+#[test]
+fn structs_of_two_modules_have_their_own_methods() {
+    let x: Vec<i32> = (-9..10).collect();
+    let expected = x.iter().map(|&x| f64::from(-1000 * x + x)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(once::both_sums::ir(), bindings, &x, expected, 0.0, |x, y| {
+        once::both_sums::<8>(x, y).launch()
+    });
+}

@@ -3,10 +3,11 @@
 use super::names;
 use super::ops::movement::is_movement;
 use super::{Lowered, Lowering, kind};
-use crate::helpers::Helper;
 use crate::rewrite::unwrapped;
 use crate::span::Spanned;
+use crate::structs::{Method, Struct};
 use crate::value::Val;
+use std::rc::Rc;
 use syn::{Expr, ExprMethodCall, parse_quote};
 use tile_ir::ops::{BinaryOp, Predicate, ReduceOp};
 use tile_ir::{Op, ValueId};
@@ -38,21 +39,7 @@ impl Lowering {
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
             Val::Poison => Err(super::Reported),
-            Val::Record(ref record, _) => match self.method_of(record, call) {
-                Some((helper, path)) => self.call_method(&helper, receiver, path, call),
-                None => {
-                    let name = &call.method;
-                    let known = self.text.helpers.methods_of(record);
-                    let help = if known.is_empty() {
-                        format!(
-                            "write `#[tile_fn] impl {record} {{ fn {name}(self, …) -> Self {{ … }} }}` beside the kernel, in a module with `#[tile_kernels]`"
-                        )
-                    } else {
-                        format!("it has {}", known.join(", "))
-                    };
-                    self.no_method(&format!("`{record}`"), call, &help)
-                }
-            },
+            Val::Record(ref record, _) => self.method_of_struct(&record.clone(), receiver, call),
             other => {
                 let message = match &other {
                     Val::Arguments(_, count) => {
@@ -74,14 +61,43 @@ impl Lowering {
         }
     }
 
-    /// The function of the module that a method of a struct is, with its path at the place of the method's name.
-    fn method_of(&self, record: &str, call: &ExprMethodCall) -> Option<(Helper, syn::Path)> {
-        let (owner, name) = (syn::Ident::new(record, call.method.span()), &call.method);
+    fn method_of_struct(&mut self, record: &Struct, receiver: Val, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = &call.method;
+        let Some(Method { helper, module, is_foreign }) = record.method(&name.to_string()) else {
+            return self.no_method_of_struct(record, call);
+        };
+        self.check_condition(&helper)?;
+        let is_here = Rc::ptr_eq(&module, &self.text.helpers);
+        if !is_here && helper.is_update && self.text.helpers.update(&name.to_string()).is_none() {
+            let message = format!("`{name}` changes its struct, `{record}`, which is of another module");
+            let help = format!(
+                "call it in a `#[tile_fn]` of that module that gives the struct back: `state.{name}(…); state`"
+            );
+            return self.error(name.span(), message, &help);
+        }
+        let helper = if is_here { helper } else { helper.called_from_elsewhere(module, is_foreign) };
+        let owner = syn::Ident::new(&record.to_string(), name.span());
         let mut path: syn::Path = parse_quote!(#owner::#name);
         if let (Some(written), Some(last)) = (&call.turbofish, path.segments.last_mut()) {
             last.arguments = syn::PathArguments::AngleBracketed(written.clone());
         }
-        self.text.helpers.function(&path).cloned().map(|helper| (helper, path))
+        self.call_method(&helper, receiver, path, call)
+    }
+
+    fn no_method_of_struct(&mut self, record: &Struct, call: &ExprMethodCall) -> Lowered<Val> {
+        let (name, known) = (&call.method, record.methods());
+        let help = if !known.is_empty() {
+            format!("it has {}", known.join(", "))
+        } else if record.is_elsewhere() {
+            format!(
+                "the methods of another module's struct are known of values that a `#[tile_fn]` of that module gives: let one make it, `fn new(…) -> {record}`"
+            )
+        } else {
+            format!(
+                "write `#[tile_fn] impl {record} {{ fn {name}(self, …) -> Self {{ … }} }}` beside the kernel, in a module with `#[tile_kernels]`"
+            )
+        };
+        self.no_method(&format!("`{record}`"), call, &help)
     }
 
     pub(super) fn no_method(&mut self, what: &str, call: &ExprMethodCall, help: &str) -> Lowered<Val> {

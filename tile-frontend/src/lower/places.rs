@@ -9,6 +9,7 @@ use crate::assigned::member_name;
 use crate::diagnostic::Diagnostic;
 use crate::scope::{Changes, VariableId};
 use crate::span::{Span, Spanned};
+use crate::structs::Struct;
 use crate::value::{Float, Int, Val};
 use std::collections::BTreeMap;
 use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, UnOp};
@@ -161,7 +162,6 @@ impl Lowering {
 
     /// `State { m, l: sum, ..old }`. The struct's definition isn't seen here; rustc checks the fields.
     pub(super) fn record(&mut self, record: &ExprStruct) -> Lowered<Val> {
-        let name = record.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let values = record.fields.iter().map(|field| self.expression(&field.expr));
         // Each is looked at, so that each mistake is reported; what they leave out comes after them, as in Rust.
         let values: Vec<Lowered<Val>> = values.collect();
@@ -179,7 +179,7 @@ impl Lowering {
         for (field, value) in record.fields.iter().zip(values) {
             fields.insert(member_name(&field.member), value?);
         }
-        Ok(Val::Record(name, fields))
+        Ok(Val::Record(Struct::named(&record.path, &self.text), fields))
     }
 
     /// Assigns to a variable, a part of one, or the variables of a pattern such as `(a, b)`.

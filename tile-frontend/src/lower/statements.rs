@@ -263,7 +263,9 @@ impl Lowering {
                 let parts = parts.map(|(value, ty)| self.annotated_part(ty, value, None, span));
                 parts.collect::<Lowered<_>>().map(Val::List)
             }
-            (Val::Record(..), Type::Path(_)) => Ok(value),
+            (Val::Record(record, fields), Type::Path(path)) => {
+                Ok(Val::Record(record.also_named(&path.path, &self.text), fields.clone()))
+            }
             _ => {
                 let help = "leave the type out; another name of a type, `type Row = …`, isn't seen";
                 self.error(ty.span(), "this type can't be written in a kernel", help)

@@ -65,10 +65,7 @@ fn patterns_of_closures_compare_with_constants_of_the_body() {
         ("|m: i32| match m { slow => 1.0f32, _ => 2.0 }", 1),
         ("|m: i32| if matches!(m, FAST | slow) { 1.0f32 } else { 2.0 }", 2),
         ("|m: i32| if let FAST = m { 1.0f32 } else { 2.0 }", 1),
-        (
-            "|m: i32| { let other = |m: i32| match m { FAST..=slow => 1.0f32, _ => 2.0 }; other(m) }",
-            2,
-        ),
+        ("|m: i32| { let other = |m: i32| match m { FAST..=slow => 1.0f32, _ => 2.0 }; other(m) }", 2),
         ("|m: i32| match m { free => free as f32 }", 0),
     ];
     for (closure, expected) in closures {
@@ -79,4 +76,87 @@ fn patterns_of_closures_compare_with_constants_of_the_body() {
         let comparisons = text.lines().filter(|line| line.contains("%mode, ")).count();
         assert_eq!(comparisons, expected, "{closure}: {text}");
     }
+}
+
+/// Of two modules, each with a struct `Sum` that has a method `value`: the kernel's, and `other`.
+fn two_modules() -> Helpers {
+    let own = "
+#[tile_fn]
+impl Sum { fn value(self) -> Tile<f32, 1> { self.tile * 3.0 } fn own(self) -> Tile<f32, 1> { self.value() } }
+#[tile_fn]
+fn here(x: Tile<f32, 1>) -> Sum { Sum { tile: x } }
+";
+    let other = "
+#[tile_fn]
+impl Sum {
+    fn value(self) -> Tile<f32, 1> { self.tile * FACTOR }
+    fn add(&mut self, x: Tile<f32, 1>) { self.tile += x; }
+    fn turned(self) -> Self { Self { tile: -self.tile } }
+}
+const FACTOR: f32 = 10.0;
+#[tile_fn]
+fn start(x: Tile<f32, 1>) -> Sum { Sum { tile: x } }
+#[tile_fn]
+fn paired(x: Tile<f32, 1>) -> (Sum, f32) { (Sum { tile: x }, 1.0) }
+#[tile_fn]
+fn valued(sum: Sum) -> Tile<f32, 1> { sum.value() }
+#[tile_fn]
+fn applied(x: Tile<f32, 1>, f: impl Fn(Sum) -> Tile<f32, 1>) -> Tile<f32, 1> { f(Sum { tile: x }) }
+";
+    let (mut helpers, other) = (Helpers::of(&items(own)), items(other));
+    for item in &other {
+        let Item::Fn(function) = item else { continue };
+        let path = format!("other::{}", function.sig.ident);
+        helpers.insert(path, function.clone(), Helpers::of(&other), false);
+    }
+    helpers
+}
+
+#[test]
+fn methods_are_those_of_the_module_that_has_the_struct() {
+    let factor = |value: &str| {
+        let body = format!(
+            "let t = t.cast::<f32>(); let made: Tile<f32, 1> = {{ {value} }}; y.store_masked(made.cast::<T>());"
+        );
+        let text = lowered(&two_modules(), &body).map_err(|errors| format!("{value}: {errors}")).unwrap();
+        ["3.0", "10.0"]
+            .into_iter()
+            .filter(|factor| text.contains(&format!("constant {factor} ")))
+            .collect::<Vec<_>>()
+    };
+    let of_own =
+        ["here(t).value()", "here(t).own()", "Sum { tile: t }.value()", "let s: Sum = here(t); s.value()"];
+    for value in of_own {
+        assert_eq!(factor(value), ["3.0"], "{value}");
+    }
+    let of_other = [
+        "other::start(t).value()",
+        "other::paired(t).0.value()",
+        "other::start(t).turned().value()",
+        "other::valued(other::start(t))",
+        "other::valued(other::Sum { tile: t })",
+        "other::applied(t, |s| s.value())",
+        "let mut s = other::start(t); for _ in 0..mode { s = s.turned(); } s.value()",
+        "let s = if mode > 0 { other::start(t) } else { other::start(-t) }; s.value()",
+    ];
+    for value in of_other {
+        assert_eq!(factor(value), ["10.0"], "{value}");
+    }
+}
+
+#[test]
+fn methods_of_other_modules_that_may_be_others_are_refused() {
+    let refused = |value: &str| {
+        let body = format!(
+            "let t = t.cast::<f32>(); let made: Tile<f32, 1> = {{ {value} }}; y.store_masked(made.cast::<T>());"
+        );
+        let errors = lowered(&two_modules(), &body).expect_err(value);
+        format!("{value}\n{errors}\n\n")
+    };
+    let values = [
+        "other::Sum { tile: t }.value()",
+        "let mut s = other::start(t); s.add(t); s.tile",
+        "other::start(t).missing()",
+    ];
+    insta::assert_snapshot!(values.map(refused).concat());
 }

@@ -6,6 +6,7 @@ use crate::hygiene;
 use crate::lower::ops::folds::Fold;
 use crate::lower::{Lowered, Lowering, names};
 use crate::span::{Span, Spanned};
+use crate::structs::Struct;
 use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, Token};
@@ -94,17 +95,17 @@ impl Lowering {
                 self.float_of_bits(dtype, call)
             }
             _ if names::is_known(path) => self.function(&name, path, call),
-            _ if is_of_struct(path) => self.tuple_struct(&name, call),
+            _ if is_of_struct(path) => self.tuple_struct(path, call),
             _ => self.unknown_function(path, call),
         }
     }
 
     /// `Pair(a, b)`. The struct's definition isn't seen here; rustc checks it.
-    fn tuple_struct(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
+    fn tuple_struct(&mut self, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let fields: Vec<Lowered<Val>> = call.args.iter().map(|argument| self.expression(argument)).collect();
         let fields = fields.into_iter().collect::<Lowered<Vec<Val>>>()?;
         let fields = (0..).map(|at: usize| at.to_string()).zip(fields);
-        Ok(Val::Record(name.to_owned(), fields.collect()))
+        Ok(Val::Record(Struct::named(path, &self.text), fields.collect()))
     }
 
     fn function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {

@@ -61,7 +61,9 @@ impl Lowering {
                     self.atomic_view_of(tensor, path, what, span).map(|()| Val::Atomic(tensor))
                 }
                 // The struct's definition isn't seen here; rustc checks it.
-                (name, value @ Val::Record(..)) if !is_view(name) => Ok(value),
+                (name, Val::Record(record, fields)) if !is_view(name) => {
+                    Ok(Val::Record(record.also_named(&path.path, &self.text), fields))
+                }
                 (_, value) => self.misfit(&value, ty, what, span),
             },
             (_, value) => self.misfit(&value, ty, what, span),

@@ -109,7 +109,6 @@ impl Lowering {
         path: syn::Path,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
-        self.check_condition(helper)?;
         let mut called: ExprCall = parse_quote_spanned!(call.method.span()=> #path());
         called.args.clone_from(&call.args);
         let defined = self.defined(helper, &called)?;
@@ -123,7 +122,7 @@ impl Lowering {
     }
 
     /// rustc has decided on functions of other modules.
-    fn check_condition(&mut self, helper: &Helper) -> Lowered<()> {
+    pub(in crate::lower) fn check_condition(&mut self, helper: &Helper) -> Lowered<()> {
         match conditional::on_item(&helper.function.attrs).filter(|_| helper.own.is_none()) {
             Some(refusal) => self.report(refusal),
             None => Ok(()),
