@@ -61,7 +61,7 @@ pub type GridExtents = SmallVec<[usize; 6]>;
 pub type SizeSlots = SmallVec<[u64; 8]>;
 
 /// What a launch says of how blocks share the tiles of a persistent kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sharing {
     /// How many blocks there are; without this, as many as the device runs at once.
     pub blocks: Option<usize>,

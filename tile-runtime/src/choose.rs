@@ -1,8 +1,8 @@
 //! Which instance a launch takes that says none: of those that a kernel names, the one that the cost model gives the
 //! least time, for the sizes of the tensors and their device.
 //!
-//! What was chosen is kept for each kernel, processor, element types, `bool`s, shapes and numbers that are sizes, so
-//! that a launch like one before looks up a number. Nothing is run to find out, unless a launch is tuned: then the times
+//! What was chosen is kept for each kernel, processor, element types, `bool`s, shapes, numbers that are sizes, and shares of
+//! the tiles, so that a launch like one before looks up a number. Nothing is run to find out, unless a launch is tuned: then the times
 //! that were measured decide.
 
 mod agreement;
@@ -12,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::launch::{Candidate, KernelDef};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::{cpu, machine};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{LazyLock, PoisonError, RwLock};
 use std::time::Duration;
-use tile_ir::abi::{KernelAbi, LaunchSizes};
+use tile_ir::abi::{KernelAbi, LaunchSizes, Sharing};
 use tile_ir::cost::{self, Machine, NoRoom, Plan, Prediction};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
@@ -34,30 +34,55 @@ pub(crate) struct Query<'q> {
     pub(crate) candidates: &'static [Candidate],
     /// The compile-time parameters that the launch says: element types and `bool`s.
     pub(crate) given: &'q [(&'static str, Binding)],
-    pub(crate) shapes: &'q [&'q [usize]],
+    /// Of each tensor its rank, then its extents.
+    pub(crate) shapes: &'q [usize],
     /// The numbers that are sizes as well.
     pub(crate) numbers: &'q [u64],
     /// The tensors that aren't dense and aligned.
     pub(crate) layouts: &'q [(usize, ArgumentLayout)],
+    /// How many blocks share the tiles of a persistent kernel, and which of the tiles.
+    pub(crate) sharing: Sharing,
     pub(crate) device: &'q Device,
+}
+
+/// What a choice is kept by: that of a query borrows from it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key<'k> {
+    /// Kernels are told apart by the address of their definition, which is a `static`.
+    kernel: usize,
+    /// The device, and how many threads run its blocks, which may change.
+    processor: (usize, usize),
+    given: Cow<'k, [(&'static str, Binding)]>,
+    shapes: Cow<'k, [usize]>,
+    numbers: Cow<'k, [u64]>,
+    layouts: Cow<'k, [(usize, ArgumentLayout)]>,
+    sharing: Sharing,
+}
+
+impl Key<'_> {
+    fn into_owned(self) -> Key<'static> {
+        Key {
+            kernel: self.kernel,
+            processor: self.processor,
+            given: self.given.into_owned().into(),
+            shapes: self.shapes.into_owned().into(),
+            numbers: self.numbers.into_owned().into(),
+            layouts: self.layouts.into_owned().into(),
+            sharing: self.sharing,
+        }
+    }
 }
 
 /// A choice that was made.
 struct Known {
-    kernel: usize,
-    processor: (usize, usize),
-    given: Vec<(&'static str, Binding)>,
-    shapes: Vec<Vec<usize>>,
-    numbers: Vec<u64>,
-    layouts: Vec<(usize, ArgumentLayout)>,
     number: usize,
     prepared: &'static Prepared,
     /// How long each candidate took, where the launch was tuned.
     measured: Vec<Option<Duration>>,
 }
 
-/// The choices of this program, by the hash of what they depend on.
-static CHOICES: LazyLock<RwLock<HashMap<u64, Vec<Known>>>> = LazyLock::new(RwLock::default);
+/// The choices of this program, by what they depend on.
+static CHOICES: LazyLock<RwLock<HashMap<Key<'static>, Known>>> = LazyLock::new(RwLock::default);
 
 /// What the model says of an instance.
 pub(crate) struct Assessed {
@@ -120,33 +145,22 @@ impl Query<'_> {
     /// What a choice that was made for such a launch says.
     fn known<R>(&self, say: impl Fn(&Known) -> R) -> Option<R> {
         let choices = CHOICES.read().unwrap_or_else(PoisonError::into_inner);
-        let known = choices.get(&self.hash())?.iter().find(|known| self.is_of(known))?;
-        Some(say(known))
+        // Its keys as those that live as long as the one that is looked for.
+        let choices: &HashMap<Key<'_>, Known> = &choices;
+        choices.get(&self.key()).map(say)
     }
 
-    /// Keeps what was chosen, in place of what was chosen before.
+    /// Keeps what was chosen, in place of what was chosen before; but of what was measured meanwhile a model has nothing to say.
     fn keep(&self, number: usize, prepared: &'static Prepared, measured: Vec<Option<Duration>>) {
         let mut choices = CHOICES.write().unwrap_or_else(PoisonError::into_inner);
         // A program whose shapes never come again must not keep them all; what was measured isn't found again by a model.
         if choices.len() >= MOST_KNOWN {
-            choices.retain(|_, known| {
-                known.retain(|known| !known.measured.is_empty());
-                !known.is_empty()
-            });
+            choices.retain(|_, known| !known.measured.is_empty());
         }
-        let of_hash = choices.entry(self.hash()).or_default();
-        of_hash.retain(|known| !self.is_of(known));
-        of_hash.push(Known {
-            kernel: self.address(),
-            processor: self.processor(),
-            given: self.given.to_vec(),
-            shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
-            numbers: self.numbers.to_vec(),
-            layouts: self.layouts.to_vec(),
-            number,
-            prepared,
-            measured,
-        });
+        let (key, is_measured) = (self.key().into_owned(), !measured.is_empty());
+        if is_measured || choices.get(&key).is_none_or(|known| known.measured.is_empty()) {
+            choices.insert(key, Known { number, prepared, measured });
+        }
     }
 
     /// Takes of the candidates that fit the one for which `times` has the least time from now on.
@@ -227,30 +241,16 @@ impl Query<'_> {
         Assessed { instance, measured: None, outcome }
     }
 
-    /// Kernels are told apart by the address of their definition, which is a `static`.
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self.kernel) as usize
-    }
-
-    /// The device, and how many threads run its blocks, which may change.
-    fn processor(&self) -> (usize, usize) {
-        (self.device.number(), self.device.threads())
-    }
-
-    fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.address(), self.processor(), self.given, self.shapes, self.numbers, self.layouts)
-            .hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn is_of(&self, known: &Known) -> bool {
-        known.kernel == self.address()
-            && known.processor == self.processor()
-            && known.given == *self.given
-            && known.numbers == *self.numbers
-            && known.layouts == *self.layouts
-            && known.shapes.iter().map(Vec::as_slice).eq(self.shapes.iter().copied())
+    fn key(&self) -> Key<'_> {
+        Key {
+            kernel: std::ptr::from_ref(self.kernel) as usize,
+            processor: (self.device.number(), self.device.threads()),
+            given: self.given.into(),
+            shapes: self.shapes.into(),
+            numbers: self.numbers.into(),
+            layouts: self.layouts.into(),
+            sharing: self.sharing,
+        }
     }
 
     /// The error of a launch that no instance fits: what is wrong with all of them, or with each.
@@ -387,6 +387,58 @@ kernel @count<B>(%counts: mut tensor<1 x i32>, %x: tensor<m x n x f32>, %blocks:
         for (blocks, expected) in [(1, "B = 1"), (1 << 20, "B = 1024"), (1, "B = 1")] {
             assert_eq!(instance([1, 2048], blocks), expected, "{blocks}");
         }
+    }
+
+    const FILL: &str = "kernel @fill<B>(%y: mut tensor<n x f32>) {
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  tiles %vy row_major {
+    %one = constant 1.0 : f32
+    %t = splat %one : tile<B x f32>
+    store_masked %vy, %t
+  }
+}
+";
+
+    /// What a launch takes that was made after another with other tiles is what the model says of it alone.
+    #[test]
+    fn a_choice_goes_by_how_blocks_share_tiles() {
+        static KERNEL: KernelDef = KernelDef::new("fill", FILL, &[]);
+        let device = Device::reference();
+        let mut y = Tensor::<f32>::zeros(&device, [1 << 20]).unwrap();
+        let sharings = [(None, Some(1)), (None, None), (Some(1), None), (Some(1), Some(2)), (None, Some(1))];
+        let instances = sharings.map(|(blocks, first_tiles)| {
+            let mut launch = Launch::choosing(&KERNEL, CANDIDATES).tensor_mut("y", &mut y);
+            launch = blocks.into_iter().fold(launch, Launch::blocks);
+            launch = first_tiles.into_iter().fold(launch, Launch::first_tiles);
+            let chosen = launch.choices().unwrap().chosen().unwrap().instance.clone();
+            assert_eq!(launch.instance().unwrap(), chosen, "{blocks:?}, {first_tiles:?}");
+            chosen
+        });
+        assert_eq!(instances[..2], ["B = 1", "B = 1024"]);
+    }
+
+    #[test]
+    fn a_model_replaces_nothing_that_was_measured() {
+        static KERNEL: KernelDef = KernelDef::new("fill", FILL, &[]);
+        let device = Device::reference();
+        let query = Query {
+            kernel: &KERNEL,
+            candidates: CANDIDATES,
+            given: &[],
+            shapes: &[1, 7],
+            numbers: &[],
+            layouts: &[],
+            sharing: Sharing::default(),
+            device: &device,
+        };
+        let prepared = resolve::instance(&KERNEL, CANDIDATES[1], &[]).unwrap();
+        let number = || query.known(|known| (known.number, known.measured.len())).unwrap();
+        query.keep(0, prepared, Vec::new());
+        query.keep(1, prepared, vec![None, Some(Duration::from_nanos(5))]);
+        query.keep(0, prepared, Vec::new());
+        assert_eq!(number(), (1, 2));
+        query.keep(0, prepared, vec![Some(Duration::from_nanos(4)), None]);
+        assert_eq!(number(), (0, 2));
     }
 
     #[test]

@@ -112,6 +112,9 @@ const ARGUMENTS: usize = 8;
 /// The 8 bytes of each argument and run-time size, as [`tile_ir::abi`] orders them.
 type Slots = SmallVec<[u64; 2 * ARGUMENTS + 4]>;
 
+/// The ranks and extents of as many tensors, of up to four axes.
+type Shapes = SmallVec<[usize; 5 * ARGUMENTS]>;
+
 /// A kernel with its arguments: what a call of a kernel's function gives. Nothing happens before [`Launch::launch`],
 /// [`Launch::on`] or `.await`.
 ///
@@ -292,12 +295,12 @@ impl<'a> Launch<'a> {
     fn query<'q>(
         &'q self,
         device: &'q Device,
-        shapes: &'q [&'q [usize]],
+        shapes: &'q [usize],
         numbers: &'q [u64],
         layouts: &'q [(usize, ArgumentLayout)],
     ) -> choose::Query<'q> {
         let (kernel, candidates, given) = (self.kernel, self.candidates, &self.bindings[..]);
-        choose::Query { kernel, candidates, given, shapes, numbers, layouts, device }
+        choose::Query { kernel, candidates, given, shapes, numbers, layouts, sharing: self.sharing, device }
     }
 
     /// Where the launch was made.
@@ -358,13 +361,16 @@ impl<'a> Launch<'a> {
         Ok(self.bind(abi)?.1)
     }
 
-    /// The shapes of the tensors.
-    fn shapes(&self) -> SmallVec<[&'a [usize]; ARGUMENTS]> {
-        let shape = |argument: &Given<'a>| match argument.value {
-            GivenValue::Tensor { tensor, .. } => Some(tensor.shape()),
-            GivenValue::Scalar { .. } => None,
-        };
-        self.arguments.iter().filter_map(shape).collect()
+    /// The shapes of the tensors: of each its rank, then its extents.
+    fn shapes(&self) -> Shapes {
+        let mut shapes = Shapes::new();
+        for argument in &self.arguments {
+            if let GivenValue::Tensor { tensor, .. } = argument.value {
+                shapes.push(tensor.shape().len());
+                shapes.extend_from_slice(tensor.shape());
+            }
+        }
+        shapes
     }
 
     /// The one device that holds all tensors.
