@@ -188,7 +188,13 @@ impl<T: Number> Tensor<T> {
                 // Half of it is a number.
                 _ => T::from_float(2.0 * (step / 2.0).mul_add(i as f64, start / 2.0)),
             };
-            return generated(device, &[count.max(0.0) as usize], element);
+            // Where the format rounds, numbers before the end may become it.
+            let is_before = |i: u64| match step > 0.0 {
+                true => element(i).to_float() < end,
+                false => element(i).to_float() > end,
+            };
+            let count = first_without(count.max(0.0) as u64, is_before);
+            return generated(device, &[usize::try_from(count).unwrap_or(usize::MAX)], element);
         }
         let (start, end, step) = (start.to_int(), end.to_int(), step.to_int());
         if step == 0 {
@@ -285,6 +291,16 @@ impl<T: Number> Tensor<T> {
         diagonal?.fill(T::ONE)?;
         Ok(matrix)
     }
+}
+
+/// The first of so many numbers for which something doesn't hold that holds for all before it, or how many there are.
+fn first_without(count: u64, holds: impl Fn(u64) -> bool) -> u64 {
+    let (mut least, mut most) = (0, count);
+    while least < most {
+        let middle = least + (most - least) / 2;
+        if holds(middle) { least = middle + 1 } else { most = middle }
+    }
+    least
 }
 
 /// A tensor whose elements are made of their numbers, where they lie; for a GPU, a part after the other.

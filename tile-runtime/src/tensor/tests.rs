@@ -1,6 +1,8 @@
 //! Tensors as their users see them.
 
 use super::*;
+use crate::{Float, f8e4m3fn, f8e5m2};
+use half::{bf16, f16};
 
 #[test]
 fn a_slice_of_the_wrong_length_is_refused() {
@@ -337,6 +339,22 @@ fn sequences_have_the_elements_that_they_name() {
     assert!(
         Tensor::arange(&device, 0, 3, 0).is_err() && Tensor::arange(&device, 0.0, f64::NAN, 1.0).is_err()
     );
+    // Of f32 25 times this step is below 1 by less than half of what is between two numbers.
+    let parts = Tensor::arange(&device, 0.0f32, 1.0, 0.04).unwrap().to_vec().unwrap();
+    assert_eq!((parts.len(), parts[24]), (25, 0.96));
+    let parts = Tensor::arange(&device, 0.0f32, -1.0, -0.04).unwrap().to_vec().unwrap();
+    assert_eq!((parts.len(), parts[24]), (25, -0.96));
+    for (end, step) in [(1.0, 0.04), (1.0, 0.07), (-1.0, -0.3), (2.0, 0.01), (-2.0, -0.125)] {
+        ends_before::<f16>(end, step);
+        ends_before::<bf16>(end, step);
+        ends_before::<f8e4m3fn>(end, step);
+        ends_before::<f8e5m2>(end, step);
+        ends_before::<f32>(end, step);
+        ends_before::<f64>(end, step);
+    }
+    // Between 2047 and 2048 f16 has nothing.
+    let close = Tensor::arange(&device, f16::from_f32(2047.0), f16::from_f32(2048.0), f16::from_f32(0.125));
+    assert_eq!(close.unwrap().to_vec().unwrap(), [f16::from_f32(2047.0); 4]);
     let ends = Tensor::linspace(&device, 0.1f32, 0.7, 7).unwrap().to_vec().unwrap();
     assert_eq!((ends[0], ends[6]), (0.1, 0.7));
     assert_eq!(Tensor::linspace(&device, 2.0f32, 3.0, 1).unwrap().to_vec().unwrap(), [2.0]);
@@ -405,4 +423,16 @@ fn an_address_and_strides_are_all_that_another_library_needs() {
     let padded = tile_layout::Movement::pad(&x.view(), &[None, Some((1, 0))]).unwrap();
     assert_eq!(padded.device_address(), None);
     assert_eq!(x.t().unwrap().reshape([24]).unwrap().device_address(), None);
+}
+
+/// Whether a sequence from 0 has the numbers that are before its end, as they are in the format.
+fn ends_before<T: Float>(end: f64, step: f64) {
+    let [start, end, step] = [0.0, end, step].map(T::from_float);
+    let elements = Tensor::arange(&Device::cpu(), start, end, step).unwrap().to_vec().unwrap();
+    let is_before = |number: T| match step.to_float() > 0.0 {
+        true => number.to_float() < end.to_float(),
+        false => number.to_float() > end.to_float(),
+    };
+    let next = T::from_float(elements.len() as f64 * step.to_float());
+    assert!(elements.into_iter().all(is_before) && !is_before(next), "{} to {end} by {step}", T::DTYPE);
 }
