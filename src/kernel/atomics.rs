@@ -11,12 +11,12 @@ use super::repeated::Repeated;
 use super::view_movement::Seen;
 use super::views::TensorViewMut;
 use super::{Element, Int, Number, Tile};
-use std::cell::Cell;
 use std::rc::Rc;
 use tile_ir::Array;
 use tile_ir::array::Elements;
 use tile_ir::ops::{AtomicKind, Literal};
 use tile_layout::multi_index;
+use tile_runtime::reference::WrittenElements;
 
 /// A `&mut Tensor` argument whose elements any block may change, atomically. `counts.atomic_view()` makes one; the
 /// tensor then has no other view in the kernel, and such a tensor declares no grid: say `grid = […]`, or have an
@@ -59,7 +59,7 @@ use tile_layout::multi_index;
 /// # }
 /// ```
 pub struct AtomicView<'a, T, const R: usize> {
-    data: &'a [Cell<T>],
+    data: WrittenElements<'a, T>,
     kept: Handle<Kept>,
 }
 
@@ -139,7 +139,7 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     /// The tensor as one whose elements any block may change, atomically.
     pub fn atomic_view(&self) -> AtomicView<'a, T, R> {
         let kept = Kept { seen: self.seen(), repeated: Repeated::default() };
-        AtomicView { data: self.cells(), kept: arena::keep(kept) }
+        AtomicView { data: self.elements(), kept: arena::keep(kept) }
     }
 }
 
@@ -201,11 +201,11 @@ impl<T: Element, const R: usize> AtomicView<'_, T, R> {
                 continue;
             };
             first.get_or_insert(position);
-            let before = self.data[position].get();
+            let before = self.data.get(position);
             let given: Vec<Literal> = values.iter().map(|value| literal(at(value, &place))).collect();
             let after = kind.update(T::DTYPE, literal(before), &given);
             if after != literal(before) {
-                self.data[position].set(number(after));
+                self.data.set(position, number(after));
                 changed = true;
             }
             old.push(before);

@@ -67,6 +67,6 @@ impl<'a, T: Element, const R: usize> Iterator for TilesPersistent<'_, 'a, T, R> 
         let PartitionViewMut { data, cut, own } = &*self.view;
         let taken = own.take_turn(self.order, self.turn);
         self.turn += 1;
-        taken.then(|| PartitionViewMut { data, cut: cut.clone(), own })
+        taken.then(|| PartitionViewMut { data: *data, cut: cut.clone(), own })
     }
 }

@@ -2,19 +2,19 @@
 
 use super::cut::Cut;
 use super::{Element, Tile};
-use std::cell::Cell;
 use std::rc::Rc;
+use tile_runtime::reference::WrittenElements;
 
 /// A tile that a block owns, of a view whose blocks own several: see
 /// [`SpanningViewMut::at`](super::SpanningViewMut::at).
 pub struct ViewTileMut<'a, T, const R: usize> {
-    data: &'a [Cell<T>],
+    data: WrittenElements<'a, T>,
     cut: Rc<Cut<R>>,
     index: [usize; R],
 }
 
 impl<'a, T: Element, const R: usize> ViewTileMut<'a, T, R> {
-    pub(super) fn new(data: &'a [Cell<T>], cut: Rc<Cut<R>>, index: [usize; R]) -> Self {
+    pub(super) fn new(data: WrittenElements<'a, T>, cut: Rc<Cut<R>>, index: [usize; R]) -> Self {
         ViewTileMut { data, cut, index }
     }
 
@@ -42,7 +42,7 @@ impl<'a, T: Element, const R: usize> ViewTileMut<'a, T, R> {
 
     /// Its elements, with `pad` in place of those outside the tensor.
     pub fn load_masked_or(&self, pad: T) -> Tile<T, R> {
-        self.cut.load(self.index, pad, |position| self.data[position].get())
+        self.cut.load(self.index, pad, |position| self.data.get(position))
     }
 
     /// Writes it; all of its elements exist: a launch whose tiles don't fit is refused.
@@ -69,7 +69,7 @@ impl<'a, T: Element, const R: usize> ViewTileMut<'a, T, R> {
         let values = tile.to_vec();
         self.cut.for_each_run(self.index, |in_tile, in_tensor, length| {
             for (i, &value) in values[in_tile..in_tile + length].iter().enumerate() {
-                self.data[in_tensor(i)].set(value);
+                self.data.set(in_tensor(i), value);
             }
         });
     }

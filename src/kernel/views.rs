@@ -11,11 +11,12 @@ use super::cut::Cut;
 use super::view_movement::Seen;
 use super::view_tile::ViewTileMut;
 use super::{Element, Tile};
+#[cfg(test)]
 use std::cell::Cell;
 use std::rc::Rc;
 #[cfg(test)]
 use tile_ir::view::GivenTensor;
-use tile_runtime::reference::{Arguments, OwnTile, ReadElements};
+use tile_runtime::reference::{Arguments, OwnTile, ReadElements, WrittenElements};
 
 /// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
 /// views of views, and move no element. A view is a value that is `Copy`.
@@ -50,7 +51,7 @@ pub struct TensorView<'a, T, const R: usize> {
 
 /// A `&mut Tensor` argument inside a kernel, or a view of one.
 pub struct TensorViewMut<'a, T, const R: usize> {
-    data: &'a [Cell<T>],
+    data: WrittenElements<'a, T>,
     seen: Handle<Seen>,
     /// The running block's tile; its rank is that of the view that is cut.
     own: &'a OwnTile,
@@ -79,7 +80,7 @@ values!(TensorView PartitionView);
 /// A mutable tensor cut into tiles, one per block of the grid, or shared by a fixed number of blocks, see
 /// [`PartitionViewMut::tiles_persistent`]. A block sees its own tile only.
 pub struct PartitionViewMut<'a, T, const R: usize> {
-    pub(super) data: &'a [Cell<T>],
+    pub(super) data: WrittenElements<'a, T>,
     pub(super) cut: Rc<Cut<R>>,
     pub(super) own: &'a OwnTile,
 }
@@ -191,10 +192,10 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     #[cfg(test)]
     fn over(data: &'a [Cell<T>], extents: [usize; R], own: &'a OwnTile) -> Self {
         let seen = Seen::of::<R>(&GivenTensor::dense(&extents), T::DTYPE, true);
-        TensorViewMut { data, seen: arena::keep(seen), own }
+        TensorViewMut { data: WrittenElements::of(data), seen: arena::keep(seen), own }
     }
 
-    pub(super) fn cells(&self) -> &'a [Cell<T>] {
+    pub(super) fn elements(&self) -> WrittenElements<'a, T> {
         self.data
     }
 

@@ -1,10 +1,13 @@
 //! The reference device: a kernel's body as ordinary Rust, block by block on the calling thread.
 
+mod elements;
+
+pub use elements::{ReadElements, WrittenElements};
+
 use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
 use crate::stream::Access;
-use std::cell::{Cell, RefCell};
-use std::marker::PhantomData;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_ir::abi::{LaunchSizes, Shared};
@@ -116,40 +119,8 @@ pub(crate) struct RawTensor<'a> {
 }
 
 impl<'a> RawTensor<'a> {
-    /// How many elements the memory has room for.
-    fn count<T>(&self) -> usize {
-        (self.bytes.end - self.bytes.start) as usize / size_of::<T>()
-    }
-
     fn given(&self) -> GivenTensor<'a> {
         GivenTensor { extents: self.shape, strides: self.strides, offset: 0 }
-    }
-}
-
-/// The memory of a tensor that is read: its elements, and where it isn't dense what lies between them, which others may
-/// write. So there is no slice of it.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadElements<'a, T> {
-    first: *const T,
-    count: usize,
-    borrowed: PhantomData<&'a T>,
-}
-
-impl<'a, T: Copy> ReadElements<'a, T> {
-    /// The elements of a slice.
-    pub fn of(elements: &'a [T]) -> ReadElements<'a, T> {
-        ReadElements { first: elements.as_ptr(), count: elements.len(), borrowed: PhantomData }
-    }
-
-    /// The element at a position, which must be one of the tensor's.
-    ///
-    /// # Panics
-    /// Outside of the memory.
-    pub fn at(&self, position: usize) -> T {
-        assert!(position < self.count, "element {position} of {} is outside", self.count);
-        // SAFETY: the memory has so many elements, all valid. The launch borrows those of the tensor, so that nobody writes
-        // the one that is asked for.
-        unsafe { self.first.add(position).read() }
     }
 }
 
@@ -167,35 +138,33 @@ impl<'a> Arguments<'a> {
         !matches!(self.arguments.get(position), None | Some(RawArgument::Absent))
     }
 
-    /// The memory of a tensor argument, from the element that lies first on, and how it lies there.
+    /// The elements of a tensor argument, and how they lie.
     ///
     /// # Panics
     /// If the argument at this position isn't a tensor of `T` that the kernel only reads. Expanded kernels
     /// ask for what their signature says.
     pub fn tensor<T: crate::Element>(&self, position: usize) -> (ReadElements<'a, T>, GivenTensor<'a>) {
-        let raw = self.raw::<T>(position);
+        let (raw, given) = (self.raw::<T>(position), self.raw::<T>(position).given());
         assert!(raw.access == Access::Read, "a tensor that is written is asked for with `tensor_mut`");
-        let elements = ReadElements {
-            first: raw.bytes.start as *const T,
-            count: raw.count::<T>(),
-            borrowed: PhantomData,
-        };
-        (elements, raw.given())
+        // SAFETY: the launch borrows a tensor of this element type, which lies so in its memory.
+        let elements = unsafe { ReadElements::at_address(raw.bytes.start, &given) };
+        (elements, given)
     }
 
-    /// The memory of a tensor argument that the kernel writes, likewise.
+    /// The elements of a tensor argument that the kernel writes, likewise.
     ///
     /// # Panics
     /// If the argument at this position isn't a tensor of `T` that the kernel writes.
-    pub fn tensor_mut<T: crate::Element>(&self, position: usize) -> (&'a [Cell<T>], GivenTensor<'a>) {
-        let raw = self.raw::<T>(position);
+    pub fn tensor_mut<T: crate::Element>(
+        &self,
+        position: usize,
+    ) -> (WrittenElements<'a, T>, GivenTensor<'a>) {
+        let (raw, given) = (self.raw::<T>(position), self.raw::<T>(position).given());
         assert!(raw.access == Access::Write, "a tensor that is only read is asked for with `tensor`");
-        // SAFETY: the launch borrows a tensor of this element type exclusively, and its memory reaches so far; blocks run
-        // one after the other on this thread and see its elements as cells. Other elements that lie between them aren't
-        // accessed.
-        let cells =
-            unsafe { std::slice::from_raw_parts(raw.bytes.start as *const Cell<T>, raw.count::<T>()) };
-        (cells, raw.given())
+        // SAFETY: the launch borrows a tensor of this element type exclusively, which lies so in its memory; blocks run
+        // one after the other on this thread.
+        let elements = unsafe { WrittenElements::at_address(raw.bytes.start, &given) };
+        (elements, given)
     }
 
     /// A scalar argument that may be left out.
@@ -308,7 +277,7 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
 
     fn body(arguments: &Arguments<'_>) {
         let (x, read) = arguments.tensor::<i32>(0);
-        let (y, written): (&[Cell<i32>], _) = arguments.tensor_mut(1);
+        let (y, written) = arguments.tensor_mut::<i32>(1);
         let at = |given: &GivenTensor<'_>, index: usize| match given.strides {
             Some([stride]) if *stride < 0 => stride.unsigned_abs() as usize * (given.extents[0] - 1 - index),
             Some([stride]) => *stride as usize * index,
@@ -316,7 +285,7 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
         };
         let start = arguments.block_index()[0] * B;
         for index in start..read.extents[0].min(start + B) {
-            y[at(&written, index)].set(x.at(at(&read, index)) + 1);
+            y.set(at(&written, index), x.at(at(&read, index)) + 1);
         }
     }
 
@@ -409,20 +378,37 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
         assert_eq!(z.to_vec().unwrap(), [24; 5]);
     }
 
+    /// What others have in the memory that a tensor lies in.
     #[test]
-    fn a_position_outside_of_the_memory_is_an_error() {
-        fn outside(arguments: &Arguments<'_>) {
-            let (x, given) = arguments.tensor::<i32>(0);
-            x.at(2 * given.extents[0] - 1);
-        }
+    fn a_position_that_is_not_the_tensors_is_an_error() {
         let (x, mut y) = (counted(5), counted(5));
         let every_second = || Index::slice(None, None, 2);
         let (x, mut y) = (x.slice(every_second()).unwrap(), y.slice_mut(every_second()).unwrap());
-        let launch = Launch::new(&KERNEL).constant("B", B).tensor("x", &x).tensor_mut("y", &mut y);
-        let launch = launch.reference(outside);
-        assert_eq!(
-            launch.launch().unwrap_err().reason().to_string(),
-            "kernel `add_one` panicked in block [0] on the reference device: element 5 of 5 is outside"
-        );
+        let mut reason = |body: fn(&Arguments<'_>)| {
+            let launch = Launch::new(&KERNEL).constant("B", B).tensor("x", &x).tensor_mut("y", &mut y);
+            launch.reference(body).launch().unwrap_err().reason().to_string()
+        };
+        let reasons = [
+            reason(|arguments| {
+                arguments.tensor::<i32>(0).0.at(5);
+            }),
+            reason(|arguments| {
+                arguments.tensor::<i32>(0).0.at(3);
+            }),
+            reason(|arguments| arguments.tensor_mut::<i32>(1).0.set(1, 7)),
+            reason(|arguments| {
+                arguments.tensor_mut::<i32>(1).0.get(usize::MAX);
+            }),
+        ];
+        let expected = [
+            "element 5 of 5 is outside",
+            "element 3 lies between those of the tensor, and is another's",
+            "element 1 lies between those of the tensor, and is another's",
+            "element 18446744073709551615 of 5 is outside",
+        ];
+        for (reason, expected) in reasons.iter().zip(expected) {
+            let panicked = "kernel `add_one` panicked in block [0] on the reference device";
+            assert_eq!(*reason, format!("{panicked}: {expected}"));
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
-use std::cell::Cell;
 #[cfg(not(feature = "jit"))]
 use tile_ir::abi::CpuEntry;
 use tile_ir::view::GivenTensor;
@@ -34,7 +33,7 @@ const B: usize = 4;
 
 fn body(arguments: &Arguments<'_>) {
     let (x, given) = arguments.tensor::<f32>(0);
-    let (y, written): (&[Cell<f32>], _) = arguments.tensor_mut(1);
+    let (y, written) = arguments.tensor_mut::<f32>(1);
     // Where element `i` lies, counted from the one that lies first.
     let at = |given: &GivenTensor<'_>, i: usize| match given.strides {
         Some([stride]) if *stride < 0 => stride.unsigned_abs() as usize * (given.extents[0] - 1 - i),
@@ -43,7 +42,7 @@ fn body(arguments: &Arguments<'_>) {
     };
     let start = arguments.block_index()[0] * B;
     for i in start..given.extents[0].min(start + B) {
-        y[at(&written, i)].set(2.0 * x.at(at(&given, i)));
+        y.set(at(&written, i), 2.0 * x.at(at(&given, i)));
     }
 }
 

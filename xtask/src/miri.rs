@@ -22,7 +22,7 @@ const BY_HAND: [&str; 11] = [
     "gpu::tests::memory::no_more_is_in_use_than_the_limit_and_the_message_says_so",
     "gpu::tests::streams::a_stream_comes_after_what_the_default_one_is_given_by_its_handle",
     "gpu::tests::streams::streams_and_events_are_used_again_and_nothing_is_left",
-    "reference::tests::a_position_outside_of_the_memory_is_an_error",
+    "reference::tests::a_position_that_is_not_the_tensors_is_an_error",
     "stream::tests::many_launches_keep_the_order_that_their_tensors_ask_for",
 ];
 
