@@ -62,7 +62,8 @@ pub struct CpuLevel {
     pub architecture: Architecture,
     /// LLVM's name of a processor that has no more than this.
     pub processor: &'static str,
-    /// What it has beyond the next level of its architecture, by names that Rust and LLVM share.
+    /// What it has beyond the next level of its architecture, by LLVM's names: all that code for its processor may use, but
+    /// for what comes with another of them, as AVX does with AVX2.
     pub features: &'static [&'static str],
     /// Whether it makes another code of every kernel, rather than of some: those with products, atomics or rows that are read from memory.
     pub is_general: bool,
@@ -125,7 +126,7 @@ pub const CPU_LEVELS: &[CpuLevel] = &[
         name: "x86-64-v3",
         architecture: Architecture::X86_64,
         processor: "x86-64-v3",
-        features: &["avx2", "fma", "f16c", "bmi2"],
+        features: &["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"],
         is_general: true,
         lanes: 8,
     },
@@ -133,7 +134,7 @@ pub const CPU_LEVELS: &[CpuLevel] = &[
         name: "x86-64-v2",
         architecture: Architecture::X86_64,
         processor: "x86-64-v2",
-        features: &["sse4.2", "popcnt"],
+        features: &["sse4.2", "popcnt", "cx16"],
         is_general: true,
         lanes: 4,
     },
@@ -195,8 +196,10 @@ mod tests {
     #[test]
     fn a_level_has_what_those_below_have() {
         let all = |name: &str| CpuLevel::named(name).unwrap().all_features().collect::<Vec<_>>();
-        assert_eq!(all("x86-64-v2"), ["sse4.2", "popcnt"]);
-        assert_eq!(all("x86-64-v3"), ["avx2", "fma", "f16c", "bmi2", "sse4.2", "popcnt"]);
+        let second = ["sse4.2", "popcnt", "cx16"];
+        assert_eq!(all("x86-64-v2"), second);
+        let third = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
+        assert_eq!(all("x86-64-v3"), [&third[..], &second].concat());
         assert_eq!(all("armv8.6-a"), ["bf16", "i8mm", "lse", "dotprod", "neon"]);
     }
 

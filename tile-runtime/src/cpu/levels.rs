@@ -38,12 +38,13 @@ pub(crate) fn best() -> Option<&'static CpuLevel> {
     usable().find(|level| level.is_general)
 }
 
-/// Asks the standard library for each of these features, which wants them as literals.
+/// Asks the standard library for each of these features, which wants them as literals, and by Rust's names.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! ask {
-    ($macro:ident, $feature:ident, $($name:tt)*) => {
+    ($macro:ident, $feature:ident, [$($name:tt)*], [$($other:tt is $rust:tt)*]) => {
         match $feature {
             $($name => Some(std::arch::$macro!($name)),)*
+            $($other => Some(std::arch::$macro!($rust)),)*
             _ => None,
         }
     };
@@ -57,11 +58,12 @@ fn has(feature: &str) -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
     return ask!(
         is_x86_feature_detected, feature,
-        "sse4.2" "popcnt" "avx2" "fma" "f16c" "bmi2" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512bf16"
-        "avx512vnni" "avxvnni"
+        ["sse4.2" "popcnt" "avx2" "fma" "f16c" "bmi2" "lzcnt" "movbe" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"
+            "avx512bf16" "avx512vnni" "avxvnni"],
+        ["bmi" is "bmi1" "cx16" is "cmpxchg16b"]
     );
     #[cfg(target_arch = "aarch64")]
-    return ask!(is_aarch64_feature_detected, feature, "neon" "lse" "dotprod" "bf16" "i8mm");
+    return ask!(is_aarch64_feature_detected, feature, ["neon" "lse" "dotprod" "bf16" "i8mm"], []);
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let _ = feature;
