@@ -21,7 +21,10 @@ pub(crate) enum LoopHint {
     Unrolled,
     /// As it is: neither vectorised nor unrolled, because it runs seldom.
     AsItIs,
-    /// Each iteration is one lane of a vector of so many; the loop becomes straight code.
+    /// Each iteration is one lane of a vector of so many, as many as there are iterations; the loop becomes straight code.
+    ///
+    /// That a width is asked for lets LLVM take additions of floats in another order where several iterations make one lane.
+    /// With one for each it adds the lanes to what was before in their own order, as kernels ask.
     Lanes(u32),
 }
 

@@ -476,6 +476,29 @@ kernel @loops<M, N>(%x: tensor<m x n x i32>, %y: mut tensor<m x n x i32>) {
     }
 }
 
+/// Elements that go to one place are added one after the other, also where a row of them is as long as a vector.
+#[test]
+fn what_goes_to_one_place_is_added_in_order() {
+    for columns in [4, 8, 16] {
+        let shape = [2, columns];
+        let source = single(DType::F32, "scatter_add %a, %i, %a axis 1", &shape, &shape);
+        // Small numbers that are lost beside large ones, unless these have gone.
+        let values: Vec<f32> = (0..2 * columns).map(|i| [1e8, 1.0, -1e8, 3.0][i % 4]).collect();
+        let mut expected = values.clone();
+        for (row, values) in values.chunks(columns).enumerate() {
+            values.iter().for_each(|value| expected[row * columns + row] += value);
+        }
+        let array = |values: Vec<f32>| {
+            Array::new(
+                DType::F32,
+                shape.to_vec(),
+                Elements::Float(values.into_iter().map(f64::from).collect()),
+            )
+        };
+        check(&source, &array(values), &array(expected));
+    }
+}
+
 /// `philox` bit by bit: numbers of 64 bits don't survive a comparison as floats.
 #[test]
 fn random_words_are_the_same_bits_everywhere() {

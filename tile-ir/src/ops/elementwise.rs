@@ -131,7 +131,7 @@ macro_rules! unary_ops {
             Exp10 exp10 of Float, int: no_int, float: |x| 10f64.powf(x), "10ˣ, within " 2 " ulp.";
             ExpM1 exp_m1 of Float, int: no_int, float: f64::exp_m1, "eˣ − 1, within " 2 " ulp also near zero.";
             Sqrt sqrt of Float [Divides], int: no_int, float: f64::sqrt, "Square root, correctly rounded; NaN below zero.";
-            Rsqrt rsqrt of Float [Divides], int: no_int, float: |x| 1.0 / x.sqrt(), "1/√x, within " 2 " ulp; ∞ at zero, NaN below.";
+            Rsqrt rsqrt of Float [Divides], int: no_int, float: |x| 1.0 / x.sqrt(), "1/√x, within " 2 " ulp; ±∞ at ±0, NaN below.";
             Tanh tanh of Float, int: no_int, float: f64::tanh, "Hyperbolic tangent, within " 4 " ulp.";
             Sinh sinh of Float, int: no_int, float: f64::sinh, "Hyperbolic sine, within " 3 " ulp.";
             Cosh cosh of Float, int: no_int, float: f64::cosh, "Hyperbolic cosine, within " 3 " ulp.";

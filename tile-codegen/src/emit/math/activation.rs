@@ -34,7 +34,7 @@ const SMALL_F64: [f64; 14] = [
     8.710_465_083_973_258e-11,
     -4.233_129_792_026_111e-12,
 ];
-/// `(a + 2)·e^(a²)·erfc a` in `s = (a − 2)/(a + 2)`, for `a` from 0 to 10.3, where erfc vanishes; the relative error is
+/// `(a + 2)·e^(a²)·erfc a` in `s = (a − 2)/(a + 2)`, for `a` from 0 to 10.1, where erfc vanishes; the relative error is
 /// below 3.6e-9. The variable is that of Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x²) erfc x",
 /// 1981; with this factor one reciprocal serves both.
 const TAIL_F32: [f64; 11] = [

@@ -256,7 +256,8 @@ fn remainder_of_square<'c>(
     ir.mul_add(n, p.float(tail), r)
 }
 
-/// `a · b` exactly: by a fused multiply-add, or from halves of the factors (Dekker 1971).
+/// `a · b` exactly, by a fused multiply-add; without one from halves of the factors (Dekker 1971), of which those of f64 may
+/// have a bit too many, so that `2^-106` of the product is lost.
 fn two_product<'c>(ir: &Ir<'c>, p: &Precision<'c>, a: FloatValue<'c>, b: FloatValue<'c>) -> Double<'c> {
     let head = ir.fmul(a, b);
     if ir.features.fma {
