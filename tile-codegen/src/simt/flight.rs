@@ -172,10 +172,10 @@ impl Block<'_> {
         }
         for piece in &order.pieces {
             if let Some(from) = piece.from {
-                self.each_cell(from, piece.bytes, &mut |cell| cell.begin_read(flight))?;
+                self.each_cell(from, piece.bytes, |_, cell| cell.begin_read(flight))?;
             }
             if let Some(to) = piece.to {
-                self.each_cell(to, piece.bytes, &mut |cell| cell.begin_write(flight))?;
+                self.each_cell(to, piece.bytes, |_, cell| cell.begin_write(flight))?;
             }
         }
         let issuer = clock_moment;
@@ -253,7 +253,7 @@ impl Block<'_> {
             let sources: Vec<_> =
                 pieces.iter().filter_map(|piece| Some((piece.from?, piece.bytes))).collect();
             for (from, bytes) in sources {
-                let ended = self.each_cell(from, bytes, &mut |cell| cell.end_read(moment, place, &clock));
+                let ended = self.each_cell(from, bytes, |_, cell| cell.end_read(moment, place, &clock));
                 ended.expect("verified: `issue` found the bytes");
             }
         }
@@ -276,7 +276,7 @@ impl Block<'_> {
         }
         let targets: Vec<_> = pieces.iter().filter_map(|piece| Some((piece.to?, piece.bytes))).collect();
         for (to, bytes) in targets {
-            let ended = self.each_cell(to, bytes, &mut |cell| cell.end_write(moment, place, generic));
+            let ended = self.each_cell(to, bytes, |_, cell| cell.end_write(moment, place, generic));
             ended.expect("verified: `issue` found the bytes");
         }
         if let Some(accumulator) = accumulator {

@@ -93,13 +93,13 @@ impl Format {
         }
     }
 
-    /// The bytes of a result: f64, f32, f16, or i32.
-    pub(super) fn encode(self, value: f64) -> Vec<u8> {
+    /// Adds the bytes of a result: f64, f32, f16, or i32.
+    pub(super) fn encode(self, value: f64, into: &mut Vec<u8>) {
         match self {
-            Format::F64 => value.to_bits().to_le_bytes().to_vec(),
-            Format::F32 => (value as f32).to_bits().to_le_bytes().to_vec(),
-            Format::F16 => encode_f16(value).to_le_bytes().to_vec(),
-            Format::I32 => (value as i32).to_le_bytes().to_vec(),
+            Format::F64 => into.extend(value.to_bits().to_le_bytes()),
+            Format::F32 => into.extend((value as f32).to_bits().to_le_bytes()),
+            Format::F16 => into.extend(encode_f16(value).to_le_bytes()),
+            Format::I32 => into.extend((value as i32).to_le_bytes()),
             _ => unreachable!("verified: no matrix product has such a result"),
         }
     }
@@ -160,13 +160,13 @@ mod tests {
             let (expected, actual) = (f16::from_bits(bits), Format::F16.decode(&bits.to_le_bytes()));
             assert!(actual == expected.to_f64() || actual.is_nan() && expected.is_nan(), "{bits:#x}");
             if !actual.is_nan() {
-                assert_eq!(Format::F16.encode(actual), bits.to_le_bytes());
+                assert_eq!(encode_f16(actual), bits);
             }
         }
         for value in
             [1.0 + 2f64.powi(-11), 3e-8, 2.98e-8, 65519.9, 65520.0, 1.0 + 3.0 * 2f64.powi(-11), 6.1e-5]
         {
-            assert_eq!(Format::F16.encode(value), f16::from_f64(value).to_le_bytes(), "{value}");
+            assert_eq!(encode_f16(value), f16::from_f64(value).to_bits(), "{value}");
         }
     }
 

@@ -160,17 +160,16 @@ impl Global {
             let argument = region.name.clone();
             return if access.writes { Err(Problem::WritesInput { argument }) } else { Ok(()) };
         }
-        for offset in range {
-            let noted = region.cells.at(offset).note(access, clock, Of::All);
-            noted.map_err(|conflict| {
-                let memory = Memory::Tensor(region.name.clone());
+        let Region { cells, name, .. } = region;
+        cells.change(range, |offset, cell| {
+            cell.note(access, clock, Of::All).map_err(|conflict| {
+                let memory = Memory::Tensor(name.clone());
                 Problem::of_conflict(conflict, memory, offset, access.writes, flights, clock.block())
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
-    /// Does something to the cell of every byte. Inputs have none.
+    /// Does something to the cells of some bytes, each told by how far it is from the first. Inputs have none.
     ///
     /// # Errors
     /// If the bytes aren't an argument's.
@@ -178,14 +177,18 @@ impl Global {
         &mut self,
         address: u64,
         bytes: usize,
-        action: &mut dyn FnMut(&mut Cell),
+        mut action: impl FnMut(usize, &mut Cell),
     ) -> Result<(), Problem> {
         let (found, range) = self.find(address, bytes)?;
         let region = &mut self.regions[found];
-        if region.mutable {
-            range.for_each(|offset| action(region.cells.at(offset)));
+        if !region.mutable {
+            return Ok(());
         }
-        Ok(())
+        let first = range.start;
+        region.cells.change(range, |offset, cell| {
+            action(offset - first, cell);
+            Ok(())
+        })
     }
 
     /// The tensor that an address lies in, and how far it is from its first byte.

@@ -1,5 +1,6 @@
 //! Groups of asynchronous operations that a thread commits and waits for: of `cp.async`, of bulk copies, of `wgmma`.
 
+use foldhash::fast::FixedState;
 use std::collections::{HashMap, VecDeque};
 
 /// Groups of operations, by their numbers.
@@ -49,7 +50,7 @@ impl Groups {
 pub(super) struct Sums {
     next: u32,
     /// By what stands for it: the number of the product, and the sum.
-    coming: HashMap<u32, (u32, u32)>,
+    coming: HashMap<u32, (u32, u32), FixedState>,
 }
 
 /// What stands for sums are signalling NaNs, which nothing computes, with these low bits to tell them apart.

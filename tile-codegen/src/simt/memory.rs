@@ -218,13 +218,13 @@ impl Block<'_> {
     ) -> Result<(), Problem> {
         let range = self.shared_range(thread, address, bytes)?;
         let (clock, flights) = (&self.threads[thread as usize].clock, &self.flights);
-        for place in range {
-            self.shared.at(place).note(access, clock, Of::Shared).map_err(|conflict| {
-                let offset = place % self.memory.bytes;
+        let available = self.memory.bytes;
+        self.shared.change(range, |place, cell| {
+            cell.note(access, clock, Of::Shared).map_err(|conflict| {
+                let offset = place % available;
                 Problem::of_conflict(conflict, Memory::Shared, offset, access.writes, flights, clock.block())
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     fn outside_shared(&self, thread: u32, address: u64, bytes: usize) -> Problem {
@@ -242,7 +242,7 @@ impl Block<'_> {
         range.ok_or_else(|| self.outside_shared(thread, address, bytes))
     }
 
-    /// Does something to the shadow of every byte.
+    /// Does something to the shadow of some bytes, cell by cell, each told by how far it is from the first.
     ///
     /// # Errors
     /// If the bytes are nobody's.
@@ -250,12 +250,15 @@ impl Block<'_> {
         &mut self,
         address: u64,
         bytes: usize,
-        action: &mut dyn FnMut(&mut Cell),
+        mut action: impl FnMut(usize, &mut Cell),
     ) -> Result<(), Problem> {
         if self.is_shared(address) {
             let range = self.shared_range(self.running, address, bytes)?;
-            range.for_each(|place| action(self.shared.at(place)));
-            Ok(())
+            let first = range.start;
+            self.shared.change(range, |place, cell| {
+                action(place - first, cell);
+                Ok(())
+            })
         } else {
             self.global.each_cell(address, bytes, action)
         }
@@ -267,12 +270,11 @@ impl Block<'_> {
     /// If a thread wrote them and no proxy fence followed.
     pub(super) fn check_proxy(&mut self, thread: u32, address: u64, bytes: usize) -> Result<(), Problem> {
         let clock = self.threads[thread as usize].clock.clone();
-        let (mut found, mut offset) = (None, 0);
-        self.each_cell(address, bytes, &mut |cell| {
+        let mut found = None;
+        self.each_cell(address, bytes, |offset, cell| {
             if found.is_none() {
                 found = cell.check_proxy(&clock).err().map(|conflict| (offset, conflict));
             }
-            offset += 1;
         })?;
         let Some((offset, conflict)) = found else { return Ok(()) };
         let (memory, start) = match self.home(address) {

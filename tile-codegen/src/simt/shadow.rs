@@ -8,6 +8,7 @@
 
 use super::fault::Earlier;
 use super::order::{Clock, Moment, Of, Scope};
+use foldhash::fast::FixedState;
 use std::collections::HashMap;
 use tile_ir::Loc;
 
@@ -26,7 +27,7 @@ pub(super) struct Access {
 }
 
 /// An access that a later one may conflict with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     moment: Moment,
     place: Loc,
@@ -92,7 +93,8 @@ impl Entries {
 
     /// Leaves out what later accesses of the same threads cover.
     fn forget_covered(&mut self) {
-        let (mut latest, mut kept) = (HashMap::new(), 0);
+        let mut latest = HashMap::with_capacity_and_hasher(self.more.len(), FixedState::default());
+        let mut kept = 0;
         for at in 0..self.more.len() {
             let entry = self.more[at];
             let own = latest.entry((entry.moment.block, entry.moment.thread)).or_insert(kept);
@@ -107,7 +109,7 @@ impl Entries {
 }
 
 /// The asynchronous operations that work on a byte, by their numbers; 0 where there is none.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct InFlight {
     writer: u32,
     /// The last one that reads, and how many do.
@@ -115,7 +117,7 @@ struct InFlight {
     readers: u32,
 }
 
-/// What was done to a byte.
+/// What was done to a byte, or to bytes to which the same was done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     written: bool,
@@ -151,6 +153,14 @@ fn earlier(entry: &Entry, wrote: bool, block: u32) -> Earlier {
 }
 
 impl Cell {
+    /// Whether the same was done to both, as far as that is quickly told: neither has anything to remember behind a plain write.
+    pub(super) fn is_simply(&self, other: &Cell) -> bool {
+        self.others.first.is_none()
+            && other.others.first.is_none()
+            && (self.written, self.generic) == (other.written, other.generic)
+            && (self.writer, self.in_flight) == (other.writer, other.in_flight)
+    }
+
     /// Notes an access to this memory by the thread of the clock. A read of shared memory that nobody wrote is wrong.
     ///
     /// # Errors
