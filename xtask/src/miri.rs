@@ -8,20 +8,33 @@ use std::process::Command;
 
 /// The modules whose tests run.
 const MODULES: [&str; 7] =
-    ["tensor::", "cpu::", "stream::", "interchange::", "reference::", "gpu::tests::", "gpu::image::"];
+    ["tensor::", "cpu::", "stream::", "interchange::", "reference::", "gpu::image::", "gpu::tests::order::"];
 
-/// Those that a change needn't wait for: they get to memory and to the stand-in driver by the unsafe code of the others, and
-/// take a third of the time.
-const BY_HAND: [&str; 11] = [
-    "gpu::tests::errors::",
-    "gpu::tests::peers::",
-    "gpu::tests::rows::",
-    "gpu::tests::launches::a_code_object_for_the_processor_is_found_and_launched",
-    "gpu::tests::launches::a_timed_launch_waits_and_gives_the_time_between_its_events",
-    "gpu::tests::memory::no_more_is_held_than_the_limit_after_a_wait",
-    "gpu::tests::memory::no_more_is_in_use_than_the_limit_and_the_message_says_so",
-    "gpu::tests::streams::a_stream_comes_after_what_the_default_one_is_given_by_its_handle",
-    "gpu::tests::streams::streams_and_events_are_used_again_and_nothing_is_left",
+/// Where GPUs are tested, on a stand-in for their driver.
+const GPUS: &str = "gpu::tests::";
+
+/// Of the tests of GPUs those that a change waits for: one for each way by which memory is taken, copied, filled, given to
+/// kernels, awaited and given back. The others go these ways too, and take four times as long together.
+const ESSENTIAL_OF_GPUS: [&str; 15] = [
+    "copies::copies_go_on_beside_the_host_in_both_directions",
+    "copies::elements_that_lie_apart_are_copied_all_the_same",
+    "copies::large_copies_go_in_parts_and_few_buffers_are_pinned",
+    "copies::memory_of_a_copy_stays_until_it_is_done",
+    "copies::parts_are_filled_where_they_lie",
+    "copies::slices_of_the_host_are_waited_for",
+    "launches::a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait",
+    "lost::memory_of_a_copy_that_was_lost_is_not_read",
+    "memory::a_context_gives_everything_back_when_it_goes",
+    "memory::what_is_in_use_is_counted",
+    "padded::",
+    "streams::a_future_is_woken_when_the_device_comes_to_it",
+    "streams::a_graph_waits_for_streams_and_keeps_what_is_dropped_in_its_closure",
+    "streams::memory_is_freed_behind_the_streams_that_use_it",
+    "streams::other_libraries_use_tensors_between_launches",
+];
+
+/// Of the other modules those that a change needn't wait for.
+const BY_HAND: [&str; 2] = [
     "reference::tests::a_position_that_is_not_the_tensors_is_an_error",
     "stream::tests::many_launches_keep_the_order_that_their_tensors_ask_for",
 ];
@@ -42,15 +55,16 @@ fn install() -> Result<(), String> {
 
 /// Runs all tests.
 pub(crate) fn all() -> Result<(), String> {
-    check(&[])
+    check(&[GPUS.to_owned()], &[])
 }
 
 /// Runs those that every change waits for.
 pub(crate) fn essential() -> Result<(), String> {
-    check(&BY_HAND)
+    check(&ESSENTIAL_OF_GPUS.map(|test| format!("{GPUS}{test}")), &BY_HAND)
 }
 
-fn check(without: &[&str]) -> Result<(), String> {
+/// Runs the tests of [`MODULES`], and those of GPUs whose names begin so.
+fn check(of_gpus: &[String], without: &[&str]) -> Result<(), String> {
     if if_had("Miri", install()).is_none() {
         return Ok(());
     }
@@ -58,10 +72,32 @@ fn check(without: &[&str]) -> Result<(), String> {
     // Through rustup's cargo: the one that runs this is of another toolchain.
     let mut miri = Command::new("cargo");
     let skipped = without.iter().flat_map(|module| ["--skip", module]);
-    miri.args(["+nightly", "miri"]).args(test).args(MODULES).args(skipped).current_dir(root());
+    miri.args(["+nightly", "miri"]).args(test).args(MODULES).args(of_gpus).args(skipped).current_dir(root());
     miri.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("RUSTDOC");
     miri.env("MIRIFLAGS", FLAGS).env("CARGO_TARGET_DIR", target().join("miri"));
     let shown = run("memory of tensors and of the CPU's pool, under Miri", &mut miri)?;
     show_closing_lines(&shown);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that no test has would leave nothing out, or nothing in, and nobody would see it.
+    #[test]
+    fn every_test_that_is_named_is_there() {
+        let sources = root().join("tile-runtime/src");
+        let of_gpus = ESSENTIAL_OF_GPUS.iter().map(|test| (sources.join("gpu/tests"), *test));
+        let others = BY_HAND.iter().map(|test| (sources.clone(), *test));
+        for (folder, test) in of_gpus.chain(others) {
+            let (module, name) = test.split_once("::").expect("a module and a name");
+            let name = name.strip_prefix("tests::").unwrap_or(name);
+            let files = [folder.join(format!("{module}.rs")), folder.join(module).join("tests.rs")];
+            let texts: Vec<String> =
+                files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+            let is_there = |text: &String| text.contains(&format!("fn {name}"));
+            assert!(texts.iter().any(is_there), "{test} is in none of {files:?}");
+        }
+    }
 }
