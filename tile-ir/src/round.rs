@@ -35,18 +35,18 @@ impl FloatFormat {
 
     /// The largest finite number.
     pub fn max(self) -> f64 {
-        let unit = 2f64.powi(-(self.mantissa_bits as i32));
+        let unit = power_of_two(-(self.mantissa_bits as i32));
         match (self.has_infinity, self.mantissa_bits) {
-            (true, _) => (2.0 - unit) * 2f64.powi(self.bias()),
+            (true, _) => (2.0 - unit) * power_of_two(self.bias()),
             // All bits set is NaN, which without a mantissa is the whole of the largest exponent.
-            (false, 0) => 2f64.powi(self.bias()),
-            (false, _) => (2.0 - 2.0 * unit) * 2f64.powi(self.bias() + 1),
+            (false, 0) => power_of_two(self.bias()),
+            (false, _) => (2.0 - 2.0 * unit) * power_of_two(self.bias() + 1),
         }
     }
 
     /// The distance from 1 to the next larger number.
     pub fn epsilon(self) -> f64 {
-        2f64.powi(-(self.mantissa_bits as i32))
+        power_of_two(-(self.mantissa_bits as i32))
     }
 }
 
@@ -136,9 +136,9 @@ pub fn round(dtype: DType, rounding: Rounding, value: f64) -> f64 {
     if !format.is_signed && value < 0.0 {
         return f64::NAN;
     }
-    let value = if format.is_signed { value } else { value.abs().max(2f64.powi(format.min_exponent())) };
+    let value = if format.is_signed { value } else { value.abs().max(power_of_two(format.min_exponent())) };
     let exponent = exponent(value).max(format.min_exponent());
-    let unit = 2f64.powi(exponent - format.mantissa_bits as i32);
+    let unit = power_of_two(exponent - format.mantissa_bits as i32);
     let rounded = (rounding.to_integer(value / unit) * unit).copysign(value);
     if rounded.abs() <= format.max() {
         rounded
@@ -168,7 +168,7 @@ pub fn encode(dtype: DType, value: f64) -> u64 {
         infinity
     } else {
         let exponent = exponent(value).max(format.min_exponent());
-        let units = (value.abs() / 2f64.powi(exponent - format.mantissa_bits as i32)) as u64;
+        let units = (value.abs() / power_of_two(exponent - format.mantissa_bits as i32)) as u64;
         // A normal number's leading one adds 1 to the exponent field, where field 0 is that of subnormal numbers.
         let units = if format.is_signed { units } else { units - (1 << format.mantissa_bits) };
         (((exponent - format.min_exponent()) as u64) << format.mantissa_bits) + units
@@ -201,9 +201,9 @@ pub fn decode(dtype: DType, bits: u64) -> f64 {
     } else if !format.has_infinity && magnitude == all_ones {
         f64::NAN
     } else if field == 0 && format.is_signed {
-        mantissa * 2f64.powi(format.min_exponent())
+        mantissa * power_of_two(format.min_exponent())
     } else {
-        (1.0 + mantissa) * 2f64.powi(field - format.bias())
+        (1.0 + mantissa) * power_of_two(field - format.bias())
     };
     if format.is_signed && bits & (all_ones + 1) != 0 { -value } else { value }
 }
@@ -213,6 +213,12 @@ fn exponent(value: f64) -> i32 {
     ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
 
+/// `2^exponent`, for exponents of normal f64. Of `powi` nobody says that it is exact.
+const fn power_of_two(exponent: i32) -> f64 {
+    assert!(-1022 <= exponent && exponent <= 1023);
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +226,16 @@ mod tests {
     /// Every finite number of a format that isn't negative, in order.
     fn numbers(dtype: DType) -> Vec<f64> {
         (0..1u64 << (dtype.bits() - 1)).map(|bits| decode(dtype, bits)).filter(|x| x.is_finite()).collect()
+    }
+
+    #[test]
+    fn powers_of_two_are_those_that_doubling_gives() {
+        let (mut up, mut down) = (1.0, 1.0);
+        for exponent in 0..=1022 {
+            assert_eq!((power_of_two(exponent), power_of_two(-exponent)), (up, down), "{exponent}");
+            (up, down) = (2.0 * up, down / 2.0);
+        }
+        assert_eq!(power_of_two(1023), up);
     }
 
     #[test]
