@@ -35,6 +35,10 @@
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `grid` | [`block_id`] and [`block_count`] |
 //! | `persistent` | [`TilesPersistent`]: tiles that blocks share |
+//! | `spanning`, `view_tile` | [`SpanningViewMut`]: blocks that own several tiles, and [`ViewTileMut`], one of them |
+//! | [`extent`] | sizes and extents as numbers |
+//! | `cut` | where the elements of a tile lie in the tensor that is cut |
+//! | `debug` | tiles and views as debuggers print them |
 //! | `gather` | reading a tensor at tiles of indices |
 //! | `messages` | [`tile_println!`](crate::tile_println) and [`tile_assert!`](crate::tile_assert) |
 //! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |

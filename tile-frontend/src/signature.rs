@@ -257,7 +257,7 @@ impl Parser<'_> {
         let mut domain = None;
         let bounds = bounds_of(param, generics);
         for bound in &bounds {
-            // A kernel's parameters are declared by one of four traits.
+            // `Bits` is a bound of functions alone.
             let Some(found) = domain_of(bound).filter(|&found| found != Domain::IntOrBool) else {
                 self.error(bound.span(), "this bound says nothing about an element type", &help);
                 continue;

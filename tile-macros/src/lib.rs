@@ -66,7 +66,8 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// A call is lowered in its place: shapes follow from the arguments, and a mistake in the function names the call.
-/// Parameters are tiles, numbers, partition views and atomic views, and arrays, tuples and structs of these. Type parameters follow
+/// Parameters are tiles, numbers, closures (`impl Fn(…) -> …`), partition views (of an output `&mut PartitionViewMut` or
+/// `&mut SpanningViewMut` of `tile::kernel`) and atomic views, and arrays, tuples and structs of these. Type parameters follow
 /// from the arguments, and const parameters that are a tile's rank; others are written: `step::<BM>(x)`. Kernels and
 /// functions call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates;
 /// functions of two modules can't call each other in a cycle. A function stays ordinary Rust, so tests call it too.

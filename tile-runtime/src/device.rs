@@ -154,7 +154,8 @@ impl Device {
         Ok(Device(Kind::Simulated(Simulated::of(target)?)))
     }
 
-    /// How the memory that tensors have of the device is used. The processor and the reference share the host's.
+    /// How the memory that tensors have of the device is used. The processor, the reference and simulated devices share the
+    /// host's.
     ///
     /// # Errors
     /// [`Error::DeviceLost`] and [`Error::Driver`].
@@ -191,7 +192,7 @@ impl Device {
     /// environment. What is in use stays, even if it is more.
     ///
     /// # Errors
-    /// [`Error::Driver`] for the processor and the reference, whose memory is the host's; as [`Device::memory`] else.
+    /// [`Error::Driver`] for devices whose memory is the host's; as [`Device::memory`] else.
     ///
     /// ```no_run
     /// use tile_runtime::{Device, MemoryLimits};

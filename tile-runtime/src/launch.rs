@@ -191,8 +191,8 @@ impl<'a> Launch<'a> {
     }
 
     /// How many blocks share the tiles of a persistent kernel, one with a loop over `tiles_persistent`; without this,
-    /// one for each thread of the CPU or multiprocessor of the GPU (4 on the reference device),
-    /// and no more than there are tiles. The launch refuses 0, and any number for other kernels.
+    /// one for each thread of the CPU or multiprocessor of the GPU (4 on the reference and simulated devices), and no
+    /// more than there are tiles. The launch refuses 0, and any number for other kernels.
     pub fn blocks(mut self, blocks: usize) -> Self {
         self.sharing.blocks = Some(blocks);
         self
