@@ -15,7 +15,7 @@ const GPUS: &str = "gpu::tests::";
 
 /// Of the tests of GPUs those that a change waits for: one for each way by which memory is taken, copied, filled, given to
 /// kernels, awaited and given back. The others go these ways too, and take four times as long together.
-const ESSENTIAL_OF_GPUS: [&str; 15] = [
+const ESSENTIAL_OF_GPUS: [&str; 14] = [
     "copies::copies_go_on_beside_the_host_in_both_directions",
     "copies::elements_that_lie_apart_are_copied_all_the_same",
     "copies::large_copies_go_in_parts_and_few_buffers_are_pinned",
@@ -26,7 +26,6 @@ const ESSENTIAL_OF_GPUS: [&str; 15] = [
     "lost::memory_of_a_copy_that_was_lost_is_not_read",
     "memory::a_context_gives_everything_back_when_it_goes",
     "memory::what_is_in_use_is_counted",
-    "padded::",
     "streams::a_future_is_woken_when_the_device_comes_to_it",
     "streams::a_graph_waits_for_streams_and_keeps_what_is_dropped_in_its_closure",
     "streams::memory_is_freed_behind_the_streams_that_use_it",
