@@ -49,7 +49,7 @@
 //! | [`layout`] | layouts, views and partitions as values of their own: algebra, swizzles, fragments, pictures |
 //! | [`cpu`] | how many threads the CPU device has |
 //! | [`properties`] | what devices are, as numbers and as a table |
-//! | [`bench`], [`profile`] | how long kernels take, and beside what their device can do |
+//! | [`mod@bench`], [`mod@profile`] | how long kernels take, and beside what their device can do |
 //! | [`interchange`] | tensors from and to NumPy's files, safetensors, DLPack and `ndarray` |
 //! | [`launch`], [`embedded`] | what the attribute's code refers to |
 //!
