@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
 use crate::stream::Access;
 use std::cell::RefCell;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_ir::abi::{LaunchSizes, Shared};
 use tile_ir::tile_order::TileOrder;
@@ -96,9 +95,8 @@ impl<'a> RawArgument<'a> {
     /// The same argument, a tensor with its shape and strides from elsewhere.
     pub(crate) fn with_shape<'s>(&self, shape: &'s [usize], strides: Option<&'s [i64]>) -> RawArgument<'s> {
         match self {
-            RawArgument::Tensor(RawTensor { bytes, dtype, access, .. }) => {
-                let (bytes, dtype, access) = (bytes.clone(), *dtype, *access);
-                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, access })
+            &RawArgument::Tensor(RawTensor { address, dtype, access, .. }) => {
+                RawArgument::Tensor(RawTensor { address, shape, strides, dtype, access })
             }
             &RawArgument::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
             RawArgument::Absent => RawArgument::Absent,
@@ -109,8 +107,8 @@ impl<'a> RawArgument<'a> {
 /// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
 #[derive(Debug)]
 pub(crate) struct RawTensor<'a> {
-    /// From the element that lies first to the end of that which lies last.
-    pub(crate) bytes: Range<u64>,
+    /// Where the element lies that lies first.
+    pub(crate) address: u64,
     pub(crate) shape: &'a [usize],
     /// Elements from one index to the next; `None` where elements lie one after the other in row-major order.
     pub(crate) strides: Option<&'a [i64]>,
@@ -144,10 +142,11 @@ impl<'a> Arguments<'a> {
     /// If the argument at this position isn't a tensor of `T` that the kernel only reads. Expanded kernels
     /// ask for what their signature says.
     pub fn tensor<T: crate::Element>(&self, position: usize) -> (ReadElements<'a, T>, GivenTensor<'a>) {
-        let (raw, given) = (self.raw::<T>(position), self.raw::<T>(position).given());
+        let raw = self.raw::<T>(position);
+        let given = raw.given();
         assert!(raw.access == Access::Read, "a tensor that is written is asked for with `tensor_mut`");
         // SAFETY: the launch borrows a tensor of this element type, which lies so in its memory.
-        let elements = unsafe { ReadElements::at_address(raw.bytes.start, &given) };
+        let elements = unsafe { ReadElements::at_address(raw.address, &given) };
         (elements, given)
     }
 
@@ -159,11 +158,12 @@ impl<'a> Arguments<'a> {
         &self,
         position: usize,
     ) -> (WrittenElements<'a, T>, GivenTensor<'a>) {
-        let (raw, given) = (self.raw::<T>(position), self.raw::<T>(position).given());
+        let raw = self.raw::<T>(position);
+        let given = raw.given();
         assert!(raw.access == Access::Write, "a tensor that is only read is asked for with `tensor`");
         // SAFETY: the launch borrows a tensor of this element type exclusively, which lies so in its memory; blocks run
         // one after the other on this thread.
-        let elements = unsafe { WrittenElements::at_address(raw.bytes.start, &given) };
+        let elements = unsafe { WrittenElements::at_address(raw.address, &given) };
         (elements, given)
     }
 

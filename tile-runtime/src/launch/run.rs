@@ -360,8 +360,8 @@ impl<'a> Launch<'a> {
         let raw = |given: &Given<'a>| match given.value {
             GivenValue::Tensor { tensor, dtype, access } => {
                 let strides = if let Place::Strided(strides) = tensor.place() { Some(strides) } else { None };
-                let (bytes, shape) = (tensor.bytes(dtype.bytes()), tensor.shape());
-                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, access })
+                let (address, shape) = (tensor.start(dtype.bytes()), tensor.shape());
+                RawArgument::Tensor(RawTensor { address, shape, strides, dtype, access })
             }
             GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         };
