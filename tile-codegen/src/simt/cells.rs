@@ -5,6 +5,7 @@
 //! accesses are of whole words.
 
 use super::shadow::Cell;
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// Bytes whose cells are made together.
@@ -82,12 +83,23 @@ impl Cells {
         }
         Ok(())
     }
+
+    /// Does something that can't be wrong to the cells of some bytes, each told by how far it is from the first.
+    ///
+    /// # Panics
+    /// As [`Cells::change`].
+    pub(super) fn each(&mut self, bytes: Range<usize>, mut action: impl FnMut(usize, &mut Cell)) {
+        let first = bytes.start;
+        let Ok(()) = self.change(bytes, |byte, cell| {
+            action(byte - first, cell);
+            Ok::<(), Infallible>(())
+        });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::convert::Infallible;
 
     /// The cell of one byte, found by itself.
     fn cell(cells: &Cells, byte: usize) -> Cell {
@@ -100,11 +112,7 @@ mod tests {
     }
 
     fn begin_writes(cells: &mut Cells, bytes: Range<usize>, flight: u32) {
-        let begun = cells.change(bytes, |_, cell| {
-            cell.begin_write(flight);
-            Ok::<(), Infallible>(())
-        });
-        let Ok(()) = begun;
+        cells.each(bytes, |_, cell| cell.begin_write(flight));
     }
 
     /// Accesses of every length from every byte of a word on, one after the other, as bytes with a cell each would have them.

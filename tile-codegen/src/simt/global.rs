@@ -177,18 +177,14 @@ impl Global {
         &mut self,
         address: u64,
         bytes: usize,
-        mut action: impl FnMut(usize, &mut Cell),
+        action: impl FnMut(usize, &mut Cell),
     ) -> Result<(), Problem> {
         let (found, range) = self.find(address, bytes)?;
         let region = &mut self.regions[found];
-        if !region.mutable {
-            return Ok(());
+        if region.mutable {
+            region.cells.each(range, action);
         }
-        let first = range.start;
-        region.cells.change(range, |offset, cell| {
-            action(offset - first, cell);
-            Ok(())
-        })
+        Ok(())
     }
 
     /// The tensor that an address lies in, and how far it is from its first byte.

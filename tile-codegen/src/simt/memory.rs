@@ -250,15 +250,12 @@ impl Block<'_> {
         &mut self,
         address: u64,
         bytes: usize,
-        mut action: impl FnMut(usize, &mut Cell),
+        action: impl FnMut(usize, &mut Cell),
     ) -> Result<(), Problem> {
         if self.is_shared(address) {
             let range = self.shared_range(self.running, address, bytes)?;
-            let first = range.start;
-            self.shared.change(range, |place, cell| {
-                action(place - first, cell);
-                Ok(())
-            })
+            self.shared.each(range, action);
+            Ok(())
         } else {
             self.global.each_cell(address, bytes, action)
         }
