@@ -139,7 +139,15 @@ impl Range {
     pub(super) fn mul(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         let product = |a: &Dim, b: &Dim| a.clone() * b.clone();
-        Range::joined(&a, &b, pairs(&a.min, &b.min, product), pairs(&a.max, &b.max, product))
+        // Two bounds below 0, each a true one beside another that is tighter, have a product above that of the values.
+        let least = |x: &Dim, y: &Dim| (a.is_beyond_zero(x) || b.is_beyond_zero(y)).then(|| product(x, y));
+        let min = a.min.iter().flat_map(|x| b.min.iter().filter_map(move |y| least(x, y))).collect();
+        Range::joined(&a, &b, min, pairs(&a.max, &b.max, product))
+    }
+
+    /// Whether a bound isn't negative, or the range relies on that.
+    fn is_beyond_zero(&self, bound: &Dim) -> bool {
+        bound.is_natural() || self.requires.contains(bound)
     }
 
     pub(super) fn div(self, other: Range) -> Range {
@@ -281,11 +289,12 @@ impl fmt::Display for Range {
 mod tests {
     use super::*;
 
-    /// Every printed range holds for every index and size of a small box, where nothing wraps.
+    /// Every printed range holds for every index and size of a small box, where nothing wraps, whichever of its
+    /// lower bounds is the tightest.
     #[test]
     fn ranges_hold_for_every_value() {
-        let span = |low: i64, high: i64| Range {
-            min: vec![Dim::from(low)],
+        let span = |low: &[i64], high: i64| Range {
+            min: low.iter().copied().map(Dim::from).collect(),
             max: vec![Dim::from(high)],
             ..Range::default()
         };
@@ -299,11 +308,26 @@ mod tests {
             (Range::minimum, i64::min),
             (Range::maximum, i64::max),
         ];
+        let spans: [(&[i64], i64); 11] = [
+            (&[0], 5),
+            (&[0], 3),
+            (&[2], 7),
+            (&[3], 3),
+            (&[1], 1),
+            (&[0], 0),
+            (&[4], 9),
+            (&[-3, 0], 2),
+            (&[0, -5], 4),
+            (&[-2, 1], 4),
+            (&[-4, -1, 3], 3),
+        ];
         for (which, (rule, meaning)) in cases.into_iter().enumerate() {
-            for (a, b, c, d) in [(0, 5, 0, 3), (2, 7, 3, 3), (1, 1, 1, 4), (0, 0, 2, 2), (4, 9, 0, 0)] {
-                let range = rule(span(a, b), span(c, d));
-                for x in a..=b {
-                    for y in c..=d {
+            for ((low, high), (other_low, other_high)) in
+                spans.into_iter().flat_map(|a| spans.map(|b| (a, b)))
+            {
+                let range = rule(span(low, high), span(other_low, other_high));
+                for x in low.iter().copied().max().unwrap()..=high {
+                    for y in other_low.iter().copied().max().unwrap()..=other_high {
                         let value = meaning(x, y);
                         let within = |bound: &Dim| bound.as_const().unwrap();
                         assert!(range.min.iter().all(|m| within(m) <= value), "{which}: {x} {y} {range}");
@@ -313,6 +337,7 @@ mod tests {
             }
         }
     }
+
     /// The largest remainder by a size, which may be 0, and may be larger than what it divides.
     #[test]
     fn remainders_by_sizes_are_bounded_for_every_size() {

@@ -357,6 +357,13 @@ mod tests {
         VerifiedKernel::parse(&source).unwrap().into_inner()
     }
 
+    /// What a kernel whose output has 24 elements prints.
+    fn printed(instance: &Instance) -> Vec<Literal> {
+        let y = crate::array::Array::full(DType::F32, &[24], Literal::Float(0.0));
+        let events = crate::interp::run_logged(instance, &mut [y]).unwrap();
+        events.iter().flat_map(|event| event.values.iter().map(|value| value.get(0))).collect()
+    }
+
     /// What an optimised kernel prints is what the kernel prints, although what it computes with has wrapped.
     #[test]
     fn what_may_have_wrapped_has_no_lower_bound() {
@@ -393,17 +400,65 @@ print 0 \"{0} {1}\" %q, %c",
             );
             let kernel = VerifiedKernel::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
             let instance = crate::specialize(&kernel, &[]).unwrap();
-            let printed = |instance: &crate::Instance| {
-                let y = crate::array::Array::full(DType::F32, &[24], Literal::Float(0.0));
-                let events = crate::interp::run_logged(instance, &mut [y]).unwrap();
-                let values = events.iter().flat_map(|event| event.values.iter().map(|value| value.get(0)));
-                values.collect::<Vec<_>>()
-            };
             let expected = printed(&instance);
             let optimized = crate::passes::optimize(instance);
             assert!(!expected.is_empty(), "{source}");
             assert_eq!(printed(&optimized), expected, "{}", crate::text::print(&optimized));
         }
+    }
+
+    /// Of the lower bounds that a guard gives one may be negative, and the product of two such is none.
+    #[test]
+    fn products_of_guarded_values_have_true_bounds() {
+        for lines in [
+            "%e = add %i, %three : index\n%c = lt %e, %six : bool\nif %c {\n%p = mul %i, %i : index
+%r = le %p, %three : bool\nprint 0 \"{0} {1}\" %p, %r\n}",
+            "%d = sub %i, %three : index\n%c = lt %d, %six : bool\nif %c {\n%p = mul %d, %d : index
+%r = lt %p, %six : bool\nprint 0 \"{0} {1}\" %p, %r\n}",
+        ] {
+            let source = format!(
+                "kernel @k(%y: mut tensor<n x f32>) {{
+  %v = partition %y [2] : mut partition<n x f32, [2]>
+  %i = block_index %v : index
+  %three = constant 3 : index
+  %six = constant 6 : index
+{lines}
+}}
+"
+            );
+            let instance = Instance::parse(&source, &[]).unwrap_or_else(|error| panic!("{error}\n{source}"));
+            let expected = printed(&instance);
+            let optimized = crate::passes::optimize(instance);
+            assert!(!expected.is_empty(), "{source}");
+            assert_eq!(printed(&optimized), expected, "{}", crate::text::print(&optimized));
+        }
+    }
+
+    /// A launch that reads in front of a padded tensor isn't taken for one that doesn't.
+    #[test]
+    fn a_launch_checks_products_of_guarded_values() {
+        let source = "kernel @k(%x: tensor<m x f32>, %y: mut tensor<n x k x f32>) {
+  %p = view %x pad [(4, 0)] : tensor<m + 4 x f32, strided [1] offset -4 within [[(4, m + 4)]]>
+  %vx = partition %p [1] : partition<m + 4 x f32, strided [1] offset -4 within [[(4, m + 4)]], [1]>
+  %vy = partition %y [1, 1] : mut partition<n x k x f32, [1, 1]>
+  %i, %j = block_index %vy : index, index
+  %two = constant 2 : index
+  %eight = constant 8 : index
+  %a = add %i, %two : index
+  %c = lt %a, %eight : bool
+  %b = add %j, %two : index
+  %d = lt %b, %eight : bool
+  %e = and %c, %d : bool
+  if %e {
+    %q = mul %i, %j : index
+    %t = load %vx[%q] : tile<1 x f32>
+    print 0 \"{0}\" %t
+  }
+}
+";
+        let instance = Instance::parse(source, &[]).unwrap();
+        let abi = crate::abi::KernelAbi::of(&instance);
+        assert!(abi.bind(&[&[64], &[8, 8]]).is_err());
     }
 
     /// Where a divisor is 0, an extent is less than the parts of it show, so that no comparison with it is decided.
