@@ -108,10 +108,12 @@ impl Walk<'_> {
         let kernel = self.kernel;
         match &data.op {
             Op::BlockIndex => self.index(&data.results),
-            Op::BlockId { axis } if self.place.per_tile => {
+            // In a persistent kernel these are of blocks, which aren't tiles: how many there are is the launch's choice.
+            Op::BlockId { .. } | Op::BlockCount { .. } if kernel.is_persistent() => {}
+            Op::BlockId { axis } => {
                 self.forms.define(data.results[0], Form::Variable(*axis));
             }
-            Op::BlockCount { axis } if self.place.per_tile => {
+            Op::BlockCount { axis } => {
                 self.forms.define(data.results[0], Form::Known(self.counts.space[*axis].clone()));
             }
             Op::For => self.for_loop(data),

@@ -178,6 +178,36 @@ kernel @double(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
     assert_eq!((totals.tiles, totals.read(), totals.written(), totals.flops()), (13, 400, 400, 104));
 }
 
+/// The blocks of a persistent kernel aren't its tiles, and how many there are is the launch's choice.
+#[test]
+fn turns_by_the_blocks_of_persistent_kernels_are_an_estimate() {
+    for block in ["block_id axis 0", "block_count axis 0"] {
+        let source = format!(
+            "\
+kernel @turns(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [8] : partition<n x f32, [8]>
+  %vy = partition %y [8] : mut partition<n x f32, [8]>
+  %pad = constant 0.0 : f32
+  %zero = constant 0 : index
+  tiles %vy row_major {{
+    %i = block_index %vy : index
+    %e = {block} : index
+    %t = load_masked %vx[%i] pad %pad : tile<8 x f32>
+    %s = for %p = %zero to %e carry (%a = %t) : tile<8 x f32> {{
+      %b = add %a, %t : tile<8 x f32>
+      yield %b
+    }}
+    store_masked %vy, %s
+  }}
+}}
+"
+        );
+        let totals = totals(&source, &[], &[&[64], &[64]]);
+        assert!(matches!(totals.estimates[..], [Estimate::Turns(_)]), "{block}: {:?}", totals.estimates);
+        assert!(!totals.is_exact());
+    }
+}
+
 #[test]
 fn what_data_decides_is_an_estimate() {
     let source = "\
