@@ -64,6 +64,7 @@ mod random;
 mod recurrences;
 mod reductions;
 mod routing;
+mod rows_of_functions;
 mod scalars;
 mod scatter;
 mod schedules;
