@@ -5,7 +5,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Lines of output that a failed step shows.
@@ -98,13 +98,22 @@ pub(crate) fn beside(
     })
 }
 
+/// What couldn't be had in this run.
+static MISSING: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 /// What a check needs besides the project; `None`, after saying why, where it can't be had.
 pub(crate) fn if_had<T>(name: &str, had: Result<T, String>) -> Option<T> {
     had.inspect_err(|reason| {
         let last = reason.trim_end().lines().last().unwrap_or("");
         println!("{name} can't be had, so what it would check is left out: {last}");
+        MISSING.lock().unwrap_or_else(PoisonError::into_inner).push(name.to_owned());
     })
     .ok()
+}
+
+/// The names of what couldn't be had.
+pub(crate) fn missing() -> Vec<String> {
+    MISSING.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Runs a command and gives its output and whether it succeeded.
