@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use crate::steps::{beside, cargo, run as run_step, target};
+use crate::steps::{beside, cargo, missing, run as run_step, target};
 use crate::{
     aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, packages, setup, systems,
     tools,
@@ -51,8 +51,7 @@ fn run_all() -> Result<Passed, String> {
         Ok::<(), String>(())
     };
     step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"];
-    step("lints", &mut cargo(&clippy))?;
+    step("lints", &mut lints())?;
     let mut tests = cargo(&["test", "--workspace", "--features", FEATURES]);
     if let Some(ptxas) = &ptxas {
         tests.env("TILE_PTXAS", ptxas);
@@ -95,6 +94,19 @@ fn programs() -> impl Iterator<Item = &'static str> {
     EXAMPLES.into_iter().chain([BENCHMARK])
 }
 
+/// What macros and build scripts are made of. Clippy builds it for them once more, whatever cargo has built of it.
+const BUILDS: [&str; 4] = ["tile-layout", "tile-ir", "tile-frontend", "tile-codegen"];
+
+/// Clippy's view of everything. What it builds runs once, so it isn't optimized, which would take longer.
+fn lints() -> Command {
+    let mut command = cargo(&["clippy", "--workspace", "--all-targets", "--features", FEATURES]);
+    for package in BUILDS {
+        command.args(["--config", &format!("profile.dev.package.{package}.opt-level=0")]);
+    }
+    command.args(["--", "-D", "warnings"]);
+    command
+}
+
 /// All that the workspace documents. Cargo gives dependencies the features that tests ask of them only where it makes a
 /// test or an example too; without [`AS_TESTS_ARE`] it would build the compiler once more, for build scripts.
 fn documentation() -> Command {
@@ -123,7 +135,13 @@ fn seeded(tests: &mut Command) -> &mut Command {
 /// [`run_all`], with a last line that counts.
 pub(crate) fn run() -> Result<(), String> {
     let Passed { steps, tests } = run_all()?;
-    println!("all {steps} steps passed, with these tests in them:");
+    match missing().as_slice() {
+        [] => println!("all {steps} steps passed, with these tests in them:"),
+        missing => println!(
+            "what could be run passed, with these tests in it; left out is what {} would have checked:",
+            missing.join(", ")
+        ),
+    }
     println!("{tests} passed, 0 failed");
     Ok(())
 }
