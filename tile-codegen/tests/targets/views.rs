@@ -80,6 +80,7 @@ fn chains() -> Vec<Vec<TensorMovement>> {
             TensorMovement::Unflatten { axis: 0, extents: dims(&[3, 16]) },
         ],
         vec![TensorMovement::Select { axis: 0 }],
+        vec![TensorMovement::Shrink(pairs(&[(2, 3), (0, 8)])), TensorMovement::Squeeze(0)],
         vec![shift(0, 1), TensorMovement::Select { axis: 0 }, TensorMovement::Flip(vec![0])],
     ]
 }
@@ -146,7 +147,14 @@ fn x() -> Array {
 
 #[test]
 fn tensors_are_read_through_every_movement() {
-    for movements in chains().into_iter().chain(read_only_chains()) {
+    let chains: Vec<Vec<TensorMovement>> = chains().into_iter().chain(read_only_chains()).collect();
+    let texts: Vec<String> = chains.iter().flatten().map(TensorMovement::to_string).collect();
+    for name in TensorMovement::KINDS.iter().map(|kind| kind.name) {
+        // What `moved` ends every chain with.
+        let is_there = name == "unsqueeze" || texts.iter().any(|text| text.split(' ').next() == Some(name));
+        assert!(is_there, "no chain has `{name}`");
+    }
+    for movements in chains {
         for tile in [[2, 4], [3, 3], [8, 16]] {
             let (source, extents) = reading(&movements, &tile, None);
             let instance = instance(&source, &[]);

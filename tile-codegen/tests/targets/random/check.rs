@@ -92,14 +92,23 @@ pub(super) fn compiled(taken: &Instance, target: &TargetDesc, threads: Option<u3
     }
 }
 
+/// What a program has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// All that it was to.
+    All,
+    /// Nothing of the GPU, for whose registers or memory it is too large.
+    NoThreads,
+}
+
 /// Compiles a program in some way, and compares what it leaves.
-pub(super) fn check(source: &str, given: &Given, way: Way) {
+pub(super) fn check(source: &str, given: &Given, way: Way) -> Shown {
     let written = instance(source, &[]);
     let mut expected = given.arguments.clone();
     interp::run(&written, &mut expected).expect("the shapes fit");
     let placed = Placed::of(&written, source, given);
     if keep(source, &placed.laid, &given.arguments[placed.laid.len()..], &expected) {
-        return;
+        return Shown::All;
     }
     let same = |found: &[Array], what: &str| placed.same(found, &expected, &format!("{what}: {source}"));
 
@@ -112,10 +121,10 @@ pub(super) fn check(source: &str, given: &Given, way: Way) {
     note(&written, way.cpu.name());
     if is_emulated() {
         // The rest is the same for every architecture.
-        return;
+        return Shown::All;
     }
     after_passes(&placed, way.after_every_pass, &same);
-    on_threads(&placed, &written, way, &same);
+    on_threads(&placed, &written, way, &same)
 }
 
 /// The evaluator, after every pass or after the last one.
@@ -133,19 +142,20 @@ fn after_passes(placed: &Placed, every: bool, same: &dyn Fn(&[Array], &str)) {
 }
 
 /// Simulated threads of a GPU, with the variant that a launch takes.
-fn on_threads(placed: &Placed, written: &Instance, way: Way, same: &dyn Fn(&[Array], &str)) {
+fn on_threads(placed: &Placed, written: &Instance, way: Way, same: &dyn Fn(&[Array], &str)) -> Shown {
     let memory = placed.memory(Fence::Before);
     let target = TargetDesc::named(way.gpu).expect("a target of the table");
     let taken = taken(&placed.instance, target, &memory.bound);
     let Some(kernel) = compiled(&taken, target, way.threads) else {
         note_refused(way.gpu);
-        return;
+        return Shown::NoThreads;
     };
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let run = unsafe { kernel.run(&memory.slots, memory.blocks) };
     run.unwrap_or_else(|error| panic!("{error} on {} in {}", way.gpu, written.name));
     same(&memory.arrays(&placed.memories), &format!("on simulated threads of {}", way.gpu));
     note(written, way.gpu);
+    Shown::All
 }
 
 /// How many turns the loops of a program take, with that limit.
