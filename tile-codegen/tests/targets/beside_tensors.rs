@@ -1,6 +1,6 @@
 //! Native code writes nothing beside its tensors. Every test that runs native code looks for that; these run what once did.
 
-use crate::support::{agree_on, all_cpus, sample};
+use crate::support::{agree_on, all_cpus, instance, sample};
 use tile_ir::DType;
 use tile_test_edit::Edit;
 
@@ -32,6 +32,6 @@ fn the_last_element_of_a_narrowed_row_ends_where_the_tensor_does() {
         .edit("COLUMNS", &(2 * width).to_string())
         .edit("WIDTH", &width.to_string());
         let arguments = [sample(wide, &[16, 2 * width], 1), sample(narrow, &[16, 2 * width], 2)];
-        agree_on(&all_cpus(), (&source, &[]), &arguments, 0.0);
+        agree_on(&all_cpus(), &instance(&source, &[]), &arguments, 0.0);
     }
 }

@@ -1,11 +1,12 @@
-//! Every leaf op on every format, natively, against the op tables.
+//! Leaf ops natively, beyond what [`edges`](crate::edges) has of every op and format: quotients and bits of every kind, tables,
+//! fused multiplications, and what is computed without an instruction.
 
 use crate::kernels::elementwise;
-use crate::support::{agree, cpus, instance, least_cpu, run_native};
+use crate::support::{agree, cpus_in_turn, instance, least_cpu, run_native};
 use tile_codegen::Options;
 use tile_ir::array::{Elements, round_float, wrap_int};
-use tile_ir::ops::{BinaryOp, Classification, Domain, Predicate, UnaryOp};
-use tile_ir::{Array, DType, Rounding, interp};
+use tile_ir::ops::{BinaryOp, Domain, UnaryOp};
+use tile_ir::{Array, DType, interp};
 use tile_test_edit::Edit;
 
 /// Values at the edges of a format.
@@ -78,19 +79,6 @@ fn check(dtype: DType, result: DType, body: &str, tolerance: f64) {
     );
 }
 
-#[test]
-fn binary_ops_and_comparisons() {
-    for dtype in elements() {
-        for op in BinaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
-            let tolerance = if op.ulps().is_none() { 0.0 } else { 4.0 * unit(dtype) };
-            check(dtype, dtype, &format!("{} %a, %b", op.name()), tolerance);
-        }
-        for predicate in Predicate::ALL.iter().filter(|p| p.domain().accepts(dtype)) {
-            check(dtype, DType::Bool, &format!("{} %a, %b", predicate.name()), 0.0);
-        }
-    }
-}
-
 /// Quotients at and next to integers, which a division of floats must not round to: numbers around multiples of divisors.
 #[test]
 fn quotients_next_to_integers_are_exact() {
@@ -115,26 +103,7 @@ fn quotients_next_to_integers_are_exact() {
     }
 }
 
-#[test]
-fn unary_ops() {
-    for dtype in elements() {
-        for op in UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
-            let tolerance = if op.ulps().is_none() { 0.0 } else { 4.0 * unit(dtype) };
-            check(dtype, dtype, &format!("{} %a", op.name()), tolerance);
-        }
-    }
-}
-
-#[test]
-fn classifications() {
-    for dtype in elements().filter(|&dtype| Domain::Float.accepts(dtype)) {
-        for classification in Classification::ALL {
-            check(dtype, DType::Bool, &format!("{} %a", classification.name()), 0.0);
-        }
-    }
-}
-
-/// `close` takes −0 for 0; here the sign counts, and the numbers next to a tie do.
+/// The sign counts, and the numbers next to a tie do.
 #[test]
 fn roundings_keep_signs_and_see_ties() {
     let below_half = f64::from(0.5f32.next_down());
@@ -155,45 +124,15 @@ fn roundings_keep_signs_and_see_ties() {
             UnaryOp::Signum,
         ] {
             let source = elementwise(dtype.name(), dtype.name(), &format!("{} %a", op.name()));
-            for cpu in cpus() {
+            let instance = instance(&source, &[("B", 8)]);
+            for cpu in cpus_in_turn(&instance) {
                 let arguments = [x.clone(), x.clone(), zeros(dtype, inputs.len())];
-                let options = Options { cpu, ..Options::default() };
-                let y = run_native(&instance(&source, &[("B", 8)]), &arguments, &options);
+                let y = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
                 for (i, &input) in inputs.iter().enumerate() {
                     let (found, expected) = (y[2].get_f64(i), round_float(dtype, op.float()(input)));
                     assert_eq!(found.to_bits(), expected.to_bits(), "{}({input:?})", op.name());
                 }
             }
-        }
-    }
-}
-
-#[test]
-fn casts_between_all_formats() {
-    for from in elements() {
-        for to in elements() {
-            check(from, to, "cast %a", 0.0);
-        }
-    }
-}
-
-#[test]
-fn casts_in_every_direction() {
-    for from in elements().filter(|&dtype| Domain::Float.accepts(dtype)) {
-        for to in elements().filter(|dtype| *dtype != DType::Bool) {
-            for rounding in Rounding::ALL {
-                check(from, to, &format!("cast_with {} %a", rounding.name()), 0.0);
-            }
-        }
-    }
-}
-
-#[test]
-fn casts_that_saturate() {
-    let floats = || elements().filter(|&dtype| Domain::Float.accepts(dtype));
-    for from in floats() {
-        for to in floats() {
-            check(from, to, "saturating_cast %a", 0.0);
         }
     }
 }
@@ -256,7 +195,7 @@ fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
         let own = format!("  %c = load_masked %vy pad %pad : tile<B x {dtype}>\n  %r =");
         let source = elementwise(dtype.name(), dtype.name(), "mul_add %a, %b, %c").edit("  %r =", &own);
         let instance = instance(&source, &[("B", 64)]);
-        for cpu in cpus() {
+        for cpu in cpus_in_turn(&instance) {
             let options = Options { cpu, ..Options::default() };
             let found = run_native(&instance, &[a.clone(), b.clone(), c.clone()], &options);
             crate::support::close(&found[2], &expected, 0.0, &format!("mul_add of {dtype} on {cpu:?}"));

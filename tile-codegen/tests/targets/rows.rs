@@ -4,7 +4,7 @@
 use crate::emulated::Region;
 use crate::fenced::{Fence, Fenced};
 use crate::kernels::SOFTMAX;
-use crate::support::{Company, Native, agree, agree_on, cpus, instance, run_native, sample};
+use crate::support::{Company, Native, agree, agree_in_turn, cpus, instance, run_native, sample};
 use tile_codegen::{Cpu, Options};
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
@@ -47,7 +47,7 @@ fn tiles_of_every_width_are_turned() {
         ] {
             let [m, n] = shape;
             let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];
-            agree_on(&cpus(), (&direct, &[("B", tiles[0]), ("C", tiles[1])]), &arguments, 0.0);
+            agree_in_turn(&direct, &[("B", tiles[0]), ("C", tiles[1])], &arguments, 0.0);
         }
     }
 }
@@ -63,7 +63,7 @@ fn tiles_are_turned_between_other_ops() {
         for (tiles, shape) in [([64, 64], [70, 128]), ([40, 24], [100, 60]), ([16, 17], [33, 35])] {
             let [m, n] = shape;
             let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];
-            agree_on(&cpus(), (&source, &[("B", tiles[0]), ("C", tiles[1])]), &arguments, 0.0);
+            agree_in_turn(&source, &[("B", tiles[0]), ("C", tiles[1])], &arguments, 0.0);
         }
     }
 }
@@ -249,7 +249,7 @@ fn what_a_reduction_makes_leaves_what_others_of_its_loop_read() {
         for (r, n, w) in [(1, 32, 32), (3, 64, 64), (2, 60, 64), (1, 40, 43)] {
             let arguments = [1, 2, 3].map(|seed| sample(DType::F32, &[5, n], seed));
             let source = source.edit("REDUCTION", reduction);
-            agree_on(&cpus(), (&source, &[("R", r), ("W", w)]), &arguments, 1e-4);
+            agree_in_turn(&source, &[("R", r), ("W", w)], &arguments, 1e-4);
         }
     }
 }
@@ -274,7 +274,7 @@ fn rows_of_functions_are_stored_through_views() {
 "
         );
         let arguments = [sample(DType::F32, &[6, 256], 1), sample(DType::F32, &[6, 256], 2)];
-        agree_on(&cpus(), (&source, &[]), &arguments, 1e-5);
+        agree_in_turn(&source, &[], &arguments, 1e-5);
     }
 }
 

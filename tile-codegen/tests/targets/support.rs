@@ -9,6 +9,7 @@ use crate::faulting;
 use crate::fenced::{Fence, Fenced};
 use crate::recent::Recent;
 use inkwell::targets::TargetMachine;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -168,12 +169,36 @@ pub(crate) fn least_cpu() -> Cpu {
 }
 
 /// The processors whose code for any kernel differs, of those that it can be run on: the host, and the lesser levels.
+/// For what is said of functions; a kernel takes [`cpus_in_turn`].
 pub(crate) fn cpus() -> Vec<Cpu> {
     let is_general = |cpu: &Cpu| matches!(cpu, Cpu::Level(level) if level.is_general);
     let lesser: Vec<Cpu> = embedded_levels().into_iter().filter(is_general).collect();
     // Of several the best is the host's own.
     let is_own = usize::from(lesser.len() > 1);
     [Cpu::Host].into_iter().chain(lesser.into_iter().skip(is_own)).collect()
+}
+
+/// The environment variable with which every kernel is compiled for all processors that it may be: half of the time of a
+/// run of all tests would be LLVM's for those.
+const EVERY_PROCESSOR: &str = "TILE_EVERY_PROCESSOR";
+
+/// The host and one of the others, which the kernel's text chooses: each processor has kernels of every kind, and a kernel
+/// the same in every run.
+fn in_turn(instance: &Instance, mut processors: Vec<Cpu>) -> Vec<Cpu> {
+    if processors.len() < 3 || std::env::var_os(EVERY_PROCESSOR).is_some() {
+        return processors;
+    }
+    let mut hasher = DefaultHasher::new();
+    text::print(instance).hash(&mut hasher);
+    let chosen = 1 + hasher.finish() as usize % (processors.len() - 1);
+    processors.swap(1, chosen);
+    processors.truncate(2);
+    processors
+}
+
+/// Of [`cpus`] those that an instance is run on.
+pub(crate) fn cpus_in_turn(instance: &Instance) -> Vec<Cpu> {
+    in_turn(instance, cpus())
 }
 
 /// The instruction sets of embedded code that can be run, with AMX's tiles emulated where need be, the best first.
@@ -197,14 +222,15 @@ pub(crate) fn all_cpus() -> Vec<Cpu> {
     host.into_iter().chain(embedded_levels()).collect()
 }
 
-/// The processors among them whose code of an instance differs: the host, and the levels that are embedded for it.
+/// Of the processors whose code of an instance differs (the host, and the levels that are embedded for it) those that it is
+/// run on.
 pub(crate) fn cpus_of(instance: &Instance) -> Vec<Cpu> {
     let embedded: Vec<&str> = levels_of(instance, architecture()).map(|level| level.name).collect();
     let differs = |cpu: &Cpu| match cpu {
         Cpu::Host => true,
         Cpu::Level(level) => embedded.contains(&level.name),
     };
-    all_cpus().into_iter().filter(differs).collect()
+    in_turn(instance, all_cpus().into_iter().filter(differs).collect())
 }
 
 /// Who else runs blocks of a launch, as its code is told; here nobody does.
@@ -407,7 +433,7 @@ pub(crate) fn run_everywhere(instance: &Instance, arguments: &[Array]) -> Vec<(&
     let mut evaluated = arguments.to_vec();
     interp::run(instance, &mut evaluated).unwrap_or_else(|error| panic!("{error}"));
     let mut found = vec![("the evaluator", evaluated)];
-    for cpu in cpus() {
+    for cpu in cpus_in_turn(instance) {
         found.push((cpu.name(), run_native(instance, arguments, &Options { cpu, ..Options::default() })));
     }
     for gpu in ["sm_90a", "gfx942", "gfx1100"] {
@@ -418,23 +444,23 @@ pub(crate) fn run_everywhere(instance: &Instance, arguments: &[Array]) -> Vec<(&
 
 /// Asserts that the native code and the evaluator agree within `tolerance` (relative, and absolute below 1).
 pub(crate) fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
-    agree_on(&[Cpu::Host], (source, constants), arguments, tolerance);
+    agree_on(&[Cpu::Host], &instance(source, constants), arguments, tolerance);
+}
+
+/// [`agree`] for the code of processors in turn.
+pub(crate) fn agree_in_turn(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
+    let instance = instance(source, constants);
+    agree_on(&cpus_in_turn(&instance), &instance, arguments, tolerance);
 }
 
 /// [`agree`] for the code of these processors.
-pub(crate) fn agree_on(
-    cpus: &[Cpu],
-    (source, constants): (&str, &[(&str, usize)]),
-    arguments: &[Array],
-    tolerance: f64,
-) {
-    let instance = instance(source, constants);
+pub(crate) fn agree_on(cpus: &[Cpu], instance: &Instance, arguments: &[Array], tolerance: f64) {
     let mut expected = arguments.to_vec();
-    interp::run(&instance, &mut expected).unwrap();
+    interp::run(instance, &mut expected).unwrap();
     for &cpu in cpus {
-        let actual = run_native(&instance, arguments, &Options { cpu, ..Options::default() });
+        let actual = run_native(instance, arguments, &Options { cpu, ..Options::default() });
         for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
-            let what = format!("argument {which} on {} of\n{source}", cpu.name());
+            let what = format!("argument {which} on {} of\n{}", cpu.name(), text::print(instance));
             close(actual, expected, tolerance, &what);
         }
     }
