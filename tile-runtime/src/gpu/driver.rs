@@ -47,6 +47,17 @@ impl StreamHandle {
     /// The stream that is there without being made. Work on it waits for that of other streams which were made to wait
     /// for it, and they for its own: those of other libraries, unless they are non-blocking ones.
     pub(crate) const DEFAULT: StreamHandle = StreamHandle(0);
+
+    /// Another handle of that stream: `CU_STREAM_LEGACY`, and `hipStreamLegacy` where HIP knows it.
+    const LEGACY: StreamHandle = StreamHandle(1);
+
+    /// The stream of another library's, which has one handle here, by whichever it is known there.
+    pub(crate) fn of_raw(handle: *mut c_void) -> StreamHandle {
+        match StreamHandle(handle as usize) {
+            StreamHandle::LEGACY => StreamHandle::DEFAULT,
+            handle => handle,
+        }
+    }
 }
 
 /// Why a driver didn't do what it was asked to.

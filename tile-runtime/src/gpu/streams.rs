@@ -173,7 +173,9 @@ impl GpuStream {
     /// # Safety
     /// The stream is the GPU's, and there as long as this value and what is made of it.
     pub(crate) unsafe fn foreign(context: &Arc<Context>, handle: *mut c_void) -> GpuStream {
-        GpuStream::of(context, StreamHandle(handle as usize), Purpose::Others)
+        let stream = GpuStream::of(context, StreamHandle::of_raw(handle), Purpose::Others);
+        stream.share();
+        stream
     }
 
     fn of(context: &Arc<Context>, handle: StreamHandle, purpose: Purpose) -> GpuStream {
@@ -186,10 +188,15 @@ impl GpuStream {
 
     /// The driver's handle.
     pub(crate) fn as_raw(&self) -> *mut c_void {
+        self.share();
+        self.handle.0 as *mut c_void
+    }
+
+    /// Notes that another library has the handle.
+    fn share(&self) {
         if self.handle == self.context.stream {
             self.context.is_stream_shared.store(true, Ordering::Release);
         }
-        self.handle.0 as *mut c_void
     }
 
     /// The GPU.

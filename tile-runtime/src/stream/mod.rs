@@ -72,7 +72,7 @@ impl Stream {
     }
 
     /// A stream of another library, such as PyTorch's current one, by its driver's handle: a `CUstream`, `cudaStream_t`
-    /// or `hipStream_t`; null is the default stream.
+    /// or `hipStream_t`; null is the default stream, and so is 1, as DLPack numbers it.
     ///
     /// # Safety
     /// The stream is one of the GPU (on NVIDIA's, of its primary context), and there as long as this value, its copies

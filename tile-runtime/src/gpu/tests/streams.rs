@@ -40,6 +40,28 @@ fn a_stream_comes_after_what_another_library_gives_the_own_queue() {
 }
 
 #[test]
+/// Whoever has a handle may use it; two values are that of the default stream.
+#[test]
+fn a_stream_comes_after_what_another_library_gives_the_default_one() {
+    const LEGACY: usize = 1;
+    for raw in [0, LEGACY] {
+        let (device, driver) = ready();
+        let mut x = ramp(&device, 8);
+        let mut y = Tensor::zeros(&device, [8]).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        call(&KERNEL, &x, &mut y).on(&stream).unwrap().wait().unwrap();
+        // SAFETY: the default stream is there.
+        let theirs = unsafe { Stream::from_raw(&device, raw as *mut c_void) }.unwrap();
+        let address = x.device_address_mut().unwrap();
+        let byte = crate::gpu::driver::Pattern::Byte(0);
+        // SAFETY: all of `x`; what comes later comes after the stream.
+        unsafe { driver.fill(address, byte, 32, StreamHandle::DEFAULT) }.unwrap();
+        call(&KERNEL, &x, &mut y).on(&stream).unwrap().wait().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [0.0; 8], "handle {raw}");
+        call(&KERNEL, &x, &mut y).on(&theirs).unwrap().wait().unwrap();
+    }
+}
+
 fn what_uses_a_tensor_comes_after_the_launches_on_streams() {
     let (device, driver) = ready();
     let (first, second) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
@@ -169,28 +191,27 @@ fn other_libraries_use_tensors_between_launches() {
     assert_eq!(y.to_vec().unwrap(), [0.0, 8.0, 16.0, 24.0, bytes, bytes, bytes, bytes]);
 }
 
-/// The default stream is the device's own, whoever names it: what it is given counts as work of that.
+/// What is given to the own stream by its name counts as work of it.
 #[test]
-fn a_stream_comes_after_what_the_default_one_is_given_by_its_handle() {
+fn a_stream_comes_after_what_the_own_one_is_given_as_a_stream() {
     let (device, _driver) = ready();
     let x = ramp(&device, 8);
     let [y, z] = [0; 2].map(|_| Tensor::<f32>::zeros(&device, [8]).unwrap());
     // SAFETY: the memory is that of tensors that live longer.
     let at = |of: &Tensor<f32>| unsafe { Tensor::<f32>::from_raw(&device, of.address(), [8]) }.unwrap();
     let (a, mut b, mut c) = (at(&x), at(&y), at(&z));
-    // SAFETY: null is the default stream.
-    let null = unsafe { Stream::from_raw(&device, std::ptr::null_mut()) }.unwrap();
+    let own = device.stream();
     let other = Stream::new(&device).unwrap();
-    // It has waited for the default stream once.
+    // It has waited for the own stream once.
     call(&KERNEL, &a, &mut c).on(&other).unwrap().wait().unwrap();
-    call(&KERNEL, &a, &mut b).on(&null).unwrap().detach();
+    call(&KERNEL, &a, &mut b).on(&own).unwrap().detach();
     call(&KERNEL, &b, &mut c).on(&other).unwrap().wait().unwrap();
     assert_eq!(c.to_vec().unwrap(), doubled(8, 2));
-    // What the default stream waits for is work of its own, too.
+    // What the own stream waits for is work of it, too.
     let third = Stream::new(&device).unwrap();
     call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
     call(&KERNEL, &c, &mut b).on(&other).unwrap().detach();
-    null.wait_for(&other.record().unwrap()).unwrap();
+    own.wait_for(&other.record().unwrap()).unwrap();
     call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
     assert_eq!(c.to_vec().unwrap(), doubled(8, 4));
 }
