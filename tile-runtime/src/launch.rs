@@ -215,6 +215,9 @@ impl<'a> Launch<'a> {
     /// for their device and sizes is in memory, compiled if need be, and loaded by a GPU's driver. A launch with these
     /// arguments, or others of such sizes, then begins at once.
     ///
+    /// Where a launch makes aligned copies of its tensors, there are two codes, and both are loaded: the other is for graphs,
+    /// which take the tensors as they are, and for when there is no memory for copies.
+    ///
     /// # Errors
     /// As [`Launch::launch`].
     pub fn warm(&self) -> Result<()> {
@@ -226,7 +229,11 @@ impl<'a> Launch<'a> {
         match &device.0 {
             Kind::Reference => Ok(()),
             Kind::Cpu => prepared.cpu(self.kernel).map(drop),
-            Kind::Gpu(context) => context.warm(prepared.gpu(self.kernel, &bound, context)?),
+            Kind::Gpu(context) => {
+                let padded = prepared.padded(context.family(), &bound).map(|padded| padded.bound);
+                let mut bounds = padded.iter().chain([&bound]);
+                bounds.try_for_each(|bound| context.warm(prepared.gpu(self.kernel, bound, context)?))
+            }
             Kind::Simulated(gpu) => prepared.simulated(&bound, gpu.target()).map(drop),
         }
     }

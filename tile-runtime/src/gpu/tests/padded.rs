@@ -78,6 +78,15 @@ fn aligned(grid: Grid, slots: &[u64]) {
     ragged(grid, slots);
 }
 
+/// A GPU of NVIDIA's, whatever the process is for.
+fn device_of_nvidia() -> (Device, StandIn) {
+    let driver = match StandIn::new(1 << 20, true) {
+        driver if driver.surface().family() == Family::Nvptx => driver,
+        _ => StandIn::of_another_vendor(1 << 20, true),
+    };
+    (device_of(&driver), driver)
+}
+
 /// Small numbers, whose products' sums are exact.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7919 + seed * 31 + i / 13) % 9) as f32 - 4.0).collect()
@@ -131,6 +140,27 @@ fn rows_that_are_not_aligned_are_copied_to_where_they_are() {
     assert_eq!(driver.live(), Live::default());
 }
 
+/// What runs on copies, and what runs where none are made.
+#[test]
+#[cfg_attr(miri, ignore = "products of some size")]
+fn a_launch_that_is_warmed_loads_no_code_later() {
+    let (device, driver) = device_of_nvidia();
+    driver.add("ragged", 6, ragged);
+    driver.add("aligned", 6, ragged);
+    let mut loaded = Vec::new();
+    run(&device, 37, |launch| {
+        launch.warm().unwrap();
+        loaded.push(driver.live().modules);
+        launch.launch().unwrap();
+        loaded.push(driver.live().modules);
+    });
+    run(&device, 37, |launch| {
+        Graph::new(&device).run(|graph| graph.launch(launch)).unwrap();
+    });
+    loaded.push(driver.live().modules);
+    assert_eq!(loaded, [2; 3]);
+}
+
 /// There is room for the tensors, and for nothing else.
 #[test]
 #[cfg_attr(miri, ignore = "products of some size")]
@@ -146,12 +176,7 @@ fn without_memory_for_copies_the_launch_runs_all_the_same() {
 #[test]
 #[cfg_attr(miri, ignore = "products of some size")]
 fn refused_copies_leave_the_launch_to_its_tensors() {
-    // A GPU of NVIDIA's, whatever the process is for.
-    let driver = match StandIn::new(1 << 20, true) {
-        driver if driver.surface().family() == Family::Nvptx => driver,
-        _ => StandIn::of_another_vendor(1 << 20, true),
-    };
-    let device = device_of(&driver);
+    let (device, driver) = device_of_nvidia();
     driver.add("ragged", 6, ragged);
     driver.add("aligned", 6, ragged);
     // Code is loaded before.
