@@ -148,7 +148,7 @@ impl Context {
         match kind {
             FailureKind::Lost => {
                 let first = self.lost.get_or_init(|| message);
-                waiting::wake_all(self.number);
+                waiting::lost(self.number);
                 self.lost_error(action, first.clone())
             }
             FailureKind::Refused | FailureKind::OutOfMemory => {

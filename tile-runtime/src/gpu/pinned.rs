@@ -92,14 +92,7 @@ impl Context {
         let Some((first, count)) = state.kept.first(bytes) else { return Ok(None) };
         // SAFETY: the event is the block's own, which is in the list.
         let is_ready = first.event.map_or(Ok(true), |event| unsafe { self.driver.is_done(event) });
-        let is_ready = match is_ready {
-            Ok(is_ready) => is_ready,
-            Err(failure) => {
-                // Tasks that wait for a lost device are woken, whatever they do then.
-                drop(state);
-                return Err(self.error("looking at an event".to_owned(), failure));
-            }
-        };
+        let is_ready = is_ready.map_err(|failure| self.error("looking at an event".to_owned(), failure))?;
         if !is_ready && count < IN_FLIGHT {
             return Ok(None);
         }

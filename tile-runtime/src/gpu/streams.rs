@@ -241,10 +241,9 @@ impl GpuStream {
         if ticket.as_ref().is_some_and(|ticket| ticket.renew(waker)) {
             return Ok(());
         }
-        let new = Ticket::of(&self.context, waker);
-        // SAFETY: the function is called once at most, with the number of the ticket, and calls no driver: it tells an
-        // executor to poll.
-        let call = |driver: &dyn Driver| unsafe { driver.call(waiting::wake, new.data(), self.handle) };
+        let new = Ticket::of(&self.context, waker)?;
+        // SAFETY: the function is called once at most, with the number of the ticket, and calls no driver.
+        let call = |driver: &dyn Driver| unsafe { driver.call(waiting::reached, new.data(), self.handle) };
         self.context.ask(|| "waiting for the device".to_owned(), call)?;
         *ticket = Some(new);
         Ok(())

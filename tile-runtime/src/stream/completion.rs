@@ -71,8 +71,8 @@ impl Completion {
     }
 }
 
-/// Wakes a task. A waker is an executor's: one that panics ends neither a thread that others wait for, nor the process where a
-/// driver calls it, and keeps none asleep that is woken after it.
+/// Wakes a task. A waker is an executor's: one that panics doesn't end a thread that others wait for, and keeps none asleep
+/// that is woken after it.
 pub(crate) fn wake(waker: Waker) {
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }

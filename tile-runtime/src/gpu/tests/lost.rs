@@ -9,10 +9,11 @@ use crate::tensor::Tensor;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::task::{Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-struct Task {
+pub(super) struct Task {
     thread: std::thread::Thread,
     woken: AtomicUsize,
 }
@@ -33,22 +34,21 @@ impl Wake for Panics {
     }
 }
 
-fn task() -> Arc<Task> {
+pub(super) fn task() -> Arc<Task> {
     Arc::new(Task { thread: std::thread::current(), woken: AtomicUsize::new(0) })
 }
 
-fn poll<F: Future>(future: Pin<&mut F>, task: &Arc<Task>) -> Poll<F::Output> {
+pub(super) fn poll<F: Future>(future: Pin<&mut F>, task: &Arc<Task>) -> Poll<F::Output> {
     future.poll(&mut std::task::Context::from_waker(&Waker::from(Arc::clone(task))))
 }
 
 /// How often each task was woken.
-fn woken(tasks: &[Arc<Task>]) -> Vec<usize> {
+pub(super) fn woken(tasks: &[Arc<Task>]) -> Vec<usize> {
     tasks.iter().map(|task| task.woken.load(Ordering::Relaxed)).collect()
 }
 
-/// Waits until tasks were woken so often: the thread that watches devices may be the one that found this one lost, and is
-/// then about to wake them.
-fn await_wakes(tasks: &[Arc<Task>], expected: &[usize]) {
+/// Waits until tasks were woken so often: it is a thread that wakes them, which is about to do so.
+pub(super) fn await_wakes(tasks: &[Arc<Task>], expected: &[usize]) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while woken(tasks) != expected && Instant::now() < deadline {
         std::thread::park_timeout(Duration::from_millis(10));
@@ -88,7 +88,7 @@ fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
     assert!(lost(poll(launch, &tasks[0])) && lost(poll(copy, &tasks[1])));
     context(&other).synchronize().unwrap();
     other_stream.synchronize().unwrap();
-    assert_eq!(woken(&tasks), [1, 1, 1]);
+    await_wakes(&tasks, &[1, 1, 1]);
     assert!(matches!(poll(third, &tasks[2]), Poll::Ready(Ok(()))));
 }
 
@@ -110,9 +110,36 @@ fn a_waker_that_panics_leaves_nobody_asleep() {
     await_wakes(std::slice::from_ref(&task), &[1]);
 }
 
-/// A panic doesn't leave the function that a driver calls: there it would end the process.
+/// Whoever finds the device lost may hold what a task needs when it is woken: here the list of who uses its memory.
 #[test]
-fn a_device_calls_a_waker_that_panics() {
+fn a_task_that_is_woken_may_use_memory_whose_user_found_the_device_lost() {
+    struct Reader(Arc<Tensor<f32>>, Sender<bool>);
+
+    impl Wake for Reader {
+        fn wake(self: Arc<Self>) {
+            let _ = self.1.send(self.0.to_vec().is_err());
+        }
+    }
+
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", 3, double);
+    let stream = Stream::new(&device).unwrap();
+    let x = Arc::new(ramp(&device, 8));
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let (has_read, read) = channel();
+    let waker = Waker::from(Arc::new(Reader(Arc::clone(&x), has_read)));
+    let mut launch = pin!(call(&KERNEL, &x, &mut y).on(&stream).unwrap());
+    assert!(launch.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    lose(&driver, stream.on_gpu().unwrap().handle());
+    let finder = Arc::clone(&x);
+    let found = std::thread::spawn(move || finder.to_vec().is_err());
+    assert_eq!(read.recv_timeout(Duration::from_secs(60)), Ok(true), "the task hasn't come to its end");
+    assert!(found.join().unwrap());
+}
+
+/// Nobody sees a waker's panic, and the launch goes on.
+#[test]
+fn a_device_that_is_done_wakes_a_waker_that_panics() {
     let (device, driver) = device(1 << 20, true);
     driver.add("general", 3, double);
     let x = ramp(&device, 8);

@@ -1,6 +1,7 @@
 //! Launches on streams and in graphs, on a driver that runs nothing before somebody waits.
 
 use super::launches::{KERNEL, call, double, ramp};
+use super::lost::{await_wakes, poll, task, woken};
 use super::*;
 use crate::bench::timed;
 use crate::error::Error;
@@ -8,7 +9,7 @@ use crate::stream::{Graph, Pending, Stream};
 use crate::tensor::Tensor;
 use std::ffi::c_void;
 use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::task::{Poll, Wake, Waker};
 
 /// A device with the kernel of these tests.
@@ -39,7 +40,6 @@ fn a_stream_comes_after_what_another_library_gives_the_own_queue() {
     assert_eq!(y.to_vec().unwrap(), [0.0; 8]);
 }
 
-#[test]
 /// Whoever has a handle may use it; two values are that of the default stream.
 #[test]
 fn a_stream_comes_after_what_another_library_gives_the_default_one() {
@@ -62,6 +62,7 @@ fn a_stream_comes_after_what_another_library_gives_the_default_one() {
     }
 }
 
+#[test]
 fn what_uses_a_tensor_comes_after_the_launches_on_streams() {
     let (device, driver) = ready();
     let (first, second) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
@@ -216,29 +217,18 @@ fn a_stream_comes_after_what_the_own_one_is_given_as_a_stream() {
     assert_eq!(c.to_vec().unwrap(), doubled(8, 4));
 }
 
-#[derive(Default)]
-struct Counter(AtomicUsize);
-
-impl Wake for Counter {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn a_future_is_woken_when_the_device_comes_to_it() {
     let (device, driver) = ready();
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
-    let counter = Arc::new(Counter::default());
-    let waker = Waker::from(Arc::clone(&counter));
-    let mut context = std::task::Context::from_waker(&waker);
+    let task = task();
     let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
     assert_eq!(driver.live().modules, 0, "nothing happens before it is polled");
-    assert!(launching.as_mut().poll(&mut context).is_pending());
-    super::context(&device).synchronize().unwrap();
-    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
-    assert!(matches!(launching.as_mut().poll(&mut context), Poll::Ready(Ok(()))));
+    assert!(poll(launching.as_mut(), &task).is_pending());
+    context(&device).synchronize().unwrap();
+    await_wakes(std::slice::from_ref(&task), &[1]);
+    assert!(matches!(poll(launching.as_mut(), &task), Poll::Ready(Ok(()))));
     drop(launching);
     assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
 }
@@ -248,29 +238,53 @@ fn a_task_is_woken_by_its_last_waker_and_asks_the_device_once() {
     let (device, driver) = ready();
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
-    let counters = [0; 3].map(|_| Arc::new(Counter::default()));
+    let tasks = [0; 3].map(|_| task());
     let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
     let mut enqueued = Vec::new();
-    for counter in &counters {
-        let waker = Waker::from(Arc::clone(counter));
-        let poll = launching.as_mut().poll(&mut std::task::Context::from_waker(&waker));
-        assert!(poll.is_pending());
+    for task in &tasks {
+        assert!(poll(launching.as_mut(), task).is_pending());
         enqueued.push(driver.pending());
     }
     // Every poll asks whether it is done, upon which the stand-in does a piece of work; nothing more is enqueued.
     assert!(enqueued.is_sorted_by(|a, b| a > b), "{enqueued:?}");
-    super::context(&device).synchronize().unwrap();
-    assert_eq!(counters.map(|counter| counter.0.load(Ordering::Relaxed)), [0, 0, 1]);
-    // A future that is dropped is woken by nobody.
-    let counter = Arc::new(Counter::default());
-    let waker = Waker::from(Arc::clone(&counter));
-    let mut context = std::task::Context::from_waker(&waker);
+    context(&device).synchronize().unwrap();
+    await_wakes(&tasks, &[0, 0, 1]);
+    // A future that is dropped is woken by nobody, and its waker is dropped with it.
+    let task = task();
     drop(launching);
     let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
-    assert!(launching.as_mut().poll(&mut context).is_pending());
+    assert!(poll(launching.as_mut(), &task).is_pending());
     drop(launching);
-    super::context(&device).synchronize().unwrap();
-    assert_eq!(counter.0.load(Ordering::Relaxed), 0);
+    context(&device).synchronize().unwrap();
+    assert_eq!((Arc::strong_count(&task), woken(&[task])), (1, vec![0]));
+}
+
+/// The function that a driver calls may not call the driver, and the end of what a waker owns does.
+#[test]
+fn a_task_that_ends_when_it_is_woken_gives_its_memory_back() {
+    /// Its parts are dropped in this order.
+    struct Owner {
+        _memory: Tensor<f32>,
+        _ended: Sender<()>,
+    }
+
+    impl Wake for Owner {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, owned] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let (ended, end) = channel();
+    let waker = Waker::from(Arc::new(Owner { _memory: owned, _ended: ended }));
+    let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
+    assert!(launching.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    assert_eq!(driver.live().allocations, 3);
+    context(&device).synchronize().unwrap();
+    end.recv().unwrap_err();
+    context(&device).synchronize().unwrap();
+    assert_eq!(driver.live().allocations, 2);
 }
 
 /// Runs `y = 2x` and `z = 2y` as a graph.

@@ -37,6 +37,7 @@ codes! {
     700 ILLEGAL_ADDRESS c"an illegal memory access was encountered", c"CUDA_ERROR_ILLEGAL_ADDRESS", c"hipErrorIllegalAddress";
     704 ALREADY_PEERS c"peer access is already enabled", c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"hipErrorPeerAccessAlreadyEnabled";
     719 LAUNCH_FAILED c"unspecified launch failure", c"CUDA_ERROR_LAUNCH_FAILED", c"hipErrorLaunchFailure";
+    800 NOT_PERMITTED c"operation not permitted", c"CUDA_ERROR_NOT_PERMITTED", c"hipErrorUnknown";
     801 NOT_SUPPORTED c"operation not supported", c"CUDA_ERROR_NOT_SUPPORTED", c"hipErrorNotSupported";
     900 IS_CAPTURING c"operation not permitted when stream is capturing", c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"hipErrorStreamCaptureUnsupported";
     912 INVALID_CLUSTER c"invalid cluster size", c"CUDA_ERROR_INVALID_CLUSTER_SIZE", c"hipErrorUnknown";

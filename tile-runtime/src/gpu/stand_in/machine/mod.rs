@@ -29,6 +29,7 @@ pub use memory::{Allocation, PoolBytes, UNWRITTEN, Way};
 pub use modules::{Grid, Kernel};
 pub use streams::{HostFunction, Rows, Work};
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -82,6 +83,12 @@ pub struct Machine {
     done: u64,
 }
 
+thread_local! {
+    /// Whether a stream is calling a function of the host's on this thread, which may call no driver (CUDA Driver API,
+    /// `cuLaunchHostFunc`).
+    static IS_IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
 static DEVICES: Mutex<Vec<&Device>> = Mutex::new(Vec::new());
 
 fn devices() -> MutexGuard<'static, Vec<&'static Device>> {
@@ -126,6 +133,9 @@ impl Device {
 
     /// The machine, for a call that may fail.
     pub fn asked(&self) -> Outcome<MutexGuard<'static, Machine>> {
+        if IS_IN_HOST_FUNCTION.get() {
+            return Err(Code::NOT_PERMITTED);
+        }
         let mut machine = self.machine();
         match machine.lost.or_else(|| machine.refusals.pop_front().flatten()) {
             Some(code) => Err(code),

@@ -317,8 +317,12 @@ impl Machine {
                 let kernel = &self.kernels[kernel];
                 (kernel.run)(kernel.data, grid, words.as_ptr(), words.len());
             }
-            // SAFETY: see above.
-            Work::Call { function, data } => unsafe { function(data) },
+            Work::Call { function, data } => {
+                super::IS_IN_HOST_FUNCTION.set(true);
+                // SAFETY: see above.
+                unsafe { function(data) };
+                super::IS_IN_HOST_FUNCTION.set(false);
+            }
             Work::Free(address) => self.give_to_pool(address)?,
             Work::Scramble(address) => self.scramble(address)?,
             Work::Pass(mark) => {
