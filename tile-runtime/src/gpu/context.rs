@@ -219,6 +219,12 @@ impl Context {
         self.synchronize_handle(self.stream)
     }
 
+    /// Waits for everything that the device has to do, whoever has enqueued it.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn synchronize_device(&self) -> Result<()> {
+        self.ask(|| "waiting for the device".to_owned(), |driver| driver.synchronize_device())
+    }
+
     /// Waits for everything that was enqueued on a stream.
     pub(super) fn synchronize_handle(&self, stream: StreamHandle) -> Result<()> {
         // SAFETY: the stream is the context's own, or one whose giver vouches for it.

@@ -212,7 +212,7 @@ impl Driver for Cuda {
     }
 
     unsafe fn free(&self, address: u64) -> Result<(), Failure> {
-        call!(self, cuCtxSynchronize())?;
+        self.synchronize_device()?;
         call!(self, cuMemFree_v2(address))
     }
 
@@ -361,6 +361,10 @@ impl Driver for Cuda {
 
     unsafe fn synchronize(&self, on: StreamHandle) -> Result<(), Failure> {
         call!(self, cuStreamSynchronize(stream(on)))
+    }
+
+    fn synchronize_device(&self) -> Result<(), Failure> {
+        call!(self, cuCtxSynchronize())
     }
 
     fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure> {

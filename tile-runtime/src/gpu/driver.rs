@@ -332,6 +332,9 @@ pub(crate) trait Driver: Send + Sync + RefUnwindSafe {
     /// Waits for all work of a stream.
     unsafe fn synchronize(&self, stream: StreamHandle) -> Result<(), Failure>;
 
+    /// Waits for all work of the device, that of other libraries' streams too.
+    fn synchronize_device(&self) -> Result<(), Failure>;
+
     /// An event.
     fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure>;
 

@@ -228,7 +228,7 @@ impl Driver for Hip {
     }
 
     unsafe fn free(&self, address: u64) -> Result<(), Failure> {
-        call!(self, hipDeviceSynchronize())?;
+        self.synchronize_device()?;
         call!(self, hipFree(address as *mut c_void))
     }
 
@@ -365,6 +365,10 @@ impl Driver for Hip {
 
     unsafe fn synchronize(&self, on: StreamHandle) -> Result<(), Failure> {
         call!(self, hipStreamSynchronize(stream(on)))
+    }
+
+    fn synchronize_device(&self) -> Result<(), Failure> {
+        call!(self, hipDeviceSynchronize())
     }
 
     fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure> {

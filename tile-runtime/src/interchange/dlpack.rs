@@ -1,8 +1,8 @@
 //! DLPack: tensors that other libraries own and we use, and the other way, without copying.
 //!
 //! A tensor that is handed over keeps its memory until the other side calls the deleter; one that is taken keeps the
-//! other side's until it is dropped. What a GPU has still to do on a tensor is waited for when it is handed over; who
-//! takes one on a GPU waits for the maker's stream first.
+//! other side's until it is dropped. What a GPU has still to do on a tensor is waited for when it is handed over, and what
+//! the other side has enqueued with it when that gives it back; who takes one on a GPU waits for the maker's stream first.
 
 use crate::device::{Device, Kind};
 use crate::element::Element;
@@ -12,6 +12,7 @@ use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType, DLManagedTensorVersioned};
 use dlpark::metadata::Dynamic;
 pub use dlpark::versioned::Dlpack;
 use dlpark::{DlpackFlags, ffi};
+use std::mem::ManuallyDrop;
 use tile_ir::DType;
 use tile_ir::target::Family;
 
@@ -56,8 +57,30 @@ fn device(of: DLDevice) -> Result<Device> {
     }
 }
 
+/// A tensor that another library has. What that still does with it on streams of its own nobody says when it gives the
+/// tensor back, so the end waits for the whole device.
+struct Handed<T: Element>(ManuallyDrop<Tensor<T>>);
+
+impl<T: Element> Drop for Handed<T> {
+    fn drop(&mut self) {
+        let is_over = match &self.0.device().0 {
+            Kind::Gpu(context) => context.synchronize_device().is_ok(),
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => true,
+        };
+        // Memory that a device may still use stays, where nobody can say when that ends.
+        if is_over {
+            // SAFETY: it is dropped here alone, once.
+            unsafe { ManuallyDrop::drop(&mut self.0) }
+        }
+    }
+}
+
 impl<T: Element> Tensor<T> {
-    /// Hands the tensor to another library, which frees it.
+    /// Hands the tensor to another library, which frees it. The elements are there when this returns.
+    ///
+    /// On a GPU the library may use it on any stream, and free it while that goes on: freeing waits until the device has
+    /// nothing to do. Where that can't be waited for, because the device is lost or the library captures a stream, the
+    /// memory stays.
     ///
     /// ```
     /// use tile_runtime::{Device, Tensor};
@@ -93,7 +116,7 @@ impl<T: Element> Tensor<T> {
         let prepared = Dynamic::new(shape.as_slice(), strides.as_slice())
             .prepare_as::<DLManagedTensorVersioned>()
             .map_err(|error| refused(error.to_string()))?;
-        let mut tensor = prepared.initialize(Box::new(self));
+        let mut tensor = prepared.initialize(Box::new(Handed(ManuallyDrop::new(self))));
         tensor.set_data(data).set_device(device).set_dtype(dtype);
         // SAFETY: shape, strides and type are those of the memory at `data`, which the boxed tensor keeps.
         Ok(unsafe { tensor.finish() })

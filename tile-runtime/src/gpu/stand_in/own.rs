@@ -209,6 +209,10 @@ impl Driver for Own {
         self.ask(|machine| machine.run(self.stream(stream)))
     }
 
+    fn synchronize_device(&self) -> Result<(), Failure> {
+        self.ask(|machine| machine.run_device(self.device.ordinal))
+    }
+
     fn create_event(&self, kind: EventKind) -> Result<EventHandle, Failure> {
         let is_timed = kind == EventKind::Timed;
         self.ask(|machine| Ok(EventHandle(machine.create_event(is_timed, self.device.ordinal))))

@@ -226,3 +226,26 @@ fn the_environment_limits_every_gpu() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
+
+/// Who has got a tensor uses it on streams of its own, and gives it back without a wait for them.
+#[test]
+#[cfg(feature = "dlpack")]
+fn what_was_handed_over_is_freed_behind_the_streams_of_who_had_it() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 20, pools);
+        let x = Tensor::full(&device, [125], 7_u64).unwrap();
+        let mut theirs = Tensor::full(&device, [125], 0_u64).unwrap();
+        let (source, target) = (x.address(), theirs.device_address_mut().unwrap());
+        let handed = x.into_dlpack().unwrap();
+        context(&device).synchronize().unwrap();
+        let stream = driver.create_stream().unwrap();
+        // SAFETY: both are there until the copy is done.
+        unsafe { driver.copy(target, source, 1000, stream) }.unwrap();
+        drop(handed);
+        let other = Tensor::full(&device, [125], 9_u64).unwrap();
+        assert_eq!(other.to_vec().unwrap(), [9; 125]);
+        // SAFETY: the stream is there.
+        unsafe { driver.synchronize(stream) }.unwrap();
+        assert_eq!(theirs.to_vec().unwrap(), [7; 125], "pools: {pools}");
+    }
+}
