@@ -15,7 +15,7 @@ use super::driver::{
 use super::identity;
 use super::image::Image;
 use cudarc::driver::{
-    CudaContext, DriverError, result,
+    CudaContext, DriverError,
     sys::{self, CUdevice_attribute as Attribute, CUmemPool_attribute as PoolAttribute},
 };
 use peers::Peers;
@@ -97,14 +97,14 @@ impl Cuda {
     }
 
     fn pool(&self) -> Result<sys::CUmemoryPool, Failure> {
-        // SAFETY: the device is there.
-        unsafe { result::device::get_default_mem_pool(self.context.cu_device()) }.map_err(failure)
+        let mut pool = std::ptr::null_mut();
+        call!(self, cuDeviceGetDefaultMemPool(&raw mut pool, self.context.cu_device()))?;
+        Ok(pool)
     }
 
     fn pool_attribute(&self, attribute: PoolAttribute) -> Result<u64, Failure> {
         let (pool, mut value) = (self.pool()?, 0_u64);
-        // SAFETY: the pool is the device's own, and the attributes asked for are `u64`.
-        done(unsafe { sys::cuMemPoolGetAttribute(pool, attribute, (&raw mut value).cast()) })?;
+        call!(self, cuMemPoolGetAttribute(pool, attribute, (&raw mut value).cast()))?;
         Ok(value)
     }
 
