@@ -168,7 +168,7 @@ macro_rules! formats {
                 })
             }
 
-            /// The address of the first element.
+            /// The device that it is on.
             pub fn device(&self) -> &Device {
                 match self {
                     $(AnyTensor::$variant(tensor) => tensor.device(),)*
