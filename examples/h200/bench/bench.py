@@ -23,6 +23,10 @@ TOLERANCE = {"bf16": 1e-2, "f16": 1e-3, "f32": 1e-6}
 FLUSHED_BYTES = 256 << 20
 WARM_UP, MEASURED, IDLE, SUSTAINED = 0.05, 0.15, 0.2, 1.0
 LEAST_RUNS, MOST_RUNS = 6, 30
+# Runs that follow each other before the host looks.
+BATCH = 10
+# How many events are enqueued behind the one that the host waits for.
+AHEAD = 3
 
 
 def arguments():
@@ -277,8 +281,8 @@ class Bench:
             pair[1].record()
             pairs.append(pair)
             # A few runs are enqueued ahead of the GPU, so that the host's time isn't measured.
-            if len(pairs) >= 4:
-                pairs[-4][1].synchronize()
+            if len(pairs) > AHEAD:
+                pairs[-1 - AHEAD][1].synchronize()
         torch.cuda.synchronize()
         return report.median([first.elapsed_time(last) * 1e3 for first, last in pairs])
 
@@ -287,18 +291,19 @@ class Bench:
         torch = self.torch
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
-        count, start = 0, time.monotonic()
+        batches, start = [], time.monotonic()
         first.record()
         while time.monotonic() - start < SUSTAINED:
-            for _ in range(10):
+            for _ in range(BATCH):
                 run()
-            count += 10
-            ahead = torch.cuda.Event()
-            ahead.record()
-            ahead.synchronize()
+            batches.append(torch.cuda.Event())
+            batches[-1].record()
+            # The GPU has other batches while the host is woken.
+            if len(batches) > AHEAD:
+                batches[-1 - AHEAD].synchronize()
         last.record()
         torch.cuda.synchronize()
-        return first.elapsed_time(last) * 1e3 / count
+        return first.elapsed_time(last) * 1e3 / (len(batches) * BATCH)
 
     def measure_ceilings(self):
         """What this GPU gives today: GB/s of a copy, a triad and a sum that only reads, TFLOP/s of cuBLAS."""

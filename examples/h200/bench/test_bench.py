@@ -1,8 +1,10 @@
-"""Tests of what needs no GPU: statistics, verdicts, the table, and the comparison of rows. `python3 -m unittest`"""
+"""Tests of what needs no GPU: how runs are enqueued, statistics, verdicts, the table, and the comparison of rows. `python3 -m unittest`"""
 
 import copy
 import unittest
+from unittest import mock
 
+import bench
 import report
 import rows
 
@@ -15,6 +17,44 @@ def result(name="gemm", operations=2e12, ours=(1000.0, 1010.0, 990.0), **peers):
 
 def moving(name="softmax", ours=(1000.0, 1000.0), **peers):
     return result(name, None, ours, **peers)
+
+
+class Gpu:
+    """Stands for torch and a GPU on which every run takes a microsecond: it does what it has when somebody waits."""
+
+    def __init__(self):
+        self.cuda, self.Event, self.enqueued, self.left = self, lambda **_: Event(self), 0, []
+
+    def run(self):
+        self.enqueued += 1
+
+    def synchronize(self):
+        pass
+
+
+class Event:
+    def __init__(self, gpu):
+        self.gpu = gpu
+
+    def record(self):
+        self.place = self.gpu.enqueued
+
+    def synchronize(self):
+        self.gpu.left.append(self.gpu.enqueued - self.place)
+
+    def elapsed_time(self, last):
+        return (last.place - self.place) * 1e-3
+
+
+class Timing(unittest.TestCase):
+    def test_the_gpu_has_work_while_the_host_waits(self):
+        gpu = Gpu()
+        timed = mock.Mock(torch=gpu)
+        seconds = (tick / 100 for tick in range(1000))
+        with mock.patch("time.monotonic", lambda: next(seconds)):
+            self.assertAlmostEqual(bench.Bench.sustained(timed, gpu.run), 1.0)
+        self.assertGreater(len(gpu.left), 90)
+        self.assertGreaterEqual(min(gpu.left), 2 * 10)
 
 
 class Statistics(unittest.TestCase):

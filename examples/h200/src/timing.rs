@@ -8,6 +8,7 @@ use crate::problem::{Problem, Result};
 use crate::problems::{Linear, Sum};
 use crate::tensors::{AnyTensor, Role};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys::CUevent_flags};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile::{Device, Stream};
@@ -25,6 +26,9 @@ const IDLE: Duration = Duration::from_millis(200);
 const SUSTAINED: Duration = Duration::from_secs(1);
 /// Launches that are enqueued before somebody waits; a stream takes a thousand.
 const ENQUEUED: u32 = 200;
+/// Runs that follow each other before the host looks, and how many such batches the GPU has while the host waits for one.
+const BATCH: u32 = 10;
+const AHEAD: usize = 3;
 
 /// Times of a row in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,17 +125,22 @@ impl Timer {
 
     fn sustained(&self, problem: &dyn Problem, tensors: &mut [AnyTensor]) -> Result<f64> {
         let stream = self.stream()?;
-        let (mut microseconds, mut runs) = (0.0, 0);
-        let start = Instant::now();
+        let (mut runs, mut ahead) = (0, VecDeque::new());
+        let (start, first) = (Instant::now(), self.event()?);
         while start.elapsed() < SUSTAINED {
-            let before = self.event()?;
-            for _ in 0..10 {
+            for _ in 0..BATCH {
                 problem.launch(tensors, Some(&stream))?;
             }
-            microseconds += f64::from(before.elapsed_ms(&self.event()?)?) * 1e3;
-            runs += 10;
+            runs += BATCH;
+            ahead.push_back(self.event()?);
+            // The GPU has other batches while the host is woken.
+            if ahead.len() > AHEAD
+                && let Some(batch) = ahead.pop_front()
+            {
+                batch.synchronize()?;
+            }
         }
-        Ok(microseconds / f64::from(runs))
+        Ok(f64::from(first.elapsed_ms(&self.event()?)?) * 1e3 / f64::from(runs))
     }
 
     /// How many microseconds the host needs to enqueue a launch with five tensors, three of them by tensor maps.
