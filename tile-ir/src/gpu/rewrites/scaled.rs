@@ -7,7 +7,8 @@
 //! are.
 //!
 //! Such a multiplication rounds nothing: an 8-bit float has four significant bits, and times the least power of two, 2⁻¹²⁷,
-//! the last of them is still a number of f32. What isn't a number stays none. Only a product beyond f32, of
+//! the last of them is still a number of f32. Of narrower floats it is not: those have fewer exponents, or fewer below them,
+//! so only factors of f32 are taken. What isn't a number stays none. Only a product beyond f32, of
 //! powers above 2¹¹² alone, is infinite in the kernel and what it is in an instruction.
 
 use crate::array::{Array, Elements};
@@ -70,7 +71,11 @@ struct Finder<'k> {
 impl Finder<'_> {
     fn product(&self, op: OpId, target: &TargetDesc) -> Option<ScaledProduct> {
         let data = self.kernel.op(op);
-        if data.op != Op::Mma || dtype_of(self.kernel, data.results[0]) != DType::F32 {
+        let are_f32 = || {
+            let mut values = data.operands.iter().chain(&data.results);
+            values.all(|&value| dtype_of(self.kernel, value) == DType::F32)
+        };
+        if data.op != Op::Mma || !are_f32() {
             return None;
         }
         let factors = [self.factor(data.operands[0], 1)?, self.factor(data.operands[1], 0)?];

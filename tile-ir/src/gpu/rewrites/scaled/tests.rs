@@ -46,7 +46,11 @@ fn instance(source: &str) -> Instance {
 }
 
 fn is_found(lines: &str, target: &str) -> bool {
-    !found(&instance(&product(lines)), TargetDesc::named(target).unwrap()).is_empty()
+    is_found_in(&product(lines), target)
+}
+
+fn is_found_in(source: &str, target: &str) -> bool {
+    !found(&instance(source), TargetDesc::named(target).unwrap()).is_empty()
 }
 
 #[test]
@@ -106,6 +110,24 @@ fn powers_of_others_are_declined() {
     let twice =
         SCALED.edit("%y = mul %f, %w", "%g = mul %f, %w") + "  %y = mul %g, %w : tile<32 x 256 x f32>\n";
     assert!(!is_found(&twice, "gfx950"));
+}
+
+/// A float times 2¹⁶ is infinite in f16, and bf16 has no 2⁻¹³⁶: an instruction that scales rounds neither.
+#[test]
+fn factors_that_are_rounded_are_declined() {
+    for narrow in ["f16", "bf16"] {
+        let source = product(SCALED).replace(" x f32>\n", &format!(" x {narrow}>\n"));
+        let source =
+            ["%zero = splat %none", "%sum = mma %y, %right, %zero"].iter().fold(source, |source, sums| {
+                source.edit(
+                    &format!("{sums} : tile<32 x 32 x {narrow}>"),
+                    &format!("{sums} : tile<32 x 32 x f32>"),
+                )
+            });
+        for target in ["gfx950", "sm_120f"] {
+            assert!(!is_found_in(&source, target), "{narrow} on {target}\n{source}");
+        }
+    }
 }
 
 #[test]
