@@ -5,7 +5,8 @@ use crate::copies::check_on;
 use crate::pipelines::matmul;
 use crate::support::{instance, sample};
 use tile_codegen::{Options, compile};
-use tile_ir::{DType, TargetDesc};
+use tile_ir::gpu::schedule;
+use tile_ir::{DType, TargetDesc, passes};
 
 /// A product of bf16 with these hints, in tiles of 64×64×32.
 fn product(hints: &str) -> String {
@@ -47,4 +48,18 @@ fn assemblers_are_told_how_many_threads_and_blocks_there_are() {
     };
     assert_eq!(directives(" threads 64"), [".reqntid 64, 1, 1"]);
     assert_eq!(directives(" threads 128 occupancy 3"), [".reqntid 128, 1, 1", ".minnctapersm 3"]);
+}
+
+/// Fewer threads than a wave are none: code has a whole one, whose instructions multiply.
+#[test]
+fn products_of_less_than_a_wave_are_those_of_a_whole_one() {
+    let arguments = [[72, 96], [96, 80], [72, 80]].map(|shape| sample(DType::BF16, &shape, shape[0]));
+    let arguments = [&arguments[..2], &[sample(DType::F32, &[72, 80], 1)]].concat();
+    for target in ["gfx90a", "gfx942", "gfx950"] {
+        check_on(target, &product(" threads 32"), &arguments, 0, 1e-4);
+        let instance = passes::optimize(instance(&product(" threads 32"), &[]));
+        let scheduled = schedule(instance, TargetDesc::named(target).unwrap(), None);
+        let op = scheduled.walk().into_iter().find(|&op| scheduled.op(op).op.is_product()).unwrap();
+        assert!(scheduled.product(op).is_some() && scheduled.block_threads() == 64, "{target}");
+    }
 }

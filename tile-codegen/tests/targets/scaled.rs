@@ -131,6 +131,17 @@ fn instructions_scale_blocks() {
     }
 }
 
+/// A block has a wave at least, which alone scales blocks, though fewer threads are asked for.
+#[test]
+fn instructions_scale_blocks_of_a_whole_wave() {
+    let kernel = BY_ROWS.edit("tile_kernel(where", "tile_kernel(threads = 32, where");
+    let instance = instance(&kernel, [32, 32, 64], 32);
+    for target in ["gfx950", "sm_120f"] {
+        compile(&instance, TargetDesc::named(target).unwrap(), &Options::default()).unwrap();
+        check(target, &instance, false, true, [40, 50, 5, 32]);
+    }
+}
+
 /// However it lies, and whoever wrote it.
 #[test]
 fn factors_lie_either_way_round_and_one_may_have_no_scales() {

@@ -11,16 +11,35 @@ use crate::schedule_hints::ScheduleHint;
 use crate::specialize::Instance;
 use crate::target::{Rates, TargetDesc};
 
-/// The threads of a block that are asked for, but for those without work in products.
+/// The threads of a block that are asked for, but for those without work in products; a warp at least.
 pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<Threads> {
-    let asked = kernel.hints.of(ScheduleHint::Threads)?.min(u64::from(target.max_threads));
-    let most = products::most_warps(kernel, target).map_or(asked, |warps| warps * u64::from(target.warp));
+    let warp = u64::from(target.warp);
+    let asked = kernel.hints.of(ScheduleHint::Threads)?.clamp(warp, target.max_threads.into());
+    let most = products::most_warps(kernel, target).map_or(asked, |warps| warps * warp);
     Some(Threads::of(asked.min(most), target))
+}
+
+/// That fewer threads than a warp are asked for: the others of it would be idle, and it could use no matrix instruction.
+fn part_of_a_warp(kernel: &Kernel, target: &TargetDesc) -> Option<Remark> {
+    let asked = kernel.hints.of(ScheduleHint::Threads).filter(|&asked| asked < target.warp.into())?;
+    let (name, warp) = (target.name, target.warp);
+    let message = format!(
+        "`threads = {asked}` isn't followed on {name}: its threads run in waves of {warp}, of which a block has a whole one"
+    );
+    Some(Remark { loc: Loc::UNKNOWN, message, multiplied: Vec::new() })
+}
+
+/// The schedule that follows an instance's hints as far as the target can, in blocks of `given` threads if that is given.
+pub(super) fn schedule(instance: Instance, target: &TargetDesc, given: Option<Threads>) -> Scheduled {
+    let remark = if given.is_none() { part_of_a_warp(&instance, target) } else { None };
+    let mut scheduled = in_shares(instance, target, given);
+    scheduled.remarks.extend(remark);
+    scheduled
 }
 
 /// The schedule by which as many blocks run on a multiprocessor as the instance asks for; as without that where it doesn't
 /// ask, or they can't.
-pub(super) fn in_shares(instance: Instance, target: &TargetDesc, threads: Option<Threads>) -> Scheduled {
+fn in_shares(instance: Instance, target: &TargetDesc, threads: Option<Threads>) -> Scheduled {
     let Some(blocks) = instance.hints.of(ScheduleHint::Occupancy) else {
         return schedule_as(instance, target, threads);
     };
@@ -116,6 +135,23 @@ mod tests {
         assert_eq!(product("", "sm_90a").block_threads(), 256 + 128);
         assert_eq!(product(" threads 128", "sm_90a").block_threads(), 128 + 128);
         assert_eq!(product(" threads 128", "sm_80").block_threads(), 128);
+    }
+
+    /// Waves of AMD's data centre processors have 64 threads.
+    #[test]
+    fn a_block_has_a_wave_at_least() {
+        for target in ["gfx90a", "gfx942", "gfx950"] {
+            let said = format!(
+                "`threads = 32` isn't followed on {target}: its threads run in waves of 64, of which a block has a whole one"
+            );
+            for scheduled in [product(" threads 32", target), row(2048, " threads 32", target)] {
+                assert_eq!((scheduled.block_threads(), remarks(&scheduled)), (64, vec![said.clone()]));
+            }
+        }
+        for target in ["sm_80", "gfx1100"] {
+            let scheduled = row(2048, " threads 32", target);
+            assert_eq!((scheduled.block_threads(), remarks(&scheduled)), (32, vec![]), "{target}");
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn dtype_of(kernel: &Kernel, value: ValueId) -> DType {
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    hinted::in_shares(instance, target, threads.map(|count| Threads::of(count.into(), target)))
+    hinted::schedule(instance, target, threads.map(|count| Threads::of(count.into(), target)))
 }
 
 /// [`schedule`] that copies no tile ahead.

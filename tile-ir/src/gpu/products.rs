@@ -95,7 +95,7 @@ impl Product {
         threads: Threads,
         by_rows: bool,
     ) -> Option<Product> {
-        if threads.lanes != u64::from(target.warp) {
+        if !threads.are_whole_warps(target) {
             return None;
         }
         let (shape, table) = (extents(kernel, data), table(data, target));

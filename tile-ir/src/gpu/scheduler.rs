@@ -74,7 +74,8 @@ impl Scheduler<'_> {
 
     /// The instance with the factors of its products in formats that the target multiplies.
     fn in_formats_of_target(&self, instance: Instance) -> Instance {
-        let scaled = rewrites::scaled::found(&instance, self.target);
+        let scales = self.threads.is_none_or(|threads| threads.are_whole_warps(self.target));
+        let scaled = if scales { rewrites::scaled::found(&instance, self.target) } else { Vec::new() };
         let instance = with_rewritten(instance, "scaled", &scaled, rewrites::scaled::run);
         let narrower = rewrites::narrow::needed(&instance, self.target);
         let instance = with_rewritten(instance, "narrow", &narrower, rewrites::narrow::run);

@@ -42,6 +42,11 @@ impl Threads {
         Threads { lanes, warps: count / lanes, blocks: 1 }
     }
 
+    /// Whether they are whole warps of a target, which alone use its matrix instructions.
+    pub(super) fn are_whole_warps(self, target: &TargetDesc) -> bool {
+        self.lanes == u64::from(target.warp)
+    }
+
     /// As many as a kernel's largest tile asks for, and no more than have work in its products.
     pub(super) fn chosen(kernel: &Kernel, target: &TargetDesc) -> Threads {
         if let Some(count) = occupancy::threads(kernel, target) {
