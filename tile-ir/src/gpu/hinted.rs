@@ -87,7 +87,7 @@ fn obstacle(scheduled: &Scheduled, share: &TargetDesc, blocks: u64) -> Option<St
 
 #[cfg(test)]
 mod tests {
-    use super::super::pipeline::tests::MATMUL;
+    use super::super::pipeline::tests::{MATMUL, twice};
     use super::super::schedule;
     use super::*;
     use crate::passes;
@@ -167,6 +167,21 @@ mod tests {
         assert_eq!(["", " stages 2", " stages 6", " stages 8"].map(ring), [5, 2, 6, 6]);
         let copied = |hints: &str| product(hints, "sm_80").copies().loops().next().unwrap().1.stages;
         assert_eq!(["", " stages 2", " stages 5", " stages 8"].map(copied), [4, 2, 5, 5]);
+    }
+
+    /// What one ring would take of shared memory, the other needs.
+    #[test]
+    fn every_ring_has_stages_where_more_are_asked_for_than_fit() {
+        let rings = |hints: &str| {
+            let text = twice().replacen(" {\n", &format!("{hints} {{\n"), 1);
+            let scheduled = scheduled(&text, &[("M", 128), ("N", 128), ("K", 64)], "sm_90a");
+            let stages = scheduled.pipelines().all().map(|(_, ring)| ring.stages).collect::<Vec<_>>();
+            (stages, remarks(&scheduled))
+        };
+        for hints in ["", " stages 5", " stages 6", " stages 8"] {
+            assert_eq!(rings(hints), (vec![4, 2], vec![]), "{hints}");
+        }
+        assert_eq!(rings(" stages 3"), (vec![3, 3], vec![]));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) const LEAST_STAGES: u64 = 2;
 /// time that memory takes, with a margin.
 const BYTES_ON_THEIR_WAY: u64 = 128 * 1024;
 
-/// The most stages, where the author doesn't say.
+/// The most stages; an author asks for no more.
 const MOST_STAGES: u64 = 8;
 
 /// Room for the mbarriers of a ring, in bytes.
@@ -43,7 +43,7 @@ pub(in crate::gpu) enum Spare {
 /// How many stages rings have.
 #[derive(Clone, Copy)]
 struct StageLimits<'r> {
-    /// The most of those of loops, unless the author says how many.
+    /// The most of those of loops.
     most: u64,
     /// The regions whose rings have two, of those that whole loops read and that else have one.
     doubled: &'r HashSet<RegionId>,
@@ -189,7 +189,7 @@ impl Placement<'_> {
             true => [1 + u64::from(limits.doubled.contains(&region)); 2].into(),
             false => {
                 let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(limits.most);
-                (LEAST_STAGES, asked.unwrap_or(wanted))
+                (LEAST_STAGES, asked.map_or(wanted, |asked| asked.min(limits.most)))
             }
         };
         let available = self.available.saturating_sub(ring + BARRIERS_BYTES);
