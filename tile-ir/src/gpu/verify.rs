@@ -36,7 +36,9 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         let broken = |problem| Broken { op, problem };
         check(scheduled, scheduled.op(op)).map_err(broken)?;
         scatter(scheduled, op).map_err(broken)?;
+        product(scheduled, op).map_err(broken)?;
         scales(scheduled, op).map_err(broken)?;
+        regions(scheduled, op).map_err(broken)?;
     }
     rings(scheduled)?;
     factors(scheduled)?;
@@ -74,10 +76,6 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
     let goes_by_element = (data.op.is_leaf() || data.op == Op::GatherLoad)
         && data.results.iter().any(|result| is_tile(scheduled, result));
     let is_atomic = matches!(data.op, Op::Atomic(_));
-    let same = |found: &Distribution, expected: &Distribution| match found == expected {
-        true => Ok(()),
-        false => Err(format!("a tile lies as {found}, where it is read as {expected}")),
-    };
     match &data.op {
         Op::Reduce { axis, .. } => {
             let expected = lies(data.operands[0]).without_axis(*axis).map_err(|error| error.to_string())?;
@@ -102,6 +100,56 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+fn same(found: &Distribution, expected: &Distribution) -> Result<(), String> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("a tile lies as {found}, where it is read as {expected}")),
+    }
+}
+
+/// Sums lie where they are added to, and what an instruction multiplies where its fragments say.
+fn product(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
+    let data = scheduled.op(op);
+    if !data.op.is_product() {
+        return Ok(());
+    }
+    let (lies, pipelines) = (|value: ValueId| scheduled.distribution(value), scheduled.pipelines());
+    let sums = lies(data.results[0]);
+    same(lies(data.operands[2]), sums)?;
+    let Some(product) = scheduled.product(op) else { return Ok(()) };
+    same(sums, &product.distribution(sums.shape(), Operand::Accumulator))?;
+    for (operand, factor) in [Operand::A, Operand::B].into_iter().zip(&data.operands) {
+        let is_brought = operand == Operand::B && pipelines.brought_right_for(op).is_some();
+        if !pipelines.holds(*factor) && !is_brought {
+            let found = lies(*factor);
+            same(found, &product.distribution(found.shape(), operand))?;
+        }
+    }
+    Ok(())
+}
+
+/// What a loop carries lies alike before it, in it and behind it, and what a branch gives as its ends have it.
+fn regions(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
+    let data = scheduled.op(op);
+    let ends = data.regions.iter().filter_map(|&region| scheduled.region(region).ops.last());
+    let ends = ends.map(|&end| scheduled.op(end)).filter(|end| end.op == Op::Yield);
+    let given = |at: usize| ends.clone().map(move |end| end.operands[at]);
+    let is_tile = |(_, result): &(usize, ValueId)| is_tile(scheduled, result);
+    for (i, result) in data.results.iter().copied().enumerate().filter(is_tile) {
+        let alike: Vec<ValueId> = match (Carried::of(&data.op), &data.op) {
+            (Some(at), _) => {
+                let param = scheduled.region(data.regions[0]).params[at.param + i];
+                given(at.yielded + i).chain([data.operands[at.initial + i], param]).collect()
+            }
+            (None, Op::If) => given(i).collect(),
+            (None, _) => return Ok(()),
+        };
+        let lies = |value: ValueId| scheduled.distribution(value);
+        alike.into_iter().try_for_each(|value| same(lies(value), lies(result)))?;
+    }
+    Ok(())
 }
 
 /// Instructions alone scale blocks, and take scales from where their fragments say.
@@ -466,6 +514,93 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
         scheduled.laid_out.distributions.insert(tiles[0], other);
         let problem = verify(&scheduled).unwrap_err().problem;
         assert!(problem.contains("where it is read as"), "{problem}");
+    }
+
+    /// That a tile lies elsewhere is found of the op, for each of these that it has; how many these are.
+    fn assert_that_each_is_found(scheduled: &Scheduled, of: fn(&Scheduled, OpId) -> Vec<ValueId>) -> usize {
+        assert_eq!(verify(scheduled), Ok(()));
+        let Threads { lanes, warps, .. } = scheduled.threads();
+        let tiles = scheduled
+            .walk()
+            .into_iter()
+            .flat_map(|op| of(scheduled, op).into_iter().map(move |tile| (op, tile)));
+        let check = |(op, tile): (OpId, ValueId)| {
+            let mut moved = scheduled.clone();
+            let before = scheduled.distribution(tile);
+            let orders = [[0, 1], [1, 0]].into_iter();
+            let mut others =
+                orders.map(|order| Distribution::blocked(before.shape(), &order, 1, lanes, warps).unwrap());
+            moved.laid_out.distributions.insert(tile, others.find(|other| other != before).unwrap());
+            let broken = verify(&moved).expect_err("it lies elsewhere");
+            assert!(broken.op == op && broken.problem.contains("where it is read as"), "{broken}");
+        };
+        tiles.map(check).count()
+    }
+
+    #[test]
+    fn factors_and_sums_that_lie_elsewhere_than_their_instruction_has_them_are_found() {
+        let scheduled = |target: &str| {
+            let instance = Instance::parse(super::super::tests::MATMUL, &[("B", 64)]).unwrap();
+            schedule(instance, TargetDesc::named(target).unwrap(), None)
+        };
+        let found = assert_that_each_is_found(&scheduled("gfx942"), |scheduled, op| {
+            let data = scheduled.op(op);
+            if data.op.is_product() { data.operands[..2].to_vec() } else { Vec::new() }
+        });
+        assert_eq!(found, 2);
+        // Sums elsewhere, wherever the loop has them.
+        let mut moved = scheduled("gfx942");
+        let product = moved.walk().into_iter().find(|&op| moved.op(op).op.is_product()).unwrap();
+        let sums = moved.distribution(moved.op(product).results[0]).clone();
+        let Threads { lanes, warps, .. } = moved.threads();
+        let other = Distribution::blocked(&[64, 64], &[0, 1], 1, lanes, warps).unwrap();
+        let lie = moved.laid_out.distributions.values_mut().filter(|lies| **lies == sums);
+        lie.for_each(|lies| *lies = other.clone());
+        assert_eq!(verify(&moved).unwrap_err().op, product);
+        // By multiply-adds, of which factors lie anywhere.
+        assert_eq!(verify(&scheduled("sm_80")), Ok(()));
+    }
+
+    #[test]
+    fn what_regions_give_elsewhere_than_it_is_taken_from_is_found() {
+        let source = "\
+kernel @regions(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 64 x f32>, %flag: bool) {
+  %vx = partition %x [64, 64] : partition<m x 64 x f32, [64, 64]>
+  %vy = partition %y [64, 64] : mut partition<m x 64 x f32, [64, 64]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %0 = constant 0 : index
+  %8 = constant 8 : index
+  %t = load_masked %vx[%i, %j] pad %pad : tile<64 x 64 x f32>
+  %sum = for %p = %0 to %8 carry (%acc = %t) : tile<64 x 64 x f32> {
+    %next = add %acc, %acc : tile<64 x 64 x f32>
+    yield %next
+  }
+  %taken = if %flag : tile<64 x 64 x f32> {
+    %more = add %sum, %t : tile<64 x 64 x f32>
+    yield %more
+  } else {
+    %less = sub %sum, %t : tile<64 x 64 x f32>
+    yield %less
+  }
+  store_masked %vy, %taken
+}
+";
+        let instance = Instance::parse(source, &[]).unwrap();
+        let scheduled = schedule(instance, TargetDesc::named("sm_80").unwrap(), None);
+        let found = assert_that_each_is_found(&scheduled, |scheduled, op| {
+            let data = scheduled.op(op);
+            let ends = data.regions.iter().map(|&region| *scheduled.region(region).ops.last().unwrap());
+            let given = ends.map(|end| scheduled.op(end).operands[0]).chain(data.results.iter().copied());
+            match data.op {
+                Op::For => {
+                    given.chain([data.operands[2], scheduled.region(data.regions[0]).params[1]]).collect()
+                }
+                Op::If => given.collect(),
+                _ => Vec::new(),
+            }
+        });
+        assert_eq!(found, 4 + 3);
     }
 
     #[test]
