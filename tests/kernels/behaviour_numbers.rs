@@ -222,6 +222,41 @@ fn case_16_signalling_nan_is_ignored_in_rows_of_any_length() {
     check_exact!(extremes<B = 32>(x: &x, [n]; w: &w, [n]) -> u32, [4, n] => expected.clone());
 }
 
+/// Rows: the larger number of `w` and of what arithmetic with constants makes of `x`, which keeps its magnitude but for NaN;
+/// and the smaller one of `w` and a signalling NaN.
+#[tile_kernel]
+fn extremes_with_constants<const B: usize>(
+    x: &Tensor<f32, n>,
+    w: &Tensor<f32, n>,
+    y: &mut Tensor<u32, 8, n>,
+) {
+    let (x, w) = (x.partition_view([B]), w.partition_view([B]));
+    let mut y = y.partition_view_mut([8, B]);
+    let [_, j] = y.index();
+    let (a, b) = (x.load_masked([j]).reshape([1, B]), w.load_masked([j]).reshape([1, B]));
+    let sign = select(b == 0.0, 1.0, Tile::full([1, B], -1.0));
+    let signalling = Tile::<u32, 2>::full([1, B], 0x7fa0_0000).bitcast::<f32>();
+    let row = Tile::<i32, 2>::iota([8, B], 0);
+    let negated = select(row == 0, max(a * -1.0, b), select(row == 1, max(a / -1.0, b), max(-0.0 - a, b)));
+    let either = select(row == 3, max(a * sign, b), select(row == 4, max(b, a * -1.0), min(b, a / -1.0)));
+    let found = select(
+        row < 3,
+        negated,
+        select(row < 6, either, select(row == 6, min(b, signalling), max(a - -0.0, b))),
+    );
+    y.store_masked(found.bitcast::<u32>());
+}
+
+#[test]
+fn case_16_arithmetic_with_constants_leaves_no_signalling_nan() {
+    let signalling = f32::from_bits(0x7fa0_0000);
+    let n = 37;
+    let (x, w) = (vec![signalling; n], (0..n).map(|at| at as f32 - 18.0).collect::<Vec<f32>>());
+    let expected: Vec<u32> = (0..8 * n).map(|place| w[place % n].to_bits()).collect();
+    check_exact!(extremes_with_constants<B = 4>(x: &x, [n]; w: &w, [n]) -> u32, [8, n] => expected.clone());
+    check_exact!(extremes_with_constants<B = 32>(x: &x, [n]; w: &w, [n]) -> u32, [8, n] => expected.clone());
+}
+
 /// Rows: f64 to f32 to nearest, up, toward zero, down; as bits.
 #[tile_kernel]
 fn directions<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<u32, 4, n>) {

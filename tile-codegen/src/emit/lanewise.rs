@@ -11,7 +11,10 @@ use super::ir::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
-use inkwell::values::{FloatValue, FunctionValue, InstructionOpcode, IntValue, VectorValue};
+use inkwell::values::{
+    BasicValue, FloatValue, FunctionValue, InstructionOpcode, InstructionValue, IntValue, Operand,
+    VectorValue,
+};
 
 /// Lanes of an instruction.
 const LANES: u32 = 16;
@@ -65,7 +68,7 @@ impl<'c> Ir<'c> {
         let of = |a: FloatValue<'c>, b: FloatValue<'c>| {
             self.in_lanes(Instruction::Extremum(wanted), &[a.into(), b.into()]).into_float_value()
         };
-        let quiet = |x: FloatValue<'c>| if is_quiet(x) { x } else { of(x, x) };
+        let quiet = |x: FloatValue<'c>| if self.is_quiet(x) { x } else { of(x, x) };
         of(quiet(a), quiet(b))
     }
 
@@ -194,11 +197,45 @@ impl Instruction<'_> {
     }
 }
 
-/// Whether a float is known not to be a signalling NaN: arithmetic gives none.
-fn is_quiet(x: FloatValue<'_>) -> bool {
-    use InstructionOpcode::{FAdd, FDiv, FMul, FSub};
-    let opcode = x.as_instruction().map(|instruction| instruction.get_opcode());
-    x.is_const() || matches!(opcode, Some(FAdd | FDiv | FMul | FSub))
+impl<'c> Ir<'c> {
+    /// Whether a float is known not to be a signalling NaN: a constant by its bits, and what arithmetic gives. But LLVM lets
+    /// arithmetic leave NaN as it is, and does so where a constant makes it a move or a change of sign: `x · 1`, `−0 − x`.
+    fn is_quiet(&self, x: FloatValue<'c>) -> bool {
+        use InstructionOpcode::{FAdd, FDiv, FMul, FSub};
+        if x.is_const() {
+            let bits = self.bits(x).get_zero_extended_constant();
+            return bits.is_some_and(|bits| !is_signalling(f32::from_bits(bits as u32)));
+        }
+        x.as_instruction().is_some_and(|it| {
+            let is_arithmetic = matches!(it.get_opcode(), FAdd | FDiv | FMul | FSub);
+            is_arithmetic && !operands(it).any(may_be_constant)
+        })
+    }
+}
+
+fn is_signalling(x: f32) -> bool {
+    x.is_nan() && x.to_bits() & 1 << (f32::MANTISSA_DIGITS - 2) == 0
+}
+
+fn operands<'c>(instruction: InstructionValue<'c>) -> impl Iterator<Item = Value<'c>> {
+    instruction.get_operands().flatten().filter_map(Operand::value)
+}
+
+/// Whether LLVM may find that a number is a constant, or one of several: what is computed or chosen from constants alone.
+fn may_be_constant(x: Value<'_>) -> bool {
+    use InstructionOpcode::{Phi, Select};
+    let Some(instruction) = x.as_instruction_value() else {
+        return match x {
+            Value::FloatValue(x) => x.is_const(),
+            Value::IntValue(x) => x.is_const(),
+            Value::PointerValue(x) => x.is_const(),
+            _ => false,
+        };
+    };
+    match instruction.get_opcode() {
+        Select | Phi => true,
+        _ => operands(instruction).all(may_be_constant),
+    }
 }
 
 /// The type of so many elements.
