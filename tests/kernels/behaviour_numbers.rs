@@ -257,6 +257,26 @@ fn case_16_arithmetic_with_constants_leaves_no_signalling_nan() {
     check_exact!(extremes_with_constants<B = 32>(x: &x, [n]; w: &w, [n]) -> u32, [8, n] => expected.clone());
 }
 
+/// Words as floats, and floats, as words again.
+#[tile_kernel]
+fn words_by_way_of_floats<const B: usize>(x: &Tensor<u32, n>, w: &Tensor<f32, n>, y: &mut Tensor<u32, 2, n>) {
+    let (x, w) = (x.partition_view([B]), w.partition_view([B]));
+    let mut y = y.partition_view_mut([2, B]);
+    let [_, j] = y.index();
+    let (x, w) = (x.load_masked([j]).reshape([1, B]), w.load_masked([j]).reshape([1, B]));
+    let row = Tile::<i32, 2>::iota([2, B], 0);
+    y.store_masked(select(row == 0, x.bitcast::<f32>(), w).bitcast::<u32>());
+}
+
+#[test]
+fn case_16_what_is_moved_keeps_the_bits_of_nan() {
+    let words = [0x7fc0_0001u32, 0x7fa0_0000, 0xff80_0001, 0xffff_ffff, 0x7f80_0000, 0x3f80_0001];
+    let floats = words.map(f32::from_bits);
+    let expected = [words, words].concat();
+    check_exact!(words_by_way_of_floats<B = 4>(x: words, [6]; w: floats, [6]) -> u32, [2, 6] => expected.clone());
+    check_exact!(words_by_way_of_floats<B = 32>(x: words, [6]; w: floats, [6]) -> u32, [2, 6] => expected.clone());
+}
+
 /// Rows: f64 to f32 to nearest, up, toward zero, down; as bits.
 #[tile_kernel]
 fn directions<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<u32, 4, n>) {

@@ -2,6 +2,8 @@
 //!
 //! A float of any format is an f64 that the format represents. Rounding divides by the distance of neighbours,
 //! which is a power of two and so exact, rounds to an integer, and multiplies back.
+//!
+//! A NaN that was only moved keeps its bits: a format's mantissa stands at the top of the f64's.
 
 use crate::dtype::DType;
 
@@ -149,6 +151,12 @@ pub fn round(dtype: DType, rounding: Rounding, value: f64) -> f64 {
     }
 }
 
+/// Bits of the mantissa of an f64.
+const F64_MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
+
+/// The mantissa of an f64.
+const F64_MANTISSA: u64 = (1 << F64_MANTISSA_BITS) - 1;
+
 /// The bits of a number that a float format represents; the low [`DType::bits`] are used.
 ///
 /// # Panics
@@ -162,8 +170,13 @@ pub fn encode(dtype: DType, value: f64) -> u64 {
     let sign = u64::from(is_negative) << (format.exponent_bits + format.mantissa_bits);
     let all_ones = (1u64 << (format.exponent_bits + format.mantissa_bits)) - 1;
     let infinity = all_ones >> format.mantissa_bits << format.mantissa_bits;
-    let magnitude = if value.is_nan() {
-        if format.has_infinity { infinity | 1 << (format.mantissa_bits - 1) } else { all_ones }
+    let magnitude = if value.is_nan() && format.has_infinity {
+        let mantissa = (value.to_bits() & F64_MANTISSA) >> (F64_MANTISSA_BITS - format.mantissa_bits);
+        let quiet = 1 << (format.mantissa_bits - 1);
+        // What a wider format has below would leave an infinity.
+        infinity | if mantissa == 0 { quiet } else { mantissa }
+    } else if value.is_nan() {
+        all_ones
     } else if value.is_infinite() {
         infinity
     } else {
@@ -195,9 +208,10 @@ pub fn decode(dtype: DType, bits: u64) -> f64 {
     let infinity = all_ones >> format.mantissa_bits << format.mantissa_bits;
     let magnitude = bits & all_ones;
     let field = (magnitude >> format.mantissa_bits) as i32;
-    let mantissa = (magnitude & ((1 << format.mantissa_bits) - 1)) as f64 * format.epsilon();
+    let stored = magnitude & ((1 << format.mantissa_bits) - 1);
+    let mantissa = stored as f64 * format.epsilon();
     let value = if format.has_infinity && magnitude >= infinity {
-        if magnitude == infinity { f64::INFINITY } else { f64::NAN }
+        f64::from_bits(f64::INFINITY.to_bits() | stored << (F64_MANTISSA_BITS - format.mantissa_bits))
     } else if !format.has_infinity && magnitude == all_ones {
         f64::NAN
     } else if field == 0 && format.is_signed {
@@ -266,6 +280,25 @@ mod tests {
         assert!(decode(DType::F8E4M3FN, 0x7f).is_nan() && decode(DType::F8E5M2, 0x7e).is_nan());
         assert_eq!(decode(DType::F8E5M2, 0xfc), f64::NEG_INFINITY);
         assert_eq!((encode(DType::F8E4M3FN, f64::NAN), encode(DType::F8E5M2, f64::INFINITY)), (0x7f, 0x7c));
+    }
+
+    /// Signalling ones, too. A format with one NaN of each sign has that of any other.
+    #[test]
+    fn nan_has_the_bits_that_it_was_made_of() {
+        for dtype in [DType::F16, DType::BF16, DType::F8E5M2, DType::F8E4M3FN, DType::F8E8M0FNU] {
+            for bits in 0..1u64 << dtype.bits() {
+                assert_eq!(encode(dtype, decode(dtype, bits)), bits, "{dtype} {bits:#x}");
+            }
+        }
+        for bits in [0x7fc0_0001, 0x7f80_0001, 0xffa0_0000, 0xffff_ffff, 0x7fbf_ffff] {
+            assert_eq!(encode(DType::F32, decode(DType::F32, bits)), bits, "{bits:#x}");
+            assert!(decode(DType::F32, bits).is_nan());
+        }
+        // Of a wider NaN what there is room for, and a quiet one where that is nothing.
+        let narrowed = |bits: u64| encode(DType::F16, f64::from_bits(bits));
+        assert_eq!(narrowed(0x7ff4_0000_0000_0001), 0x7d00);
+        assert_eq!(narrowed(0xfff0_0000_0000_0001), 0xfe00);
+        assert_eq!(encode(DType::F32, f64::NAN), 0x7fc0_0000);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use crate::float8::{f8e4m3fn, f8e5m2, f8e8m0fnu};
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops;
-use tile_ir::DType;
 use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
+use tile_ir::{DType, round};
 
 mod sealed {
     pub trait Sealed {}
@@ -210,9 +210,18 @@ macro_rules! real_elements {
         }
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
-            fn to_float(self) -> f64 { $to(self) }
+            fn to_float(self) -> f64 {
+                let value = $to(self);
+                // Conversions make a signalling NaN quiet, and some give every NaN the same bits.
+                if value.is_nan() { round::decode(DType::$dtype, self.to_bits().into()) } else { value }
+            }
             fn to_int(self) -> i128 { $to(self) as i128 }
-            fn from_float(value: f64) -> Self { $from(tile_ir::array::round_float(DType::$dtype, value)) }
+            fn from_float(value: f64) -> Self {
+                if value.is_nan() {
+                    return <$ty>::from_bits(round::encode(DType::$dtype, value) as _);
+                }
+                $from(tile_ir::array::round_float(DType::$dtype, value))
+            }
             fn from_int(value: i128) -> Self { Self::from_float(value as f64) }
         }
         impl Scale for $ty {}

@@ -4,7 +4,7 @@ use crate::dtype::{Class, DType};
 use crate::ops::Literal;
 use crate::round::{Rounding, round};
 
-/// Rounds to the nearest value of a float format, ties to even.
+/// Rounds to the nearest value of a float format, ties to even; NaN stays as it is.
 ///
 /// ```
 /// use tile_ir::{DType, array::round_float};
@@ -12,7 +12,8 @@ use crate::round::{Rounding, round};
 /// ```
 pub fn round_float(dtype: DType, value: f64) -> f64 {
     match dtype {
-        DType::F32 => f64::from(value as f32),
+        // A conversion would make a signalling NaN quiet.
+        DType::F32 if !value.is_nan() => f64::from(value as f32),
         _ => round(dtype, Rounding::NearestEven, value),
     }
 }

@@ -215,6 +215,10 @@ mod tests {
             AtomicKind::CompareExchange.update(DType::F32, Literal::Float(old), &values)
         };
         assert_eq!(exchange(f64::NAN, f64::NAN), Literal::Float(7.0));
+        assert_eq!(
+            exchange(f64::from(f32::NAN), f64::from_bits(0x7ff8_0000_2000_0000)),
+            Literal::Float(f64::NAN)
+        );
         assert_eq!(exchange(-0.0, -0.0), Literal::Float(7.0));
         assert_eq!(exchange(-0.0, 0.0), Literal::Float(-0.0));
     }

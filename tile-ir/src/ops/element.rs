@@ -104,6 +104,20 @@ pub(super) fn maximum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { ordered_max(a, b) }
 }
 
+/// IEEE 754 `pow`. The standard library's gives NaN wherever an operand is a signalling one.
+pub(super) fn powf(a: f64, b: f64) -> f64 {
+    quiet(a).powf(quiet(b))
+}
+
+/// IEEE 754 `hypot`, of signalling NaN as of others.
+pub(super) fn hypot(a: f64, b: f64) -> f64 {
+    quiet(a).hypot(quiet(b))
+}
+
+fn quiet(x: f64) -> f64 {
+    if x.is_nan() { f64::NAN } else { x }
+}
+
 fn ordered_max(a: f64, b: f64) -> f64 {
     if a == b {
         if a.is_sign_positive() { a } else { b }
@@ -131,6 +145,10 @@ mod tests {
     fn max_ignores_nan_and_maximum_propagates_it() {
         assert_eq!(BinaryOp::Max.float()(f64::NAN, 1.0), 1.0);
         assert!(BinaryOp::Maximum.float()(f64::NAN, 1.0).is_nan());
+        let signalling = f64::from_bits(0x7ff4_0000_0000_0000);
+        assert_eq!(BinaryOp::Powf.float()(1.0, signalling), 1.0);
+        assert_eq!(BinaryOp::Powf.float()(signalling, 0.0), 1.0);
+        assert_eq!(BinaryOp::Hypot.float()(signalling, f64::INFINITY), f64::INFINITY);
         assert!(BinaryOp::Max.float()(-0.0, 0.0).is_sign_positive());
         assert!(BinaryOp::Min.float()(0.0, -0.0).is_sign_negative());
         assert_eq!(BinaryOp::Minimum.float()(2.0, 1.0), 1.0);

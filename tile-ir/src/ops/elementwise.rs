@@ -194,9 +194,9 @@ macro_rules! binary_ops {
             DivFloor div_floor of Int [Divides], int: div_floor, float: no_float2, "Quotient rounded down; x/0 = 0.";
             DivCeil div_ceil of Int [Divides], int: div_ceil, float: no_float2, "Quotient rounded up; x/0 = 0.";
             RemEuclid rem_euclid of Int [Divides], int: rem_euclid, float: no_float2, "Remainder that is never negative; x rem 0 = x.";
-            Powf powf of Float, int: no_int2, float: f64::powf, "aᵇ, within " 2 " ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
+            Powf powf of Float, int: no_int2, float: powf, "aᵇ, within " 2 " ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
             Atan2 atan2 of Float, int: no_int2, float: f64::atan2, "Angle of the point (b, a) from −π to π, within " 3 " ulp; the signs of zeros count.";
-            Hypot hypot of Float [Commutative], int: no_int2, float: f64::hypot, "√(a² + b²), within " 2 " ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
+            Hypot hypot of Float [Commutative], int: no_int2, float: hypot, "√(a² + b²), within " 2 " ulp, without overflow of the squares; ∞ if either is infinite, else NaN if either is NaN.";
             MulHi mul_hi of Int [Commutative OneInstruction], int: mul_hi, float: no_float2, "The high half of the product, which has twice the width.";
             Philox philox of U64 [Rounds], int: |a, b, _| i128::from(philox::philox(a as u64, b as u64)), float: no_float2, "Words 0 and 1 of Philox4x32-10 (Salmon et al., SC'11) under the key b, at the counter (a, 0, 0); word 0 is the low half.";
             Shr shr ">>" of Int [MovesBits OneInstruction], int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";

@@ -24,6 +24,14 @@ pub(crate) fn take_known_branches(kernel: &mut Kernel) {
     }
 }
 
+/// Whether IR text has such a scalar: of all NaN it has one.
+fn is_written(scalar: &Array) -> bool {
+    match scalar.get(0) {
+        Literal::Float(value) if value.is_nan() => value.to_bits() == f64::NAN.to_bits(),
+        _ => true,
+    }
+}
+
 #[derive(Default)]
 struct Fold {
     /// Whether nothing but what decides branches is computed, and no op is replaced by its value.
@@ -104,7 +112,7 @@ impl Fold {
             Op::Cast(_) => operand(0)?.cast(dtype),
             Op::CastWith(_, rounding) => operand(0)?.cast_with(dtype, *rounding),
             Op::SaturatingCast(_) => operand(0)?.saturating_cast(dtype),
-            Op::Bitcast(_) => operand(0)?.bitcast(dtype),
+            Op::Bitcast(_) => Some(operand(0)?.bitcast(dtype)).filter(is_written)?,
             Op::Lookup { table, .. } => operand(0)?.lookup(dtype, table),
             Op::MulAdd => Array::mul_add(operand(0)?, operand(1)?, operand(2)?),
             _ => return None,

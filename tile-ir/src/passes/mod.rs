@@ -377,6 +377,21 @@ kernel @k(%x: tensor<64 x f32>, %y: mut tensor<n x f32>) {
         assert!(folded.contains("%end = constant 0 : index"), "{folded}");
     }
 
+    /// Text has one NaN.
+    #[test]
+    fn bits_of_another_nan_stay_bits() {
+        let body = |bits: u32| {
+            format!(
+                "  %bits = constant {bits} : u32
+  %number = bitcast %bits : f32
+  %t = splat %number : tile<4 x f32>
+  store_masked %vy, %t"
+            )
+        };
+        assert!(after(&["fold"], &body(0x7fc0_0000)).contains("%number = constant nan : f32"));
+        assert!(after(&["fold"], &body(0x7fc0_0001)).contains("%number = bitcast %bits : f32"));
+    }
+
     #[test]
     fn merged_operands_let_canonical_forms_apply() {
         let body = "  %a = load_masked %vx[%i] pad %pad : tile<4 x f32>
