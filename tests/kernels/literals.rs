@@ -1,5 +1,6 @@
 //! Literals of formats that Rust has none of, and conversions that it doesn't have.
 
+use super::whole::check_kernel;
 use super::{check_exact, check_vectors};
 use tile::ir::ops::Literal;
 use tile::ir::{Array, Binding, DType};
@@ -628,4 +629,48 @@ fn integers_that_become_floats_are_rounded_once() {
         assert_eq!(y.to_vec().unwrap(), row, "{label}");
         assert_eq!(z.to_vec().unwrap(), [bf16::from_f64(36310271995674624.0)], "{label}");
     }
+}
+
+/// Counters that nothing but an index, an offset or a distance uses: those of slices and random numbers may be of any type in
+/// Rust, which makes them `i32`, and a number is rotated and shifted by a `u32`.
+#[tile_kernel]
+fn of_undecided_counters(x: &Tensor<f32, 8>, seed: u32, y: &mut Tensor<f64, 8>) {
+    let t = x.partition_view([8]).load([0]);
+    let mut taken = Tile::zeros([1]);
+    for k in 0..5 {
+        taken += t.take(k, 0) * (k - 2) as f32;
+    }
+    let mut outside = t.take(-1, 0);
+    let first = -3;
+    for k in first..2 {
+        outside += t.take(k, 0);
+    }
+    let mut drawn = Tile::zeros([1]);
+    for k in 0..5 {
+        let bits = Tile::<u32, 1>::random_bits([1], 7, k) & 255;
+        drawn += bits.cast::<f64>() * ((k - 3) as f64);
+    }
+    let mut bits = seed;
+    let mut distances = 0.0;
+    for k in 0..4 {
+        bits = bits.rotate_left(k) ^ bits.wrapping_shr(k);
+        distances += (k - 3) as f64;
+    }
+    let numbers = [taken.cast::<f64>(), outside.cast(), drawn, Tile::full([1], bits as f64 + distances)];
+    let mut y = y.partition_view_mut([8]);
+    y.store(cat(numbers, 0).pad([(0, 4)], 0.0));
+}
+
+#[test]
+fn counters_have_the_types_that_rust_gives_them() {
+    let x: [f32; 8] = std::array::from_fn(|i| i as f32);
+    let seed = 0x1234_5678u32;
+    let random = |offset: u64| f64::from(Tile::<u32, 1>::random_bits([1], 7, offset).to_vec()[0] & 255);
+    let drawn: f64 = (0..5).map(|k| random(k) * (k as f64 - 3.0)).sum();
+    let bits = (0..4).fold(seed, |bits, k| bits.rotate_left(k) ^ bits.wrapping_shr(k));
+    let distances: f64 = (0..4u32).map(|k| f64::from(k.wrapping_sub(3))).sum();
+    let expected = [10.0, 1.0, drawn, f64::from(bits) + distances, 0.0, 0.0, 0.0, 0.0];
+    check_kernel!(of_undecided_counters<>(
+        input x: (x, [8]), number seed: (seed), output y: (vec![0f64; 8], [8] => expected, 0.0),
+    ));
 }

@@ -1,6 +1,7 @@
 //! Values of expressions as SSA values: literals and extents get an op.
 
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
+use crate::elements::Elements;
 use crate::span::Span;
 use crate::value::Val;
 use tile_ir::ops::Literal;
@@ -32,6 +33,33 @@ impl Lowering {
                 let message = format!("{what} must be a number, not {}", kind(other));
                 self.error(span, message, "use a scalar or a literal")
             }
+        }
+    }
+
+    /// An integer of any type, where Rust's parameter is of any: a use that decides nothing of its type. What has no type of
+    /// elements, or none yet, is converted to `wide`, and a literal is made in it.
+    pub(super) fn any_integer(
+        &mut self,
+        value: &Val,
+        wide: DType,
+        what: &str,
+        span: Span,
+    ) -> Lowered<ValueId> {
+        let scalar = match *value {
+            Val::Data(scalar) => scalar,
+            Val::Dim(ref dim) => self.extent(dim, span),
+            _ => return self.number(&value.alone(), &wide.into(), what, span),
+        };
+        let elem = self.elem(scalar);
+        match elem.known() {
+            Some(dtype) if dtype.is_int() && dtype.is_element() => Ok(scalar),
+            // Of a counter of a range of literals nothing else need say the format.
+            Some(DType::Index) => self.emit_one(Op::Cast(wide.into()), &[scalar], span, &[span]),
+            None if Elements::is_unknown(&elem) => {
+                self.emit_one(Op::Cast(wide.into()), &[scalar], span, &[span])
+            }
+            None => Ok(scalar),
+            Some(_) => self.number(value, &wide.into(), what, span),
         }
     }
 

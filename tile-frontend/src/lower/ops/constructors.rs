@@ -285,18 +285,20 @@ impl Lowering {
 
     /// Where a sequence of random numbers begins: an integer of any type, as one of u64.
     fn offset(&mut self, value: &Val, span: Span) -> Lowered<ValueId> {
-        let of_elements = Elem::from(DType::U64);
-        let offset = match *value {
-            Val::Dim(ref dim) => self.extent(dim, span),
-            Val::Data(offset) if self.shape(offset).is_none() && self.is_other_integer(offset) => offset,
-            // In Rust it may be of any type.
-            _ => return self.number(&value.alone(), &of_elements, "the offset", span),
-        };
-        self.emit_one(Op::Cast(of_elements), &[offset], span, &[span])
-    }
-
-    fn is_other_integer(&self, value: ValueId) -> bool {
-        self.elem(value).known().is_some_and(|dtype| dtype.is_int() && dtype != DType::U64)
+        if let Val::Data(tile) = *value
+            && self.shape(tile).is_some()
+        {
+            return self.error(
+                span,
+                "the offset is a tile",
+                "positions of a tile are `Tile::random_bits_at(positions, seed)`",
+            );
+        }
+        let offset = self.any_integer(value, DType::U64, "the offset", span)?;
+        if self.elem(offset).known() == Some(DType::U64) {
+            return Ok(offset);
+        }
+        self.emit_one(Op::Cast(DType::U64.into()), &[offset], span, &[span])
     }
 
     fn converted(&mut self, value: &Val, to: DType, span: Span) -> Lowered<Val> {

@@ -79,6 +79,11 @@ impl Lowering {
             let mut arguments = self.arguments(&name, &call.args, leaf.operands() - 1, &usage, span)?;
             arguments.values.insert(0, receiver.clone());
             arguments.spans.insert(0, call.receiver.span());
+            if let Leaf::Binary(op) = leaf
+                && op.moves_bits()
+            {
+                self.check_distance(&name, &arguments)?;
+            }
             let result = self.leaf(leaf, &arguments, span)?;
             if let (Val::Dim(_), true) = (&result, name.starts_with("wrapping_")) {
                 let message = format!("`{name}` of sizes, which don't wrap");
@@ -104,6 +109,19 @@ impl Lowering {
                 self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some)
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Requires of the distance by which a method moves the bits of a number that it is a `u32`, as Rust's own methods want it.
+    fn check_distance(&mut self, name: &str, operands: &Arguments) -> Lowered<()> {
+        let ([number, by], &[_, place]) = (&operands.values[..], &operands.spans[..]) else { return Ok(()) };
+        if !self.is_scalar(number) || !self.is_scalar(by) {
+            return Ok(());
+        }
+        let (what, elem) = (format!("the distance of `{name}`"), DType::U32.into());
+        match by {
+            Val::Int(_) => self.share(by, &elem, &what, place),
+            by => self.number(by, &elem, &what, place).map(drop),
         }
     }
 

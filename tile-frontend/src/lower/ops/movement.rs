@@ -313,13 +313,7 @@ impl Lowering {
             let help = "`gather` takes a tile of indices";
             return self.error(place, "the index of `take` is a tile", help);
         }
-        let index = match *given {
-            Val::Data(index) if self.elem(index).known().is_some_and(is_sized_integer) => index,
-            _ => {
-                let index = self.number(given, &DType::Index.into(), "the index of `take`", place)?;
-                self.emit_one(Op::Cast(DType::U64.into()), &[index], call.span, &[place])?
-            }
-        };
+        let index = self.any_integer(given, DType::I64, "the index of `take`", place)?;
         let mut shape = self.shape(call.tile).unwrap_or_default();
         shape[axis] = Dim::from(1);
         let indices = self.splat(index, shape, call.span);
@@ -430,8 +424,4 @@ impl Lowering {
         }
         self.emit_one(Op::Movement(Movement::Cat { axis }), &parts, span, spans).map(Val::Data)
     }
-}
-
-fn is_sized_integer(dtype: DType) -> bool {
-    dtype.is_int() && dtype.is_element()
 }

@@ -1,7 +1,6 @@
 //! `gather`: elements of a tensor at the places that tiles of indices name.
 
 use crate::diagnostic::Diagnostic;
-use crate::elements::Elements;
 use crate::lower::ops::operators::{common_shape, shape_help};
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::place;
@@ -169,17 +168,11 @@ impl Lowering {
         {
             return Ok(self.repeated(value, shape, span));
         }
-        let wide = DType::I64.into();
-        let mut scalar = match index {
-            // In Rust it may be of any type.
-            Val::Int(_) => self.number(&index.alone(), &wide, "an index", span)?,
-            value => self.data(value, "an index", span)?,
+        let scalar = match *index {
+            // What it must be, its op says: atomic operations broadcast values, too.
+            Val::Data(value) if self.elem(value).known().is_some_and(DType::is_element) => value,
+            _ => self.any_integer(index, DType::I64, "an index", span)?,
         };
-        let elem = self.elem(scalar);
-        // Of a counter of a range of literals nothing else need say the format.
-        if elem.known() == Some(DType::Index) || Elements::is_unknown(&elem) {
-            scalar = self.emit_one(Op::Cast(wide), &[scalar], span, &[span])?;
-        }
         Ok(self.splat(scalar, shape.to_vec(), span))
     }
 }
