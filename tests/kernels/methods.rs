@@ -263,3 +263,53 @@ fn methods_travel_with_functions_that_call_them() {
     let expected = [1, -4, 9].map(|x: i32| ((x + 20) * 100).wrapping_add(turns));
     check_exact!(of_another_module<B = 2>(x: [1, -4, 9], [3]) -> i32, [3] => expected);
 }
+
+#[tile_kernels]
+mod of_one_name {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    pub(super) struct Sum {
+        tile: Tile<f32, 1>,
+    }
+
+    #[derive(TileStruct)]
+    pub(super) struct Count {
+        turns: i32,
+    }
+
+    #[tile_fn]
+    impl Sum {
+        fn update(&mut self, by: f32) {
+            self.tile += by;
+        }
+    }
+
+    #[tile_fn]
+    impl Count {
+        fn update(self, by: i32) -> Count {
+            Count { turns: self.turns + by }
+        }
+    }
+
+    /// A method that changes its struct, and one of the same name that gives another.
+    #[tile_kernel]
+    pub(super) fn counted_and_summed<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let mut y = y.partition_view_mut([B]);
+        let mut sum = Sum { tile: x.partition_view([B]).load_masked(y.index()) };
+        let mut count = Count { turns: 1 };
+        for k in 0..3 {
+            sum.update(0.5);
+            count = count.update(k);
+        }
+        let more = count.update(10);
+        y.store_masked(sum.tile + (count.turns * 100 + more.turns) as f32);
+    }
+}
+use of_one_name::counted_and_summed;
+
+#[test]
+fn a_method_by_value_keeps_its_value_beside_one_of_its_name_that_changes_its_struct() {
+    let x = [1.0f32, -2.0, 0.5];
+    check_exact!(counted_and_summed<B = 2>(x: x, [3]) -> f32, [3] => x.map(|x| x + 1.5 + 414.0));
+}

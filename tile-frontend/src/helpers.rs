@@ -2,9 +2,9 @@
 
 use crate::methods::Methods;
 use crate::updates;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use syn::{Attribute, Item, ItemConst, ItemFn, ItemImpl, Macro, Path, ReturnType};
+use syn::{Attribute, Item, ItemConst, ItemFn, ItemImpl, ItemStruct, Macro, Path};
 
 /// A function that kernels call.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct Helper {
 #[derive(Clone, Debug, Default)]
 pub struct Helpers {
     functions: HashMap<String, Helper>,
-    /// What methods that take `&mut self` give, by their names.
-    updates: HashMap<String, ReturnType>,
+    /// The names of methods that take `&mut self`.
+    updates: HashSet<String>,
     constants: HashMap<String, ItemConst>,
 }
 
@@ -69,9 +69,9 @@ impl Helpers {
         !self.updates.is_empty()
     }
 
-    /// What a method of this name gives, if there is one that takes `&mut self`.
-    pub(crate) fn update(&self, name: &str) -> Option<&ReturnType> {
-        self.updates.get(name)
+    /// Whether there is one of this name.
+    pub(crate) fn has_update(&self, name: &str) -> bool {
+        self.updates.contains(name)
     }
 
     /// Adds a function of another module under the path that the kernel calls it by, with what it sees itself;
@@ -84,14 +84,8 @@ impl Helpers {
     /// Adds the functions and constants of a type, as those of paths through its name.
     fn add_methods(&mut self, item: &ItemImpl) {
         let Some(methods) = Methods::of(item) else { return };
-        for signature in methods.signatures().filter(|signature| updates::is_update(signature)) {
-            let (name, output) = (signature.ident.to_string(), signature.output.clone());
-            // Of several methods of one name those that give something decide: the others give `()`.
-            match self.updates.get(&name) {
-                Some(ReturnType::Type(..)) => {}
-                _ => drop(self.updates.insert(name, output)),
-            }
-        }
+        let updates = methods.signatures().filter(|signature| updates::is_update(signature));
+        self.updates.extend(updates.map(|signature| signature.ident.to_string()));
         let are_updates = methods.signatures().map(updates::is_update);
         for (function, is_update) in methods.functions().zip(are_updates) {
             let path = format!("{}::{}", methods.owner, function.sig.ident);

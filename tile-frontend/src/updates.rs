@@ -1,5 +1,5 @@
 //! Calls of methods that take `&mut self`, as the assignments that they are: `state.update(x)` becomes
-//! `{ let mut updated = state; updated.update(x); state = updated; }`, for rustc and for the front end alike.
+//! `{ let mut updated = state; let given = updated.update(x); state = updated; given }`, for rustc and for the front end alike.
 //!
 //! What a loop or branch assigns is read off its syntax, by the front end and for the reference device; a call of such a
 //! method looks like any other. Which methods change their struct is known by their names, and what may be one by its `mut`.
@@ -11,8 +11,8 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Expr, ExprMethodCall, FnArg, ItemFn, Macro, PatIdent, Receiver, ReceiverKind, ReturnType, Signature,
-    UnOp, parse_quote_spanned,
+    Expr, ExprMethodCall, FnArg, ItemFn, Macro, PatIdent, Receiver, ReceiverKind, Signature, UnOp,
+    parse_quote_spanned,
 };
 
 /// Whether a function takes `&mut self`.
@@ -63,9 +63,10 @@ struct Updates<'h> {
 
 impl Updates<'_> {
     fn written_out(&self, call: &ExprMethodCall) -> Option<Expr> {
-        let output = self.seen.update(&call.method.to_string())?;
         let place = &*call.receiver;
-        if !variable_of(place).is_some_and(|name| self.mutable.contains(&name.to_string())) {
+        if !self.seen.has_update(&call.method.to_string())
+            || !variable_of(place).is_some_and(|name| self.mutable.contains(&name.to_string()))
+        {
             return None;
         }
         let span = call.method.span();
@@ -82,14 +83,15 @@ impl Updates<'_> {
         );
         let mut call = call.clone();
         *call.receiver = parse_quote_spanned!(span=> #updated);
-        Some(match output {
-            ReturnType::Default => {
-                parse_quote_spanned!(span=> { let mut #updated = #place; #call; #place = #updated; })
-            }
-            ReturnType::Type(..) => parse_quote_spanned! {span=>
-                { let mut #updated = #place; let #given = #call; #place = #updated; #given }
-            },
-        })
+        // A method of another struct may have the name, take `self` by value and give what is needed: no lint is to speak of a
+        // `mut` or a unit that nobody wrote.
+        let span = Span::mixed_site().located_at(span);
+        Some(parse_quote_spanned! {span=> {
+            let mut #updated = #place;
+            let #given = #call;
+            #place = #updated;
+            #given
+        }})
     }
 }
 
@@ -160,13 +162,14 @@ mod tests {
         let expected = parse_quote!({
             {
                 let mut __tile_updated = state;
-                __tile_updated.update({
+                let __tile_given = __tile_updated.update({
                     let mut __tile_updated = all[1];
                     let __tile_given = __tile_updated.taken();
                     all[1] = __tile_updated;
                     __tile_given
                 });
                 state = __tile_updated;
+                __tile_given
             };
             state.result();
             made().update(2.0);
@@ -186,13 +189,15 @@ mod tests {
         let expected = parse_quote!({
             {
                 let mut __tile_updated = *self;
-                __tile_updated.update(1.0);
+                let __tile_given = __tile_updated.update(1.0);
                 *self = __tile_updated;
+                __tile_given
             };
             {
                 let mut __tile_updated = self.inner;
-                __tile_updated.update(1.0);
+                let __tile_given = __tile_updated.update(1.0);
                 self.inner = __tile_updated;
+                __tile_given
             };
         });
         assert_eq!(written_out(method), text(expected));
@@ -205,8 +210,9 @@ mod tests {
         let expected = parse_quote!({
             {
                 let mut __tile_updated = self;
-                __tile_updated.update(1.0);
+                let __tile_given = __tile_updated.update(1.0);
                 self = __tile_updated;
+                __tile_given
             };
             self
         });

@@ -68,7 +68,7 @@ impl Lowering {
         };
         self.check_condition(&helper)?;
         let is_here = Rc::ptr_eq(&module, &self.text.helpers);
-        if !is_here && helper.is_update && self.text.helpers.update(&name.to_string()).is_none() {
+        if !is_here && helper.is_update && !self.text.helpers.has_update(&name.to_string()) {
             let message = format!("`{name}` changes its struct, `{record}`, which is of another module");
             let help = format!(
                 "call it in a `#[tile_fn]` of that module that gives the struct back: `state.{name}(…); state`"
