@@ -582,18 +582,18 @@ struct Generator {
     state: u32,
 }
 
-/// What fits a field is computed exactly before it gets to a tile.
+/// A struct that the kernel doesn't see, of whose field the literal says the type.
 #[tile_kernel]
 fn drawn_from_a_field<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     let x = x.partition_view([B]);
     let mut y = y.partition_view_mut([B]);
-    let mut generator = Generator { state: 1000 };
+    let mut generator = Generator { state: 1000u32 };
     generator.state = generator.state * 1_664_525 + 1_013_904_223;
     y.store_masked(x.load_masked(y.index()) + (generator.state >> 16) as i32);
 }
 
 #[test]
-fn fields_of_structs_take_integers_of_any_type() {
+fn fields_of_structs_that_are_not_seen_have_the_types_of_their_literals() {
     check_exact!(drawn_from_a_field<B = 4>(x: [0, 1], [2]) -> i32, [2] => [40869, 40870]);
 }
 

@@ -1,5 +1,6 @@
 //! Structs of tiles as the state of loops and branches.
 
+use super::whole::check_kernel;
 use super::{Case, array, check_vectors, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
@@ -75,7 +76,7 @@ fn nested_state<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     let [i] = y.index();
     let tile = x.load_masked([i]);
     let inner = Inner { tile, pair: (0, false) };
-    let mut state = Outer { inner, others: [tile; 2], turns: 0 };
+    let mut state = Outer { inner, others: [tile; 2], turns: 0usize };
     loop {
         state.turns += 1;
         if state.turns > 6 {
@@ -114,4 +115,71 @@ fn parts_of_structs_are_variables() {
     let expected = x.iter().map(one).collect();
     let bindings = &[("B", Binding::Const(8))];
     check_vectors(nested_state::ir(), bindings, &x, expected, 0.0, |x, y| nested_state::<8>(x, y).launch());
+}
+
+#[tile_kernels]
+mod typed {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    pub(super) struct Generator {
+        state: u32,
+        drawn: (usize, [u8; 2]),
+    }
+
+    #[derive(TileStruct)]
+    pub(super) struct Scale(pub(super) f32, pub(super) i64);
+
+    #[tile_fn]
+    impl Generator {
+        fn new() -> Generator {
+            Generator { state: 1, drawn: (0, [200, 100]) }
+        }
+
+        fn next(&mut self) -> u32 {
+            self.state = self.state * 1664525 + 1013904223;
+            self.drawn.0 += 1;
+            self.state >> 16
+        }
+    }
+
+    /// Literals of fields are of the types that their structs say, wherever these stand in the module.
+    #[tile_kernel]
+    pub(super) fn draw<const B: usize>(x: &Tensor<f32, n>, turns: i32, y: &mut Tensor<f64, n>) {
+        let mut y = y.partition_view_mut([B]);
+        let t = x.partition_view([B]).load_masked(y.index());
+        let mut own = Generator { state: 1, drawn: (0, [200, 100]) };
+        let mut other = Generator::new();
+        let mut sum = 0.0;
+        for _ in 0..turns {
+            own.state = own.state * 1664525 + 1013904223;
+            sum += (own.state >> 16) as f64 + other.next() as f64 * 3.0;
+        }
+        own.drawn.1[0] += own.drawn.1[1];
+        own.drawn.0 -= turns as usize;
+        let mut scale = Scale(0.1, 1);
+        for _ in 0..3 {
+            scale = Scale(scale.0 * 3.0, scale.1 * 65_536);
+        }
+        sum += (own.drawn.1[0] as f64) + (scale.1 as f64);
+        let small = if scale.0 > 2.7 { 0.25 } else { 0.5 };
+        y.store_masked((t * scale.0).cast::<f64>() + (sum + small));
+    }
+}
+use typed::draw;
+
+#[test]
+fn literals_of_fields_have_the_types_that_structs_say() {
+    let (mut state, mut sum) = (1u32, 0.0);
+    for _ in 0..5 {
+        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+        sum += f64::from(state >> 16) * 4.0;
+    }
+    let scale = 0.1f32 * 3.0 * 3.0 * 3.0;
+    sum += f64::from(300u16 as u8) + 2f64.powi(48) + if scale > 2.7 { 0.25 } else { 0.5 };
+    let expected = [1f32, 2.0, 3.0].map(|x| f64::from(x * scale) + sum);
+    check_kernel!(draw<B = 2>(
+        input x: ([1f32, 2.0, 3.0], [3]), number turns: (5i32),
+        output y: (vec![0f64; 3], [3] => expected, 0.0),
+    ));
 }

@@ -1,5 +1,6 @@
-//! What a kernel sees besides its own text: functions with `#[tile_fn]`, and `const` items.
+//! What a kernel sees besides its own text: functions with `#[tile_fn]`, `const` items, and structs.
 
+use crate::conditional;
 use crate::methods::Methods;
 use crate::updates;
 use std::collections::{HashMap, HashSet};
@@ -25,6 +26,7 @@ pub struct Helpers {
     /// The names of methods that take `&mut self`.
     updates: HashSet<String>,
     constants: HashMap<String, ItemConst>,
+    structs: HashMap<String, ItemStruct>,
 }
 
 impl Helper {
@@ -36,7 +38,7 @@ impl Helper {
 }
 
 impl Helpers {
-    /// The `#[tile_fn]` functions, those of types too, and the constants among the items of a module.
+    /// The `#[tile_fn]` functions, those of types too, the constants and the structs among the items of a module.
     pub fn of(items: &[Item]) -> Helpers {
         let mut helpers = Helpers::default();
         for item in items {
@@ -47,6 +49,10 @@ impl Helpers {
                     helpers.functions.insert(function.sig.ident.to_string(), helper);
                 }
                 Item::Const(item) => drop(helpers.constants.insert(item.ident.to_string(), item.clone())),
+                // Of one with a condition another may be what rustc sees.
+                Item::Struct(item) if conditional::on_item(&item.attrs).is_none() => {
+                    helpers.structs.insert(item.ident.to_string(), item.clone());
+                }
                 Item::Impl(item) if item.attrs.iter().any(is_function) => helpers.add_methods(item),
                 _ => {}
             }
@@ -128,6 +134,11 @@ impl Helpers {
     /// The function of a type, which a path names.
     pub(crate) fn method(&self, owner: &str, name: &str) -> Option<&Helper> {
         self.functions.get(&format!("{owner}::{name}"))
+    }
+
+    /// The struct at a path, if it is one of the module.
+    pub(crate) fn structure(&self, path: &Path) -> Option<&ItemStruct> {
+        self.structs.get(&path_text(path))
     }
 
     pub(crate) fn constant(&self, name: &str) -> Option<&ItemConst> {

@@ -1,5 +1,5 @@
-//! Which struct a value is of, as far as its methods ask. The definition of a struct isn't seen, and two modules may each
-//! have one of the same name.
+//! Which struct a value is of, as far as its methods ask. The definition of a struct is seen in its own module alone, and two
+//! modules may each have one of the same name.
 //!
 //! What is seen are the paths that name a value's struct: where the value is made, and where its type is declared. In the
 //! module in which such a path stands it means this struct, so the functions of a type of that path there are its methods.

@@ -130,7 +130,7 @@ fn is_seen(item: &Item) -> bool {
     match item {
         Item::Fn(function) => function.attrs.iter().any(is_function),
         Item::Impl(methods) => methods.attrs.iter().any(is_function),
-        Item::Const(_) => true,
+        Item::Const(_) | Item::Struct(_) => true,
         _ => false,
     }
 }

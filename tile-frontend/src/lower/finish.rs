@@ -16,6 +16,7 @@ impl Lowering {
         self.check_lazy();
         if self.errors.is_empty() {
             self.decide_accumulators();
+            self.check_fields();
             self.default_literals();
             self.check_bounds_of_functions();
             self.check_folded();

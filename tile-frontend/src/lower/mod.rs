@@ -8,6 +8,7 @@ mod constants;
 mod control;
 mod describe;
 mod expressions;
+mod fields;
 mod finish;
 mod formats;
 mod functions;
@@ -38,7 +39,7 @@ use crate::value::Val;
 use describe::{kind, rust_elem};
 use std::collections::HashMap;
 use std::rc::Rc;
-use syn::{Generics, ItemFn};
+use syn::{Generics, ItemFn, ItemStruct};
 use tile_ir::analysis::Facts;
 use tile_ir::condition::Comparison;
 use tile_ir::kernel::OpData;
@@ -91,6 +92,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         in_constant: false,
         folded: Vec::new(),
         lazy: Vec::new(),
+        structs: Vec::new(),
+        fields: Vec::new(),
         constants: Vec::new(),
         unreached: 0,
     };
@@ -158,6 +161,10 @@ pub(crate) struct Lowering {
     folded: Vec<ops::operators::Folded>,
     /// Closures of iterators that have an effect, by the place of `map`: mistakes unless what follows asks for every value.
     lazy: Vec<(Place, Diagnostic)>,
+    /// The structs that stand in the blocks around the current place, with the texts that these are of.
+    structs: Vec<(Rc<Text>, ItemStruct)>,
+    /// Numbers in fields of structs that aren't seen, whose types other uses must decide.
+    fields: Vec<fields::Undecided>,
     /// The constants of modules whose values are being lowered.
     constants: Vec<String>,
     /// How deep the current place is in what isn't reached.

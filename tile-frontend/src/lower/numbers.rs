@@ -110,7 +110,7 @@ impl Lowering {
             Val::Iterator(values) => {
                 Val::Iterator(values.into_iter().map(|value| self.named(value)).collect())
             }
-            // A field's type is the struct's, which isn't seen here.
+            // Fields have their types since the value was made.
             value => value,
         }
     }

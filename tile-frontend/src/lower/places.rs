@@ -160,7 +160,7 @@ impl Lowering {
         }
     }
 
-    /// `State { m, l: sum, ..old }`. The struct's definition isn't seen here; rustc checks the fields.
+    /// `State { m, l: sum, ..old }`. rustc checks the fields.
     pub(super) fn record(&mut self, record: &ExprStruct) -> Lowered<Val> {
         let values = record.fields.iter().map(|field| self.expression(&field.expr));
         // Each is looked at, so that each mistake is reported; what they leave out comes after them, as in Rust.
@@ -177,7 +177,9 @@ impl Lowering {
             },
         };
         for (field, value) in record.fields.iter().zip(values) {
-            fields.insert(member_name(&field.member), value?);
+            let name = member_name(&field.member);
+            let value = self.field_value(&record.path, &name, value?, field.expr.span())?;
+            fields.insert(name, value);
         }
         Ok(Val::Record(Struct::named(&record.path, &self.text), fields))
     }

@@ -27,8 +27,11 @@ impl Lowering {
     /// A block's statements; its value is that of a last expression without `;`.
     pub(super) fn block(&mut self, block: &Block) -> Lowered<Val> {
         self.scopes.enter();
+        let structs = self.structs.len();
+        self.note_structs(&block.stmts);
         self.constants(&block.stmts);
         let value = self.statements(&block.stmts);
+        self.structs.truncate(structs);
         self.scopes.leave();
         value
     }

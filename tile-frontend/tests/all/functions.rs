@@ -234,3 +234,35 @@ fn operators_of_functions_are_calls_but_where_rust_needs_constants() {
     let text = |function: &syn::ItemFn| quote::ToTokens::to_token_stream(function).to_string();
     assert_eq!(text(&function), text(&expected));
 }
+
+/// What is said of a kernel that calls a function in its module.
+fn said(function: &str, body: &str) -> String {
+    let items: Vec<Item> = syn::parse_str::<syn::File>(function).unwrap().items;
+    let source = format!(
+        "fn k<const B: usize>(x: &Tensor<f32, n>, a: i32, y: &mut Tensor<f32, n>) {{
+let x = x.partition_view([B]); let mut y = y.partition_view_mut([B]); let t = x.load_masked(y.index());
+{body}
+}}"
+    );
+    let function = syn::parse_str(&source).unwrap();
+    match tile_frontend::lower_with(Default::default(), function, &Helpers::of(&items), "src/main.rs") {
+        Ok(_) => "accepted".to_owned(),
+        Err(errors) => errors.to_string(),
+    }
+}
+
+#[test]
+fn numbers_in_fields_need_a_type_where_their_struct_is_not_seen() {
+    let body = |state: &str| {
+        format!(
+            "let mut s = State {{ turns: {state}, unused: 3 }}; for _ in 0..a {{ s.turns = s.turns * 3 + 1; }} \
+             y.store_masked(t * (s.turns >> 16) as f32);"
+        )
+    };
+    insta::assert_snapshot!(said("", &body("1")));
+    assert_eq!(said("", &body("1u32")), "accepted");
+    let structure = "struct State { turns: u32, unused: u8 }";
+    assert_eq!(said(structure, &body("1")), "accepted");
+    let float = said(structure, &body("1.0"));
+    assert!(float.contains("is u32"), "{float}");
+}

@@ -100,12 +100,17 @@ impl Lowering {
         }
     }
 
-    /// `Pair(a, b)`. The struct's definition isn't seen here; rustc checks it.
+    /// `Pair(a, b)`. rustc checks that there is such a struct.
     fn tuple_struct(&mut self, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let fields: Vec<Lowered<Val>> = call.args.iter().map(|argument| self.expression(argument)).collect();
         let fields = fields.into_iter().collect::<Lowered<Vec<Val>>>()?;
-        let fields = (0..).map(|at: usize| at.to_string()).zip(fields);
-        Ok(Val::Record(Struct::named(path, &self.text), fields.collect()))
+        let fields = (0..).map(|at: usize| at.to_string()).zip(fields).zip(&call.args);
+        let fields = fields.map(|((name, value), written)| {
+            let value = self.field_value(path, &name, value, written.span())?;
+            Ok((name, value))
+        });
+        let fields = fields.collect::<Lowered<_>>()?;
+        Ok(Val::Record(Struct::named(path, &self.text), fields))
     }
 
     fn function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {

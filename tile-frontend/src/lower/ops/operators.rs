@@ -61,7 +61,7 @@ fn shifted(op: BinaryOp, value: &Val, by: &Val, bits: Option<u32>) -> Option<Val
 #[derive(Debug)]
 pub(in crate::lower) struct Folded {
     value: i128,
-    elem: Elem,
+    pub(in crate::lower) elem: Elem,
     op: BinaryOp,
     span: Span,
 }
