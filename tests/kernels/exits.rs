@@ -1,5 +1,6 @@
 //! `break`, `continue`, `return` and `match`, against the same control flow over plain numbers.
 
+use super::whole::check_kernel;
 use super::{Case, array, check_vectors, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
@@ -533,4 +534,27 @@ fn a_loop_that_only_a_return_leaves_has_any_type() {
     let expected = x.iter().map(|&x| f64::from(if x > 0.0 { x.sqrt() } else { 5.0 - x }));
     let ir = roots_by_function::ir();
     check_vectors(ir, &[], &x, expected.collect(), 1e-3, |x, y| roots_by_function(x, y).launch());
+}
+
+/// A block with `unsafe` that may leave the kernel.
+#[tile_kernel]
+fn left_within_unsafe<const B: usize>(x: &Tensor<f32, n>, a: i32, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = unsafe {
+        if a > 4 {
+            return;
+        }
+        x.load_unchecked(y.index())
+    };
+    y.store_masked(t * 2.0);
+}
+
+#[test]
+fn a_block_with_unsafe_is_left_as_any_other() {
+    for (a, expected) in [(1, [2.0f32, 4.0]), (5, [0.0, 0.0])] {
+        check_kernel!(left_within_unsafe<B = 2>(
+            input x: ([1f32, 2.0], [2]), number a: (a), output y: (vec![0f32; 2], [2] => expected, 0.0),
+        ));
+    }
 }

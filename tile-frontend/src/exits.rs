@@ -59,6 +59,7 @@ pub(crate) fn in_the_middle(expression: &Expr) -> Option<&Expr> {
         Expr::Paren(inner) => in_the_middle(&inner.expr),
         Expr::Group(inner) => in_the_middle(&inner.expr),
         Expr::Break(exit) => exit.expr.as_deref().filter(|value| within(value)),
+        Expr::Return(exit) => exit.expr.as_deref().filter(|value| within(value)),
         Expr::If(branch) if within(&branch.cond) => Some(&branch.cond),
         Expr::If(branch) => branch.else_branch.as_ref().and_then(|(_, other)| in_the_middle(other)),
         Expr::Match(choice) if within(&choice.expr) => Some(&choice.expr),
@@ -70,7 +71,7 @@ pub(crate) fn in_the_middle(expression: &Expr) -> Option<&Expr> {
         Expr::ForLoop(counted) => Some(&*counted.expr).filter(|range| within(range)),
         Expr::Assign(assign) if within(&assign.left) => Some(&assign.left),
         Expr::Assign(assign) => in_the_middle(&assign.right),
-        Expr::Block(_) | Expr::Loop(_) | Expr::Continue(_) | Expr::Return(_) => None,
+        Expr::Block(_) | Expr::Unsafe(_) | Expr::Loop(_) | Expr::Continue(_) => None,
         other => Some(other).filter(|other| within(other)),
     }
 }
@@ -231,8 +232,15 @@ mod tests {
 
     #[test]
     fn an_exit_may_stand_where_nothing_else_is_computed() {
-        let fine: [Expr; 4] = [
+        let fine: [Expr; 6] = [
             parse_quote!(if a { return } else { 5 }),
+            parse_quote!(return f(x)),
+            parse_quote!(unsafe {
+                if a {
+                    return;
+                }
+                x.load_unchecked([i])
+            }),
             parse_quote!(
                 x = match i {
                     0 => break,
@@ -245,7 +253,8 @@ mod tests {
             }),
         ];
         assert!(fine.iter().all(|expression| in_the_middle(expression).is_none()));
-        let wrong: [Expr; 5] = [
+        let wrong: [Expr; 6] = [
+            parse_quote!(return if a { return 1 } else { 2 }),
             parse_quote!(dbg!(if a { return } else { x })),
             parse_quote!(tile_println!("{}", { continue })),
             parse_quote!(y.store_masked(if a { return } else { x })),

@@ -252,6 +252,18 @@ let x = x.partition_view([B]); let mut y = y.partition_view_mut([B]); let t = x.
 }
 
 #[test]
+fn what_a_return_gives_is_not_left_in_the_middle() {
+    let left = "#[tile_fn] fn g(a: i32) -> i32 { return if a > 0 { return 1 } else { 2 }; }";
+    let broken = "#[tile_fn] fn g(a: i32) -> i32 { loop { break if a > 0 { return 1 } else { 2 }; } }";
+    for function in [left, broken] {
+        let message = said(function, "y.store_masked(t * g(a) as f32);");
+        assert!(message.contains("can't stand in the middle of an expression"), "{message}");
+    }
+    let block = "let t = unsafe { if a > 3 { return; } x.load_unchecked(y.index()) }; y.store_masked(t);";
+    assert_eq!(said("", block), "accepted");
+}
+
+#[test]
 fn numbers_in_fields_need_a_type_where_their_struct_is_not_seen() {
     let body = |state: &str| {
         format!(
