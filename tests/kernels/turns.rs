@@ -158,3 +158,31 @@ fn what_a_loop_runs_over_and_what_it_begins_with_live_as_long_as_it() {
     });
     check_exact!(made_on_the_way<B = 2>(x: x, [5]) -> f32, [5] => expected);
 }
+
+/// An iterator that was given a name before the loop.
+#[tile_kernel]
+fn named_before<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let doubled = [t, t + 1.0, t + 2.0].into_iter().map(|p| p * 2.0);
+    let tripled = [t, t + 1.0, t + 2.0].into_iter().map(|p| p * 3.0);
+    let mut sum = t;
+    for part in doubled {
+        sum += part;
+    }
+    for (k, part) in tripled.rev().enumerate() {
+        sum = sum * 0.5 + part * k as f32;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn a_named_iterator_makes_its_values_before_the_loop() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    let expected = x.map(|t| {
+        let sum = t + 6.0 * t + 6.0;
+        (0..3).fold(sum, |sum, k| sum * 0.5 + (t + (2 - k) as f32) * 3.0 * k as f32)
+    });
+    check_exact!(named_before<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}

@@ -8,14 +8,14 @@
 //! end of the turn before it, which the next one frees.
 
 use crate::assigned;
+use crate::lower::{is_counted, tiles_persistent};
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use std::collections::BTreeSet;
-use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Arm, BinOp, Block, Expr, ExprBinary, ExprBlock, ExprClosure, ExprForLoop, ExprIf, ExprMethodCall, FnArg,
-    Ident, ItemFn, Local, PatIdent, ReceiverKind, Stmt, parse_quote_spanned,
+    Arm, BinOp, Block, Expr, ExprBinary, ExprBlock, ExprClosure, ExprForLoop, ExprIf, FnArg, Ident, ItemFn,
+    Local, PatIdent, ReceiverKind, Stmt, parse_quote_spanned,
 };
 
 /// Adds the beginnings of turns to the loops of a body that sees its function's arguments.
@@ -91,18 +91,10 @@ impl Marks {
     }
 }
 
-/// Whether a closure makes values of an iterator when they are asked for.
-fn is_lazy(values: &Expr) -> bool {
-    struct Maps(bool);
-    impl Visit<'_> for Maps {
-        fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
-            self.0 |= call.method == "map";
-            visit::visit_expr_method_call(self, call);
-        }
-    }
-    let mut maps = Maps(false);
-    maps.visit_expr(values);
-    maps.0
+/// Whether a loop runs over values, which may be made when they are asked for, by an iterator that has a name, too. Numbers that
+/// are counted aren't, and the tiles of a block are one after the other the block's.
+fn runs_over_values(values: &Expr) -> bool {
+    tiles_persistent(values).is_none() && !is_counted(values)
 }
 
 impl VisitMut for Marks {
@@ -139,7 +131,7 @@ impl VisitMut for Marks {
 
     fn visit_expr_for_loop_mut(&mut self, repeated: &mut ExprForLoop) {
         self.visit_expr_mut(&mut repeated.expr);
-        if is_lazy(&repeated.expr) {
+        if runs_over_values(&repeated.expr) {
             let (span, values) = (Span::mixed_site(), &repeated.expr);
             *repeated.expr = parse_quote_spanned!(span=> ::tile::kernel::turns::made(#values));
         }
@@ -268,15 +260,19 @@ mod tests {
     fn what_a_loop_runs_over_is_made_before_it() {
         let mut function = parse_quote! {
             fn f(parts: [Tile<f32, 1>; 2]) {
+                let halves = parts.iter().map(|part| *part * 0.5);
                 for part in parts.iter().map(|part| *part * 2.0).rev() {}
-                for part in parts.iter().rev() {}
+                for part in halves {}
+                for i in (0..3).rev() {}
+                for tile in c.tiles_persistent(Grouped(2)) {}
             }
         };
         mark(&mut function);
         let text = function.to_token_stream().to_string().replace(' ', "");
         let made = "in::tile::kernel::turns::made(parts.iter().map(|part|*part*2.0).rev())";
         assert!(text.contains(made), "{text}");
-        assert!(text.contains("inparts.iter().rev()"), "{text}");
+        assert!(text.contains("in::tile::kernel::turns::made(halves)"), "{text}");
+        assert!(text.contains("in(0..3).rev()") && text.contains("inc.tiles_persistent("), "{text}");
     }
 
     #[test]

@@ -25,6 +25,9 @@ mod tensors;
 pub(crate) mod unknown;
 mod unreached;
 
+pub(crate) use control::counters::mentions;
+pub(crate) use control::iterators::is_counted;
+pub(crate) use control::tiles::tiles_persistent;
 pub(crate) use ops::folds::Fold;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};

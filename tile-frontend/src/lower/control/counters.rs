@@ -78,7 +78,7 @@ fn each_that_sees(body: &Block, name: &Ident, each: &mut dyn FnMut(&Expr)) {
 }
 
 /// Whether a name stands in an expression, as one of around it.
-pub(in crate::lower) fn mentions(expression: &Expr, name: &Ident) -> bool {
+pub(crate) fn mentions(expression: &Expr, name: &Ident) -> bool {
     let mut found = false;
     bindings::of_expression(expression, &mut |inner, bound| {
         let Expr::Path(path) = inner else { return };

@@ -304,7 +304,7 @@ impl Lowering {
 }
 
 /// Whether a `for` counts: a range, with `.rev()` and `.step_by(n)` alone.
-pub(in crate::lower) fn is_counted(expression: &Expr) -> bool {
+pub(crate) fn is_counted(expression: &Expr) -> bool {
     match unwrapped(expression) {
         Expr::Range(_) => true,
         Expr::MethodCall(call) if call.method == "rev" || call.method == "step_by" => {

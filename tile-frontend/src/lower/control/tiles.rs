@@ -17,7 +17,7 @@ pub(in crate::lower) const TILE_LOOP: &str = "for … in c.tiles_persistent(…)
 const ORDERS: &str = "orders are `RowMajor`, `Grouped(rows)`, `Hilbert` and `Falling(axis)`";
 
 /// The call of `tiles_persistent` that a loop goes through.
-pub(in crate::lower) fn tiles_persistent(sequence: &Expr) -> Option<&ExprMethodCall> {
+pub(crate) fn tiles_persistent(sequence: &Expr) -> Option<&ExprMethodCall> {
     match sequence {
         Expr::Paren(inner) => tiles_persistent(&inner.expr),
         Expr::Group(inner) => tiles_persistent(&inner.expr),
