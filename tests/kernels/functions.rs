@@ -482,3 +482,43 @@ fn a_kernel_and_a_function_of_a_module_may_have_conditions() {
     check_exact!(step<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| x + 1));
     check_exact!(of_a_conditional<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| 2 * x));
 }
+
+/// Of the name of one that kernels have of their own.
+const WIDE: usize = 1000;
+
+#[tile_fn]
+fn in_any_order<const B: usize>(k: usize) -> usize {
+    let q = LAST + k;
+    const LAST: usize = WIDE - 1;
+    const WIDE: usize = 2 * B;
+    let v = {
+        let q = WIDE;
+        const WIDE: usize = 3 * B;
+        q + WIDE
+    };
+    q * 100 + v
+}
+
+/// Constants of parameters, which all of their block sees.
+#[tile_kernel]
+fn of_constants<const B: usize>(y: &mut Tensor<f32, n>) {
+    let before = LAST + WIDE;
+    const LAST: usize = WIDE - 1;
+    const WIDE: usize = 2 * B;
+    let v = {
+        let q = WIDE;
+        const WIDE: usize = 3 * B;
+        q + WIDE
+    };
+    let all = before * 100 + v + in_any_order::<B>(v) * 10000;
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(Tile::full([B], all as f32));
+}
+
+#[test]
+fn constants_of_parameters_are_seen_by_their_whole_block() {
+    assert_eq!(WIDE, 1000);
+    let (b, v) = (2, 12);
+    let all = (4 * b - 1) * 100 + v + ((2 * b - 1 + v) * 100 + v) * 10000;
+    check_exact!(of_constants<B = 2>() -> f32, [3] => [all as f32; 3]);
+}

@@ -8,6 +8,7 @@ mod atomics;
 mod literals;
 
 use crate::assigned::is_compound_assignment;
+use crate::constants;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;
 use crate::lower::names;
@@ -24,8 +25,8 @@ use std::collections::HashSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Expr, ExprBinary, ExprMethodCall, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item,
-    ItemFn, Macro, ReceiverKind, Stmt, Type, UnOp, parse_quote,
+    BinOp, Block, Expr, ExprBinary, ExprMethodCall, ExprRepeat, ExprUnary, GenericParam, Generics, Ident,
+    Item, ItemFn, Macro, ReceiverKind, Stmt, Type, UnOp,
 };
 use tile_ir::DType;
 
@@ -173,18 +174,19 @@ impl Rewrite {
         let function = Self::call("neg", span);
         Some(Expr::Verbatim(quote_spanned!(span=> #function(#operand))))
     }
+}
 
-    fn uses_parameter(&self, expression: &Expr) -> bool {
-        struct Uses<'p>(&'p HashSet<String>, bool);
-        impl Visit<'_> for Uses<'_> {
-            fn visit_ident(&mut self, name: &Ident) {
-                self.1 |= self.0.contains(&name.to_string());
-            }
+/// Whether an expression has one of these names.
+fn uses(expression: &Expr, names: &HashSet<String>) -> bool {
+    struct Uses<'n>(&'n HashSet<String>, bool);
+    impl Visit<'_> for Uses<'_> {
+        fn visit_ident(&mut self, name: &Ident) {
+            self.1 |= self.0.contains(&name.to_string());
         }
-        let mut uses = Uses(&self.parameters, false);
-        uses.visit_expr(expression);
-        uses.1
     }
+    let mut uses = Uses(names, false);
+    uses.visit_expr(expression);
+    uses.1
 }
 
 /// Whether a type is a float that `as` doesn't know.
@@ -242,14 +244,24 @@ impl VisitMut for Rewrite {
         {
             *init.expr = value;
         }
-        let Stmt::Item(Item::Const(item)) = statement else {
-            return visit_mut::visit_stmt_mut(self, statement);
-        };
-        if self.uses_parameter(&item.expr) {
-            self.parameters.insert(item.ident.to_string());
-            let (name, ty, value) = (&item.ident, &item.ty, &item.expr);
-            *statement = parse_quote!(#[allow(non_snake_case, unused_variables)] let #name: #ty = #value;);
+        // The others are Rust's to compute.
+        if !matches!(statement, Stmt::Item(Item::Const(_))) {
+            visit_mut::visit_stmt_mut(self, statement);
         }
+    }
+
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        let parameters = &mut self.parameters;
+        let names = constants::as_variables(block, |item| {
+            let is_generic = uses(&item.expr, parameters);
+            if is_generic {
+                parameters.insert(item.ident.to_string());
+            }
+            is_generic
+        });
+        self.parameters.extend(names.iter().map(|[_, variable]| variable.to_string()));
+        // The values of constants are Rust's to compute.
+        block.stmts.iter_mut().skip(names.len()).for_each(|statement| self.visit_stmt_mut(statement));
     }
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {

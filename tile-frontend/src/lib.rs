@@ -14,6 +14,7 @@ mod bindings;
 mod callable;
 mod called;
 mod conditional;
+mod constants;
 mod diagnostic;
 mod elements;
 mod exits;

@@ -61,6 +61,18 @@ fn call(input: ParseStream<'_>, asserts: bool) -> syn::Result<Call> {
     Ok(call)
 }
 
+/// Says in a call what the names in its text are, where they are known by other ones.
+pub(crate) fn name_captured(called: &mut Macro, other: impl Fn(&str) -> Option<Ident>) {
+    let Some(Ok(mut call)) = read(called) else { return };
+    for name in call.captured() {
+        let is_argument = call.arguments.iter().any(|argument| argument.name.as_ref() == Some(&name));
+        if let Some(other) = other(&name.to_string()).filter(|_| !is_argument) {
+            call.arguments.push(Argument { name: Some(name), value: syn::parse_quote!(#other) });
+            called.tokens = call.tokens();
+        }
+    }
+}
+
 impl Call {
     /// What is said where there is no text: the condition as the author wrote it.
     pub(crate) fn condition_text(&self) -> String {
@@ -92,16 +104,19 @@ impl Call {
         quote!(#(#all),*)
     }
 
+    /// The names in the text.
+    fn captured(&self) -> Vec<Ident> {
+        let text = self.template.as_ref().map(LitStr::value).unwrap_or_default();
+        let names = parts(&text).unwrap_or_default().into_iter().filter_map(|part| match part {
+            Part::Place { name: Name::Named(name), .. } => syn::parse_str(name).ok(),
+            _ => None,
+        });
+        names.collect()
+    }
+
     /// The expressions, and the names that the text captures.
     pub(crate) fn expressions(self) -> Vec<Expr> {
-        let mut captured = Vec::new();
-        if let Some(template) = &self.template {
-            for part in parts(&template.value()).unwrap_or_default() {
-                let Part::Place { name: Name::Named(name), .. } = part else { continue };
-                let Ok(name) = syn::parse_str::<Ident>(name) else { continue };
-                captured.push(syn::parse_quote!(#name));
-            }
-        }
+        let captured: Vec<Expr> = self.captured().iter().map(|name| syn::parse_quote!(#name)).collect();
         let arguments = self.arguments.into_iter().map(|argument| argument.value);
         self.condition.into_iter().chain(arguments).chain(captured).collect()
     }

@@ -6,11 +6,12 @@
 //! `::tile::kernel::extent::add(a, b)`, which panics in every build. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
 //! leaves. `min` and `max` of sizes are Rust's own, because those of tiles and numbers aren't of `usize`. A `const` made of the
-//! kernel's const parameters is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at,
+//! kernel's const parameters is a variable ([`constants`]), because Rust's items don't see them. An optional output is lent where it is looked at,
 //! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that `as`
 //! doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
 
 use crate::assigned::is_compound_assignment;
+use crate::constants;
 use crate::macros;
 use crate::totals;
 use proc_macro2::{LineColumn, TokenStream};
@@ -19,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Block, Expr, ExprBinary, ExprCall, ExprCast, ExprMethodCall, ExprUnary, Item, Lit, Macro, Stmt,
+    BinOp, Block, Expr, ExprBinary, ExprCall, ExprCast, ExprMethodCall, ExprUnary, ItemConst, Lit, Macro,
     UnOp, parse_quote,
 };
 use tile_ir::Elem;
@@ -254,13 +255,11 @@ impl VisitMut for Rewrite<'_> {
         macros::rewrite(called, self);
     }
 
-    fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
-        visit_mut::visit_stmt_mut(self, statement);
-        let Stmt::Item(Item::Const(item)) = statement else { return };
-        if self.rewrites.constants.contains(&place(item.ident.span().start())) {
-            let (name, ty, value) = (&item.ident, &item.ty, &item.expr);
-            *statement = parse_quote!(#[allow(non_snake_case, unused_variables)] let #name: #ty = #value;);
-        }
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        let is_generic =
+            |item: &ItemConst| self.rewrites.constants.contains(&place(item.ident.span().start()));
+        constants::as_variables(block, is_generic);
+        visit_mut::visit_block_mut(self, block);
     }
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {

@@ -1,32 +1,24 @@
 //! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
 
-use super::control::counters::mentions;
 use super::control::ranges::known;
 use super::{Lowered, Lowering};
 use crate::conditional;
+use crate::constants::in_order;
 use crate::diagnostic::Diagnostic;
 use crate::rewrite::place;
 use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use std::rc::Rc;
-use syn::{Block, ExprMethodCall, Item, ItemConst, Stmt, Type};
+use syn::{Block, ExprMethodCall, ItemConst, Stmt, Type};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
     /// The constants of a block, which all of it sees, as items of Rust: those first that others are made of.
     pub(super) fn constants(&mut self, statements: &[Stmt]) {
-        let items = statements.iter().filter_map(|statement| match statement {
-            Stmt::Item(Item::Const(item)) => Some(item),
-            _ => None,
-        });
-        let mut left: Vec<&ItemConst> = items.collect();
-        while !left.is_empty() {
-            let is_ready = |item: &&ItemConst| left.iter().all(|other| !mentions(&item.expr, &other.ident));
-            // rustc reports a circle.
-            let next = left.iter().position(is_ready).unwrap_or(0);
+        for item in in_order(statements) {
             // What is wrong is reported; the constant is known by its name all the same.
-            let _ = self.constant(left.remove(next));
+            let _ = self.constant(item);
         }
     }
 

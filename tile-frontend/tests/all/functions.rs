@@ -221,11 +221,11 @@ fn operators_of_functions_are_calls_but_where_rust_needs_constants() {
     let expected: syn::ItemFn = syn::parse_quote! {
         fn f<const N: usize>(mut x: Tile<f32, 1>, k: usize) -> [Tile<f32, 1>; 2 + 1] {
             #[allow(non_snake_case, unused_variables)]
-            let M: usize = 2 * N;
+            let __tile_M: usize = 2 * N;
             const FOUR: usize = 2 + 2;
             x = ::tile::kernel::either::add(
                 x,
-                ::tile::kernel::either::mul(::tile::kernel::either::neg(x), (::tile::kernel::either::add(k, M)) as f32)
+                ::tile::kernel::either::mul(::tile::kernel::either::neg(x), (::tile::kernel::either::add(k, __tile_M)) as f32)
             );
             if ::tile::kernel::either::lt(x.item(), -1.0) { g::<{ N + 1 }>(x) }
             [x; 2 + 1]
@@ -277,4 +277,51 @@ fn numbers_in_fields_need_a_type_where_their_struct_is_not_seen() {
     assert_eq!(said(structure, &body("1")), "accepted");
     let float = said(structure, &body("1.0"));
     assert!(float.contains("is u32"), "{float}");
+}
+
+#[test]
+fn constants_of_parameters_are_no_arguments_of_functions() {
+    let function = "#[tile_fn] fn g<const N: usize>() -> Tile<f32, 1> { Tile::ones([N]) }";
+    insta::assert_snapshot!(said(function, "const W: usize = 1 * B; y.store_masked(t * g::<W>());"));
+    assert_eq!(said(function, "const W: usize = 1; y.store_masked(t * g::<W>());"), "accepted");
+}
+
+#[test]
+fn constants_of_parameters_are_variables_that_the_whole_block_sees() {
+    let function = syn::parse_quote! {
+        fn f<const B: usize>(t: Tile<f32, 1>) -> usize {
+            let q = W + LAST;
+            const LAST: usize = W - 1;
+            const W: usize = 2 * B;
+            tile_println!("{W} {}", LAST);
+            let v = {
+                let q = W;
+                const W: usize = 3 * B;
+                q + W
+            };
+            let s = State { W, last: { const LAST: usize = 4; LAST } };
+            q + v
+        }
+    };
+    let function = tile_frontend::function(function, &Helpers::default()).unwrap();
+    let expected: syn::ItemFn = syn::parse_quote! {
+        fn f<const B: usize>(t: Tile<f32, 1>) -> usize {
+            #[allow(non_snake_case, unused_variables)]
+            let __tile_W: usize = 2 * B;
+            #[allow(non_snake_case, unused_variables)]
+            let __tile_LAST: usize = __tile_W - 1;
+            let q = ::tile::kernel::either::add(__tile_W, __tile_LAST);
+            tile_println!("{W} {}", __tile_LAST, W = __tile_W);
+            let v = {
+                #[allow(non_snake_case, unused_variables)]
+                let __tile_W: usize = 3 * B;
+                let q = __tile_W;
+                ::tile::kernel::either::add(q, __tile_W)
+            };
+            let s = State { W: __tile_W, last: { const LAST: usize = 4; LAST } };
+            ::tile::kernel::either::add(q, v)
+        }
+    };
+    let text = |function: &syn::ItemFn| quote::ToTokens::to_token_stream(function).to_string();
+    assert_eq!(text(&function), text(&expected));
 }

@@ -384,12 +384,33 @@ impl Lowering {
             }
             _ => Val::Unit,
         };
+        self.check_const_argument(given, &value)?;
         match is_bool(&parameter.ty) {
             true => {
                 self.number(&value, &DType::Bool.into(), "the const parameter", given.span()).map(Val::Data)
             }
             false => self.static_dim(&value, "a const parameter", given.span()).map(Val::Dim),
         }
+    }
+
+    /// Refuses a `const` made of const parameters as an argument in `<…>`, where Rust takes items and single parameters.
+    fn check_const_argument(&mut self, given: &GenericArgument, value: &Val) -> Lowered<()> {
+        let path = match given {
+            GenericArgument::Const(Expr::Path(path)) => &path.path,
+            GenericArgument::Type(Type::Path(path)) => &path.path,
+            _ => return Ok(()),
+        };
+        let Some(name) = path.get_ident().map(ToString::to_string) else { return Ok(()) };
+        let is_constant = self.scopes.find(&name).is_some_and(|id| self.scopes.variables[id].constant);
+        if !is_constant || !self.is_generic(value) {
+            return Ok(());
+        }
+        let message =
+            format!("`{name}` is made of const parameters, which Rust has no arguments in `<…>` of");
+        let help = format!(
+            "make it a const parameter itself, `const {name}: usize`, and say in the kernel's `where` what it is, as in `{name} == 2 * B`"
+        );
+        self.error(given.span(), message, &help)
     }
 
     /// Makes the function's const parameters variables; all must be known by now.
