@@ -483,6 +483,31 @@ fn a_kernel_and_a_function_of_a_module_may_have_conditions() {
     check_exact!(of_a_conditional<B = 2>(x: x, [3]) -> i32, [3] => x.map(|x| 2 * x));
 }
 
+/// What fits no literal of Rust's is converted as in a kernel.
+#[tile_fn]
+fn widened<T: Float>(x: T, half: bf16) -> f32 {
+    x as f32 * 2.0 + half as f32
+}
+
+#[tile_kernel]
+fn widened_numbers<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let first = x.load_masked(y.index()).take(0, 0).item();
+    y.store_masked(Tile::full([B], widened(first, bf16::of(0.5))));
+}
+
+#[test]
+fn scalars_of_other_formats_are_converted_in_functions() {
+    for (device, label) in super::devices() {
+        let x = [1.5, 3.0].map(bf16::from_f32);
+        let x = Tensor::from_slice(&device, &x, [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        widened_numbers::<_, 1>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [3.5, 6.5], "{label}");
+    }
+}
+
 /// Of the name of one that kernels have of their own.
 const WIDE: usize = 1000;
 

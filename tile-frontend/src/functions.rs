@@ -131,11 +131,9 @@ struct Rewrite {
 }
 
 impl Rewrite {
-    /// Whether it is a constant of a type parameter, `T::MAX`, which Rust's `as` doesn't convert.
-    fn is_of_parameter(&self, value: &Expr) -> bool {
-        let (Expr::Path(path), Some(generics)) = (value, &self.literals) else { return false };
-        let [owner, _] = &path.path.segments.iter().collect::<Vec<_>>()[..] else { return false };
-        generics.type_params().any(|parameter| parameter.ident == owner.ident)
+    /// Whether a value may be of a float that Rust's `as` doesn't know.
+    fn may_be_foreign(&self, value: &Expr) -> bool {
+        self.literals.is_some() && !is_literal(bare(value))
     }
 
     fn call(name: &str, span: Span) -> proc_macro2::TokenStream {
@@ -284,7 +282,7 @@ impl VisitMut for Rewrite {
                     None
                 })
             }
-            Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) || self.is_of_parameter(&cast.expr) => {
+            Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) || self.may_be_foreign(&cast.expr) => {
                 Some(call_of_cast(cast))
             }
             _ => None,

@@ -325,3 +325,17 @@ fn constants_of_parameters_are_variables_that_the_whole_block_sees() {
     let text = |function: &syn::ItemFn| quote::ToTokens::to_token_stream(function).to_string();
     assert_eq!(text(&function), text(&expected));
 }
+
+#[test]
+fn every_conversion_of_a_function_with_other_formats_is_a_kernels() {
+    let converted = |parameters: &str| {
+        let source = format!("fn f{parameters} -> f32 {{ x as f32 + 2 as f32 }}");
+        let function =
+            tile_frontend::function(syn::parse_str(&source).unwrap(), &Helpers::default()).unwrap();
+        quote::ToTokens::to_token_stream(&function).to_string().contains("scalar :: cast :: < _ , f32 > (x)")
+    };
+    assert_eq!(
+        [converted("(x: bf16)"), converted("<T: Float>(x: T)"), converted("(x: i32)")],
+        [true, true, false]
+    );
+}
