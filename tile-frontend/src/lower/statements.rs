@@ -1,5 +1,6 @@
 //! Statements and blocks: `let`, assignment, expression statements.
 
+use super::control::counters::mentions;
 use super::control::matches::LetElse;
 use super::functions::conform::{type_arguments, type_text};
 use super::ops::movement::with_parts;
@@ -12,7 +13,8 @@ use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{
-    Block, Expr, ExprAssign, ExprBinary, ExprMacro, GenericArgument, Item, Local, Pat, Stmt, Type, TypePath,
+    Block, Expr, ExprAssign, ExprBinary, ExprMacro, GenericArgument, Ident, Item, Local, Pat, Stmt, Type,
+    TypePath,
 };
 use tile_ir::{Elem, ValueId};
 
@@ -413,6 +415,7 @@ impl Lowering {
     pub(super) fn compound_assign(&mut self, binary: &ExprBinary) -> Lowered<Val> {
         debug_assert!(is_compound_assignment(&binary.op));
         self.check_right_side(binary)?;
+        self.check_left_side(binary)?;
         // As in Rust, the right side comes first where numbers are changed.
         let (place, right) = if self.names_tiles(&binary.left) {
             (self.place(&binary.left), self.expression(&binary.right))
@@ -441,11 +444,30 @@ impl Lowering {
         values.any(|value| !self.is_scalar(value))
     }
 
-    /// Refuses a right side that assigns to what it is added to: Rust reads a number on the left after it, and anything else
+    /// Refuses an index of tiles that assigns, in a function: Rust computes a tile's place before the right side and a number's
+    /// after it, and the function as rustc sees it, which knows neither, always after it.
+    fn check_left_side(&mut self, binary: &ExprBinary) -> Lowered<()> {
+        if self.text.is_own || !self.names_tiles(&binary.left) {
+            return Ok(());
+        }
+        match assigned::by_expression(&binary.left).names.first() {
+            None => Ok(()),
+            Some(name) => {
+                let message =
+                    format!("the index assigns to `{name}`, before or after the right side is computed");
+                let help = "give the index a name first: `let at = …;`";
+                self.error(binary.left.span(), message, help)
+            }
+        }
+    }
+
+    /// Refuses a right side that assigns to what it is added to, or to an index of it: Rust reads a number on the left after it, and anything else
     /// before.
     fn check_right_side(&mut self, binary: &ExprBinary) -> Lowered<()> {
         let changed = assigned::by_expression(&binary.right).names;
-        match assigned::by_target(&binary.left).intersection(&changed).next() {
+        let is_read =
+            |name: &&String| mentions(&binary.left, &Ident::new(name, proc_macro2::Span::call_site()));
+        match changed.iter().find(is_read) {
             None => Ok(()),
             Some(name) => {
                 let message = format!("the right side assigns to `{name}`, which this assignment reads");

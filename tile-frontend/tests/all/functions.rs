@@ -264,6 +264,28 @@ fn what_a_return_gives_is_not_left_in_the_middle() {
 }
 
 #[test]
+fn assignments_to_parts_have_one_order() {
+    let message = |index: &str, value: &str| {
+        let function = format!(
+            "#[tile_fn] fn g(t: Tile<f32, 1>) -> Tile<f32, 1> {{ let mut parts = [t, t]; let mut k = 0; \
+             parts[{index}] += {value}; parts[0] }}"
+        );
+        said(&function, "y.store_masked(g(t));")
+    };
+    assert_eq!(message("{ let k = 1; k }", "t * k as f32"), "accepted");
+    let assigning = message("{ k += 1; k }", "t * k as f32");
+    assert!(
+        assigning.contains("the index assigns to `k`, before or after the right side is computed"),
+        "{assigning}"
+    );
+    let changing = message("k", "{ k += 1; t }");
+    assert!(changing.contains("the right side assigns to `k`, which this assignment reads"), "{changing}");
+    // A kernel as rustc sees it keeps Rust's order.
+    let own = "let mut parts = [t, t]; let mut k = 0; parts[{ k += 1; k }] += t * k as f32; y.store_masked(parts[1]);";
+    assert_eq!(said("", own), "accepted");
+}
+
+#[test]
 fn numbers_in_fields_need_a_type_where_their_struct_is_not_seen() {
     let body = |state: &str| {
         format!(
