@@ -118,8 +118,8 @@ fn kernels_are_code_without_calls() {
         ["tile-codegen", "", "examples/digits", "examples/matmul", "examples/softmax", "examples/vector_add"];
     let found = packages.into_iter().flat_map(|package| {
         let (program, manifest) = (env!("CARGO").into(), root.join(package).join("Cargo.toml"));
-        let (target, features) = Default::default();
-        let cargo = Cargo { program, manifest, target, features };
+        let (target, features, out) = Default::default();
+        let cargo = Cargo { program, manifest, target, features, out };
         let package = cargo.package().unwrap();
         let is_wanted = |target: &&Target| {
             target.kind == Kind::Program || target.root.starts_with(package.folder.join("examples"))

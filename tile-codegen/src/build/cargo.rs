@@ -21,6 +21,8 @@ pub(super) struct Cargo {
     pub(super) manifest: PathBuf,
     /// What the program is built for, as rustc names it.
     pub(super) target: String,
+    /// Where the build script writes: `OUT_DIR`.
+    pub(super) out: PathBuf,
     /// The package's features.
     pub(super) features: Vec<String>,
 }

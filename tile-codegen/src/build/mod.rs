@@ -169,7 +169,6 @@ struct Environment {
     package: String,
     cargo: Cargo,
     conditions: Conditions,
-    out: PathBuf,
     /// That of the machine that the program is built for, as Rust names it.
     architecture: String,
     /// Its system and what more tells how programs are linked there (`target_os`, `target_env`), likewise.
@@ -189,12 +188,12 @@ impl Environment {
             target: variable("TARGET")?,
             // Unset without features.
             features: std::env::var("CARGO_CFG_FEATURE").map(list).unwrap_or_default(),
+            out: variable("OUT_DIR")?.into(),
         };
         Ok(Environment {
             package: variable("CARGO_PKG_NAME")?,
             cargo,
             conditions: Conditions::of(std::env::vars()),
-            out: variable("OUT_DIR")?.into(),
             architecture: variable("CARGO_CFG_TARGET_ARCH")?,
             system: [variable("CARGO_CFG_TARGET_OS")?, variable("CARGO_CFG_TARGET_ENV").unwrap_or_default()],
         })
@@ -215,7 +214,7 @@ impl Environment {
         }
         if scanned.lacks_packages {
             // A file that is never there: cargo asks again until it can be told of the packages.
-            println!("cargo::rerun-if-changed={}", self.out.join("packages").display());
+            println!("cargo::rerun-if-changed={}", self.cargo.out.join("packages").display());
         }
     }
 
@@ -244,12 +243,12 @@ impl Environment {
 
     /// Where the macro looks.
     fn embedded_folder(&self) -> PathBuf {
-        self.out.join("tile")
+        self.cargo.out.join("tile")
     }
 
     /// The target folder: `OUT_DIR` is `<target>/<profile>/build/<package>-<hash>/out`.
     fn target_folder(&self) -> &Path {
-        self.out.ancestors().nth(4).unwrap_or(&self.out)
+        self.cargo.out.ancestors().nth(4).unwrap_or(&self.cargo.out)
     }
 
     /// Where people look.

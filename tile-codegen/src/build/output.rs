@@ -292,10 +292,10 @@ impl<'e> Output<'e> {
         }
         let system = self.environment.system()?;
         let name = format!("tile_kernels_{}", self.environment.package.replace('-', "_"));
-        let path = self.environment.out.join(system.library_file(&name));
+        let path = self.environment.cargo.out.join(system.library_file(&name));
         archive::write(&path, system, &self.objects)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("cargo::rustc-link-search=native={}", self.environment.out.display());
+        println!("cargo::rustc-link-search=native={}", self.environment.cargo.out.display());
         println!("cargo::rustc-link-lib=static={name}");
         Ok(())
     }

@@ -62,7 +62,7 @@ fn library(folder: &Path, architecture: Architecture, [os, env]: [&str; 2]) -> V
     let Report { errors, .. } = output.finish();
     assert!(errors.is_empty(), "{errors:?}");
     let name = if env == "msvc" { "tile_kernels_app.lib" } else { "libtile_kernels_app.a" };
-    std::fs::read(environment.out.join(name)).unwrap()
+    std::fs::read(environment.cargo.out.join(name)).unwrap()
 }
 
 #[test]

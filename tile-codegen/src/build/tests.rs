@@ -33,11 +33,11 @@ kernel @turned<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x f32>) {
 pub(super) fn environment(folder: &Path) -> Environment {
     let (features, target) = Default::default();
     let manifest = folder.join("Cargo.toml");
+    let out = folder.join("target/debug/build/app-1/out");
     Environment {
         package: "app".to_owned(),
-        cargo: Cargo { program: env!("CARGO").into(), manifest, target, features },
+        cargo: Cargo { program: env!("CARGO").into(), manifest, target, features, out },
         conditions: Conditions::default(),
-        out: folder.join("target/debug/build/app-1/out"),
         architecture: "x86_64".to_owned(),
         system: ["linux", "gnu"].map(ToOwned::to_owned),
     }

@@ -59,7 +59,7 @@ impl<'p> Crates<'p> {
                 features: features.clone(),
                 root: ScopeId(0),
             };
-            let id = read(&mut crates.tree, conditions, &package.folder, &target.root, of, true)?;
+            let id = read(&mut crates.tree, conditions, &package.folder, &target.root, of, Some(&cargo.out))?;
             if target.kind == Kind::Library {
                 crates.library = Some((target.name.clone(), id));
             }
@@ -99,7 +99,7 @@ impl<'p> Crates<'p> {
             root: ScopeId(0),
         };
         let folder = &self.package.folder;
-        let known = read(&mut self.tree, self.conditions, folder, &library.root, of, false);
+        let known = read(&mut self.tree, self.conditions, folder, &library.root, of, None);
         let known = known.map_err(|reason| Unread { name: name.to_owned(), reason });
         self.others.insert(id.to_owned(), known.clone());
         known.map(|id| Some(self.tree.crates[id.0].root))

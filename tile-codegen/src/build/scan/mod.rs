@@ -114,6 +114,12 @@ pub(super) fn kernels(
             maker.place, maker.name
         )
     }));
+    scanned.skipped.extend(crates.tree.unread.iter().map(|place| {
+        format!(
+            "{place}: what this `include!` brings isn't read, because a build script knows literals, `OUT_DIR` and \
+             `CARGO_MANIFEST_DIR` alone; kernels in it aren't compiled ahead of time, and feature `jit` compiles them at run time"
+        )
+    }));
     // What two programs have in common is read for each.
     let mut known = HashSet::new();
     scanned.skipped.retain(|warning| known.insert(warning.clone()));

@@ -10,16 +10,18 @@ use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use syn::ext::IdentExt;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Block, ImplItemFn, Item, ItemConst, ItemExternCrate, ItemFn, ItemImpl, ItemMacro, ItemMod,
-    ItemStatic, ItemTrait, ItemUse, LitStr, Stmt, UseTree, Visibility,
+    Attribute, Block, Expr, ExprLit, ImplItemFn, Item, ItemConst, ItemExternCrate, ItemFn, ItemImpl,
+    ItemMacro, ItemMod, ItemStatic, ItemTrait, ItemUse, Lit, LitStr, Stmt, Token, UseTree, Visibility,
 };
 use tile_frontend::{Helpers, is_function, is_kernel, is_module, is_module_of_file};
 
-/// Reads a crate from its root into a tree. Of a crate that is only called the kernels are left out: its own build script
-/// compiles these.
+/// Reads a crate from its root into a tree. `generated` is the folder of what its build script writes; of a crate that is only
+/// called there is none, and its kernels are left out: its own build script compiles these.
 ///
 /// # Errors
 /// Where the root can't be read.
@@ -29,7 +31,7 @@ pub(super) fn read(
     package: &Path,
     root: &Path,
     of: Crate,
-    is_own: bool,
+    generated: Option<&Path>,
 ) -> Result<CrateId, String> {
     let id = CrateId(tree.crates.len());
     let name = of.name.clone();
@@ -43,7 +45,7 @@ pub(super) fn read(
         seen: None,
         files: Files::beside(root),
         file: "".into(),
-        is_own,
+        generated,
         of: id,
         open: Vec::new(),
         tree,
@@ -60,7 +62,8 @@ struct Reader<'t> {
     conditions: &'t Conditions,
     features: Option<Rc<[String]>>,
     of: CrateId,
-    is_own: bool,
+    /// The folder of what the build script that runs writes, in a crate of its own package.
+    generated: Option<&'t Path>,
     /// The innermost module or block.
     scope: ScopeId,
     /// What all its kernels and functions see, where its module says so.
@@ -79,7 +82,10 @@ impl Reader<'_> {
             return Ok(());
         }
         let source = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        self.tree.files.insert(path.to_owned());
+        // What a build script writes is newer than its own start: it would run in every build.
+        if !self.generated.is_some_and(|generated| path.starts_with(generated)) {
+            self.tree.files.insert(path.to_owned());
+        }
         // A file that rustc can't parse either is rustc's to report.
         let Ok(syntax) = syn::parse_file(&source) else { return Ok(()) };
         if !self.conditions.hold(self.features.as_deref(), &syntax.attrs) {
@@ -144,12 +150,14 @@ impl Reader<'_> {
             Some((_, items)) => {
                 let seen = attributes.iter().any(is_module).then(|| Helpers::of(items));
                 let outer = self.files.clone();
-                self.files = outer.inline(&name, &attributes);
+                self.files = outer.inline(&module.ident.unraw().to_string(), &attributes);
                 self.within(scope, seen, |reader| items.iter().for_each(|item| reader.visit_item(item)));
                 self.files = outer;
             }
             None => {
-                let Some((file, files)) = self.files.module(&name, &attributes) else { return };
+                // `mod r#type;` is in `type.rs`.
+                let in_path = module.ident.unraw().to_string();
+                let Some((file, files)) = self.files.module(&in_path, &attributes) else { return };
                 // What can't be read is rustc's to report.
                 self.within(scope, None, |reader| drop(reader.read_file(&file, files)));
             }
@@ -169,7 +177,7 @@ impl Reader<'_> {
             self.tree.functions.push(Function { item, scope, visible, seen, place });
             self.tree.scopes[scope.0].functions.entry(name).or_default().push(id);
         } else if let Some(position) = item.attrs.iter().position(is_kernel)
-            && self.is_own
+            && self.generated.is_some()
         {
             let mut item = item;
             let attribute = item.attrs.remove(position);
@@ -272,16 +280,51 @@ impl Reader<'_> {
             return self.within(self.scope, seen, |reader| reader.visit_file(&file));
         }
         if called.mac.path.is_ident("include") {
-            if let Ok(path) = called.mac.parse_body::<LitStr>() {
-                let file = self.files.included(&path.value());
-                self.within(self.scope, None, |reader| drop(reader.read_file(&file, Files::beside(&file))));
+            match called.mac.parse_body::<Expr>().ok().and_then(|path| self.text(&path)) {
+                Some(path) => {
+                    let file = self.files.included(&path);
+                    self.within(self.scope, None, |reader| {
+                        drop(reader.read_file(&file, Files::beside(&file)));
+                    });
+                }
+                // rustc may be given a variable by anybody.
+                None if self.generated.is_some() => {
+                    let place = self.place(called.mac.path.span().start().line);
+                    self.tree.unread.push(place);
+                }
+                None => {}
             }
             return;
         }
-        if self.is_own && makes_kernels(called) {
+        if self.generated.is_some() && makes_kernels(called) {
             let name = called.ident.as_ref().map(ToString::to_string).unwrap_or_default();
             let place = self.place(called.mac.path.span().start().line);
             self.tree.makers.push(Maker { name, place });
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// What rustc makes of a literal, and of `concat!(env!("OUT_DIR"), "/kernels.rs")`; `None` where that isn't known.
+    fn text(&self, expression: &Expr) -> Option<String> {
+        match expression {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+            Expr::Group(inner) => self.text(&inner.expr),
+            Expr::Macro(called) if called.mac.path.is_ident("concat") => {
+                let all = Punctuated::<Expr, Token![,]>::parse_terminated;
+                let parts = called.mac.parse_body_with(all).ok()?;
+                parts.iter().map(|part| self.text(part)).collect()
+            }
+            Expr::Macro(called) if called.mac.path.is_ident("env") => {
+                let name = called.mac.parse_body::<LitStr>().ok()?.value();
+                let folder = match name.as_str() {
+                    "OUT_DIR" => self.generated?,
+                    "CARGO_MANIFEST_DIR" if self.generated.is_some() => self.package,
+                    _ => return None,
+                };
+                folder.to_str().map(ToOwned::to_owned)
+            }
+            _ => None,
         }
     }
 }

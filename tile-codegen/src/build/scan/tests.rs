@@ -45,6 +45,7 @@ impl Files {
             manifest: self.0.path().join(package).join("Cargo.toml"),
             target: "x86_64-unknown-linux-gnu".to_owned(),
             features: features.iter().map(|&name| name.to_owned()).collect(),
+            out: self.0.path().join("out"),
         }
     }
 
@@ -356,6 +357,45 @@ fn modules_are_in_the_files_where_rustc_looks() {
     assert_eq!(names, ["k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"]);
     let read = |name: &str| scanned.files.iter().any(|file| file.ends_with(name));
     assert!(read("src/inline/given.rs") && !read("src/given.rs"), "{:?}", scanned.files);
+}
+
+#[test]
+fn raw_names_are_those_of_files_without_the_prefix() {
+    let files = Files::new([
+        ("src/lib.rs", "mod r#type; mod r#move { mod below; }".to_owned()),
+        ("src/type.rs", format!("mod r#in; {}", kernel("k1", "Tile::ones([8])"))),
+        ("src/type/in.rs", kernel("k2", "Tile::ones([8])")),
+        ("src/move/below.rs", kernel("k3", "Tile::ones([8])")),
+    ]);
+    let scanned = files.scan(&[]);
+    let mut names: Vec<&str> = scanned.found.iter().map(|found| found.kernel.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["k1", "k2", "k3"]);
+}
+
+#[test]
+fn what_a_build_script_wrote_is_included() {
+    let root = "include!(concat!(env!(\"OUT_DIR\"), \"/made.rs\"));\n\
+                mod inner { include!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/shared\", \"/given.rs\",)); }\n\
+                include!(env!(\"ELSEWHERE\"));\n";
+    let files = Files::new([
+        ("src/lib.rs", root.to_owned()),
+        ("out/made.rs", kernel("made", "Tile::ones([8])")),
+        ("shared/given.rs", kernel("given", "Tile::ones([8])")),
+    ]);
+    let scanned = files.scan(&[]);
+    let mut names: Vec<&str> = scanned.found.iter().map(|found| found.kernel.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["given", "made"]);
+    let read = |name: &str| scanned.files.iter().any(|file| file.ends_with(name));
+    assert!(read("shared/given.rs") && !read("out/made.rs"), "{:?}", scanned.files);
+    assert_eq!(
+        scanned.skipped,
+        [
+            "src/lib.rs:3: what this `include!` brings isn't read, because a build script knows literals, `OUT_DIR` and \
+          `CARGO_MANIFEST_DIR` alone; kernels in it aren't compiled ahead of time, and feature `jit` compiles them at run time"
+        ]
+    );
 }
 
 const MANIFEST: &str = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";

@@ -28,7 +28,9 @@ pub(super) struct Tree {
     pub(super) kernels: Vec<Kernel>,
     /// Definitions of macros that make kernels.
     pub(super) makers: Vec<Maker>,
-    /// Every file that was read.
+    /// Where `include!` names a file by what only rustc knows.
+    pub(super) unread: Vec<Place>,
+    /// Every file that was read, but for what the build script writes.
     pub(super) files: BTreeSet<PathBuf>,
 }
 
