@@ -541,6 +541,7 @@ fn a_loop_that_only_a_return_leaves_has_any_type() {
 fn left_within_unsafe<const B: usize>(x: &Tensor<f32, n>, a: i32, y: &mut Tensor<f32, n>) {
     let x = x.partition_view([B]);
     let mut y = y.partition_view_mut([B]);
+    // SAFETY: the tensors have as many elements, and the blocks whole tiles.
     let t = unsafe {
         if a > 4 {
             return;
@@ -552,9 +553,9 @@ fn left_within_unsafe<const B: usize>(x: &Tensor<f32, n>, a: i32, y: &mut Tensor
 
 #[test]
 fn a_block_with_unsafe_is_left_as_any_other() {
-    for (a, expected) in [(1, [2.0f32, 4.0]), (5, [0.0, 0.0])] {
+    for (given, expected) in [(1, [2.0f32, 4.0]), (5, [0.0, 0.0])] {
         check_kernel!(left_within_unsafe<B = 2>(
-            input x: ([1f32, 2.0], [2]), number a: (a), output y: (vec![0f32; 2], [2] => expected, 0.0),
+            input x: ([1f32, 2.0], [2]), number a: (given), output y: (vec![0f32; 2], [2] => expected, 0.0),
         ));
     }
 }

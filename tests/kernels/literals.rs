@@ -664,13 +664,13 @@ fn of_undecided_counters(x: &Tensor<f32, 8>, seed: u32, y: &mut Tensor<f64, 8>) 
 #[test]
 fn counters_have_the_types_that_rust_gives_them() {
     let x: [f32; 8] = std::array::from_fn(|i| i as f32);
-    let seed = 0x1234_5678u32;
+    let first = 0x1234_5678u32;
     let random = |offset: u64| f64::from(Tile::<u32, 1>::random_bits([1], 7, offset).to_vec()[0] & 255);
     let drawn: f64 = (0..5).map(|k| random(k) * (k as f64 - 3.0)).sum();
-    let bits = (0..4).fold(seed, |bits, k| bits.rotate_left(k) ^ bits.wrapping_shr(k));
+    let bits = (0..4).fold(first, |bits, k| bits.rotate_left(k) ^ bits.wrapping_shr(k));
     let distances: f64 = (0..4u32).map(|k| f64::from(k.wrapping_sub(3))).sum();
     let expected = [10.0, 1.0, drawn, f64::from(bits) + distances, 0.0, 0.0, 0.0, 0.0];
     check_kernel!(of_undecided_counters<>(
-        input x: (x, [8]), number seed: (seed), output y: (vec![0f64; 8], [8] => expected, 0.0),
+        input x: (x, [8]), number seed: (first), output y: (vec![0f64; 8], [8] => expected, 0.0),
     ));
 }

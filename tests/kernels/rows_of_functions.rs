@@ -261,8 +261,8 @@ fn extremes(least: &mut Tensor<f32, 8>, most: &mut Tensor<f32, 8>, last: &mut Te
     let block = block_id(0);
     let at = Tile::<i32, 1>::iota([8], 0);
     let value = ((at * 5 + block as i32 * 3) % 11).cast::<f32>() - 5.0;
-    least.atomic_view().fetch_min(at, value, Relaxed, DeviceScope);
-    most.atomic_view().fetch_max(at, value, Relaxed, DeviceScope);
+    least.atomic_view().fetch_min([at], value, Relaxed, DeviceScope);
+    most.atomic_view().fetch_max([at], value, Relaxed, DeviceScope);
     if block == 0 {
         last.atomic_view().swap([0], Tile::full([1], -0.5), Relaxed, DeviceScope);
     }
