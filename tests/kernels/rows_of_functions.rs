@@ -201,7 +201,7 @@ fn joined_and_sorted(x: &Tensor<u32, 4, 16>, y: &mut Tensor<u32, 4, 18>) {
 
 #[test]
 fn rows_are_joined_bit_by_bit_and_sorted_from_the_greatest() {
-    let x: Vec<u32> = (0..64u32).map(|i| (i * i * 2_654_435 + 77) | 0x10 | (i / 16)).collect();
+    let x: Vec<u32> = (0..64u32).map(|i| (i * i * 265_443 + 77) | 0x10 | (i / 16)).collect();
     let mut expected = Vec::new();
     for row in x.chunks(16) {
         let mut sorted = row.to_vec();

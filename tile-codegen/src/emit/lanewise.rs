@@ -19,6 +19,9 @@ use inkwell::values::{
 /// Lanes of an instruction.
 const LANES: u32 = 16;
 
+/// How far back it is looked for constants; what is computed of more than so many results may be one.
+const DEPTH: u32 = 64;
+
 /// Lanes of the vectors that have variants: loops have as many as elements of 64 to 8 bits in 64 bytes, and few at the ends of
 /// rows.
 const VARIANTS: [u32; 5] = [4, 8, LANES, 2 * LANES, 4 * LANES];
@@ -208,7 +211,10 @@ impl<'c> Ir<'c> {
         }
         x.as_instruction().is_some_and(|it| {
             let is_arithmetic = matches!(it.get_opcode(), FAdd | FDiv | FMul | FSub);
-            is_arithmetic && !operands(it).any(may_be_constant)
+            let of: Vec<Value<'c>> = operands(it).collect();
+            // Of two equal ones either both are constants, and so the result, or none is.
+            let are_equal = of.windows(2).all(|pair| pair[0] == pair[1]);
+            is_arithmetic && (are_equal || !of.into_iter().any(|operand| may_be_constant(operand, DEPTH)))
         })
     }
 }
@@ -222,7 +228,7 @@ fn operands<'c>(instruction: InstructionValue<'c>) -> impl Iterator<Item = Value
 }
 
 /// Whether LLVM may find that a number is a constant, or one of several: what is computed or chosen from constants alone.
-fn may_be_constant(x: Value<'_>) -> bool {
+fn may_be_constant(x: Value<'_>, depth: u32) -> bool {
     use InstructionOpcode::{Phi, Select};
     let Some(instruction) = x.as_instruction_value() else {
         return match x {
@@ -234,7 +240,8 @@ fn may_be_constant(x: Value<'_>) -> bool {
     };
     match instruction.get_opcode() {
         Select | Phi => true,
-        _ => operands(instruction).all(may_be_constant),
+        _ if depth == 0 => true,
+        _ => operands(instruction).all(|operand| may_be_constant(operand, depth - 1)),
     }
 }
 

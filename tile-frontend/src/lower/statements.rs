@@ -461,8 +461,8 @@ impl Lowering {
         }
     }
 
-    /// Refuses a right side that assigns to what it is added to, or to an index of it: Rust reads a number on the left after it, and anything else
-    /// before.
+    /// Refuses a right side that assigns to what it is added to, or to an index of it: Rust reads a number on the left after
+    /// it, and anything else before.
     fn check_right_side(&mut self, binary: &ExprBinary) -> Lowered<()> {
         let changed = assigned::by_expression(&binary.right).names;
         let is_read =
