@@ -340,6 +340,9 @@ pub fn print(kernel: &Kernel) -> String {
 }
 
 #[cfg(test)]
+mod random;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::Instance;
