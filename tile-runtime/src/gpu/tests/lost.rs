@@ -2,28 +2,16 @@
 
 use super::super::waiting;
 use super::launches::{KERNEL, call, double, ramp};
+use super::tasks::{await_wakes, poll, task, woken};
 use super::*;
 use crate::error::Error;
 use crate::stream::Stream;
 use crate::tensor::Tensor;
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::pin;
 use std::sync::mpsc::{Sender, channel};
 use std::task::{Poll, Wake, Waker};
-use std::time::{Duration, Instant};
-
-pub(super) struct Task {
-    thread: std::thread::Thread,
-    woken: AtomicUsize,
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.woken.fetch_add(1, Ordering::Relaxed);
-        self.thread.unpark();
-    }
-}
+use std::time::Duration;
 
 /// A task whose waker doesn't do what it should.
 struct Panics;
@@ -32,28 +20,6 @@ impl Wake for Panics {
     fn wake(self: Arc<Self>) {
         panic!("a waker's")
     }
-}
-
-pub(super) fn task() -> Arc<Task> {
-    Arc::new(Task { thread: std::thread::current(), woken: AtomicUsize::new(0) })
-}
-
-pub(super) fn poll<F: Future>(future: Pin<&mut F>, task: &Arc<Task>) -> Poll<F::Output> {
-    future.poll(&mut std::task::Context::from_waker(&Waker::from(Arc::clone(task))))
-}
-
-/// How often each task was woken.
-pub(super) fn woken(tasks: &[Arc<Task>]) -> Vec<usize> {
-    tasks.iter().map(|task| task.woken.load(Ordering::Relaxed)).collect()
-}
-
-/// Waits until tasks were woken so often: it is a thread that wakes them, which is about to do so.
-pub(super) fn await_wakes(tasks: &[Arc<Task>], expected: &[usize]) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while woken(tasks) != expected && Instant::now() < deadline {
-        std::thread::park_timeout(Duration::from_millis(10));
-    }
-    assert_eq!(woken(tasks), expected);
 }
 
 /// Loses the device without anybody of the runtime's knowing.
@@ -162,7 +128,7 @@ fn a_look_finds_the_device_lost() {
     let mut launch = pin!(call(&KERNEL, &x, &mut y).on(&stream).unwrap());
     assert!(poll(launch.as_mut(), &task).is_pending());
     waiting::look();
-    assert_eq!(task.woken.load(Ordering::Relaxed), 0);
+    assert_eq!(woken(std::slice::from_ref(&task)), [0]);
     lose(&driver, stream.on_gpu().unwrap().handle());
     waiting::look();
     await_wakes(std::slice::from_ref(&task), &[1]);

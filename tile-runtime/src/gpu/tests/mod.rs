@@ -34,6 +34,7 @@ mod padded;
 mod peers;
 mod rows;
 mod streams;
+mod tasks;
 
 use super::context::Context;
 use super::driver::StreamHandle;

@@ -1,7 +1,7 @@
 //! Launches on streams and in graphs, on a driver that runs nothing before somebody waits.
 
 use super::launches::{KERNEL, call, double, ramp};
-use super::lost::{await_wakes, poll, task, woken};
+use super::tasks::{await_wakes, poll, task, woken};
 use super::*;
 use crate::bench::timed;
 use crate::error::Error;
