@@ -76,6 +76,7 @@ fn tests(selection: &[&str]) -> Command {
 mod tests {
     use super::*;
     use crate::steps::root;
+    use crate::steps::tests::assert_is_a_test;
 
     /// How tests run native code.
     const RUNS: [&str; 5] = ["run_native", "run_everywhere", "run_here", "Native::", "support::{agree"];
@@ -97,11 +98,6 @@ mod tests {
     #[test]
     fn what_a_change_must_pass_is_there() {
         let folder = root().join("tile-codegen/tests/targets");
-        for test in ESSENTIAL {
-            let (module, name) = test.split_once("::").expect("a module and a name");
-            let files = [folder.join(format!("{module}.rs")), folder.join(module).join("mod.rs")];
-            let mut texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
-            assert!(texts.any(|text| text.contains(&format!("fn {name}"))), "{test}");
-        }
+        ESSENTIAL.iter().for_each(|test| assert_is_a_test(&folder, test, "mod.rs"));
     }
 }

@@ -82,6 +82,7 @@ fn check(of_gpus: &[String], without: &[&str]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::tests::assert_is_a_test;
 
     /// A name that no test has would leave nothing out, or nothing in, and nobody would see it.
     #[test]
@@ -90,13 +91,7 @@ mod tests {
         let of_gpus = ESSENTIAL_OF_GPUS.iter().map(|test| (sources.join("gpu/tests"), *test));
         let others = BY_HAND.iter().map(|test| (sources.clone(), *test));
         for (folder, test) in of_gpus.chain(others) {
-            let (module, name) = test.split_once("::").expect("a module and a name");
-            let name = name.strip_prefix("tests::").unwrap_or(name);
-            let files = [folder.join(format!("{module}.rs")), folder.join(module).join("tests.rs")];
-            let texts: Vec<String> =
-                files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-            let is_there = |text: &String| text.contains(&format!("fn {name}"));
-            assert!(texts.iter().any(is_there), "{test} is in none of {files:?}");
+            assert_is_a_test(&folder, test, "tests.rs");
         }
     }
 }

@@ -139,3 +139,19 @@ pub(crate) fn output(command: &mut Command) -> Result<(String, bool), String> {
 pub(crate) fn exists(program: &str) -> bool {
     Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok()
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+
+    /// Asserts that a module of a folder, in a file of its own or in this one of its folder, has a test that is called so, or
+    /// tests whose names begin so: a list that names none would leave something out, or in, without a word.
+    pub(crate) fn assert_is_a_test(folder: &Path, test: &str, inner: &str) {
+        let (module, name) = test.split_once("::").expect("a module and a name");
+        let name = name.strip_prefix("tests::").unwrap_or(name);
+        let files = [folder.join(format!("{module}.rs")), folder.join(module).join(inner)];
+        let texts: Vec<String> = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+        let is_there = |text: &String| text.contains(&format!("fn {name}"));
+        assert!(texts.iter().any(is_there), "{test} is in none of {files:?}");
+    }
+}
