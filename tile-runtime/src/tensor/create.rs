@@ -32,11 +32,12 @@ impl<T: Element> Tensor<T> {
     /// ([`Device::trim`]). For the CPU and the reference device it is ordinary memory.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let mut staged = Tensor::<f32>::pinned(&Device::best()?, [4])?;
     /// staged.as_mut_slice()?[0] = 1.0;
     /// assert_eq!((staged.device(), staged.to_vec()?), (&Device::cpu(), vec![1.0, 0.0, 0.0, 0.0]));
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -99,10 +100,11 @@ impl<T: Element> Tensor<T> {
     /// A vector of what an iterator gives.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let squares = Tensor::from_iter(&Device::cpu(), (1..=4).map(|i| i * i))?;
     /// assert_eq!(squares.into_shape([2, 2])?.to_host()?.to_string(), "[[ 1,  4],\n [ 9, 16]]");
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -116,10 +118,11 @@ impl<T: Element> Tensor<T> {
     /// A tensor whose element at each index is what a function gives for it, called in row-major order.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let tens = Tensor::from_fn(&Device::cpu(), [2, 3], |[i, j]| (10 * i + j) as f32)?;
     /// assert_eq!(tens.to_vec()?, [0.0, 1.0, 2.0, 10.0, 11.0, 12.0]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -157,11 +160,12 @@ impl<T: Number> Tensor<T> {
     /// for floats, so that no error adds up.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let device = Device::cpu();
     /// assert_eq!(Tensor::arange(&device, 0, 5, 2)?.to_vec()?, [0, 2, 4]);
     /// assert_eq!(Tensor::arange(&device, 1.0f32, 0.0, -0.25)?.to_vec()?, [1.0, 0.75, 0.5, 0.25]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -210,9 +214,10 @@ impl<T: Float> Tensor<T> {
     /// So many numbers from `start` to `end`, both included, equally far apart.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// assert_eq!(Tensor::linspace(&Device::cpu(), 0.0f32, 1.0, 5)?.to_vec()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -242,11 +247,12 @@ impl<T: Float> Tensor<T> {
     /// `i` and key `seed`, as a kernel's `philox(i, seed)` gives it: its high 24 bits, as a fraction.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::<f32>::random(&Device::cpu(), [100, 100], 7)?.to_vec()?;
     /// let mean = x.iter().sum::<f32>() / 10_000.0;
     /// assert!((mean - 0.5).abs() < 0.02 && x.iter().all(|x| (0.0..1.0).contains(x)));
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors

@@ -12,11 +12,12 @@ impl<T: Element> TensorRef<T> {
     /// Elements of a view of which there are many that aren't in rows go by way of the host.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
     /// x.slice_mut((.., 1))?.fill(7)?;
     /// assert_eq!(x.to_vec()?, [0, 7, 0, 0, 7, 0]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors

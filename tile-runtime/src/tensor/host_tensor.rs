@@ -3,14 +3,15 @@
 /// A tensor's elements on the host, in row-major order.
 ///
 /// ```
-/// use tile_runtime::{Device, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Tensor};
 /// let x = Tensor::from_vec(&Device::cpu(), vec![3, 1, 2, 0], [2, 2])?.to_host()?;
 /// assert_eq!((x.get([1, 0]), x.get([2, 0])), (Some(2), None));
 /// assert_eq!((&x).into_iter().max(), Some(&3));
 /// let mut elements = x.into_vec();
 /// elements.sort();
 /// assert_eq!(elements, [0, 1, 2, 3]);
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostTensor<T> {

@@ -7,14 +7,15 @@ use tile_layout::Index;
 /// axis. A number drops its axis; negative ones count from the end; ranges are clipped as in Python.
 ///
 /// ```
-/// use tile_layout::Index;
-/// use tile_runtime::{Device, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::layout::Index;
+/// use tile::{Device, Tensor};
 /// let x = Tensor::from_vec(&Device::cpu(), (0..24).collect(), [2, 3, 4])?;
 /// assert_eq!(x.slice(1)?.shape(), [3, 4]);
 /// assert_eq!(x.slice((.., 1..3, -1))?.to_vec()?, [7, 11, 19, 23]);
 /// assert_eq!(x.slice((..=0, 1..=-1, 3))?.to_vec()?, [7, 11]);
 /// assert_eq!(x.slice((Index::Ellipsis, Index::slice(None, None, -2)))?.shape(), [2, 3, 2]);
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 pub trait Indices {
     /// One entry per axis.

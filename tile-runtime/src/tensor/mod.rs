@@ -12,6 +12,7 @@ mod host_elements;
 mod host_tensor;
 mod indices;
 mod memory;
+mod movements;
 mod on_device;
 mod on_stream;
 mod rows;
@@ -41,13 +42,14 @@ use tile_layout::Length;
 /// An array in the memory of a device.
 ///
 /// ```
-/// use tile_runtime::{Device, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Tensor};
 /// let device = Device::cpu();
 /// let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
 /// assert_eq!(x.to_host()?.to_string(), "[[1, 2],\n [3, 4]]");
 /// assert_eq!(x.t()?.to_vec()?, [1.0, 3.0, 2.0, 4.0]);
 /// assert_eq!(x.slice((1, ..))?.to_vec()?, [3.0, 4.0]);
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 pub struct Tensor<T> {
     placed: Placed<T>,
@@ -120,13 +122,14 @@ impl<T: Element> Tensor<T> {
     /// mapped, a vector, another library's handle.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let numbers = vec![1.0f32, 2.0, 3.0, 4.0];
     /// let address = numbers.as_ptr() as u64;
     /// // SAFETY: the vector has the elements, doesn't move them and is used by nobody else.
     /// let turned = unsafe { Tensor::<f32>::from_raw_owned(&Device::cpu(), address, [2, 2], [1, 2], numbers) }?;
     /// assert_eq!(turned.to_vec()?, [1.0, 3.0, 2.0, 4.0]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Safety

@@ -28,7 +28,8 @@ impl<T: Element> TensorRef<T> {
     /// keep, and copies from one GPU to another.
     ///
     /// ```
-    /// use tile_runtime::{Device, Stream, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Stream, Tensor};
     /// let device = Device::cpu(); // or a GPU
     /// let stream = Stream::new(&device)?;
     /// let mut staged = Tensor::<f32>::pinned(&device, [2, 2])?;
@@ -38,7 +39,7 @@ impl<T: Element> TensorRef<T> {
     /// // … the host goes on …
     /// pending.wait()?; // or `.await`, or `.detach()`
     /// assert_eq!(x.to_vec()?, [1.0, 2.0, 3.0, 4.0]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// What is written can't be looked at meanwhile, nor what is read be written or freed:

@@ -15,26 +15,28 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use tile_layout::{Length, Movement, View};
+use tile_layout::{Movement, View};
 
 /// What a [`Tensor`](super::Tensor), a [`TensorView`] and a [`TensorViewMut`] are behind a reference, as `[T]` is what
 /// vectors, arrays and parts of them are: kernels take `&TensorRef` and `&mut TensorRef`. `Tail` is what leaves its size
 /// open; nobody writes it.
 ///
 /// ```
-/// use tile_runtime::{Device, Tensor, TensorRef};
-/// fn total(x: &TensorRef<i32>) -> tile_runtime::Result<i32> {
+/// # use tile_runtime as tile;
+/// use tile::{Device, Tensor, TensorRef};
+/// fn total(x: &TensorRef<i32>) -> tile::Result<i32> {
 ///     Ok(x.to_vec()?.iter().sum())
 /// }
 /// let mut x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
 /// assert_eq!((total(&x)?, total(&x.slice((1, ..))?)?, total(&x.view_mut())?), (15, 12, 15));
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 ///
 /// Two can't be exchanged behind their references, because each belongs to what keeps its elements:
 ///
 /// ```compile_fail,E0277
-/// fn exchange(a: &mut tile_runtime::TensorRef<f32>, b: &mut tile_runtime::TensorRef<f32>) {
+/// # use tile_runtime as tile;
+/// fn exchange(a: &mut tile::TensorRef<f32>, b: &mut tile::TensorRef<f32>) {
 ///     std::mem::swap(a, b);
 /// }
 /// ```
@@ -64,10 +66,11 @@ impl<T> TensorRef<T> {
     /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::<f32>::zeros(&Device::cpu(), [3, 4])?;
     /// assert_eq!((x.strides(), x.t()?.strides()), (Some(vec![4, 1]), Some(vec![1, 4])));
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn strides(&self) -> Option<Vec<i64>> {
         self.descriptor.strides()
@@ -96,8 +99,9 @@ impl<T> TensorRef<T> {
     /// All of it, for reading. Views have every movement operation of [`tile_layout::Movement`].
     ///
     /// ```
-    /// use tile_layout::Movement;
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::layout::Movement;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::from_vec(&Device::cpu(), (0..24).collect(), [2, 12])?;
     /// let patches = x.view().rearrange("b (h w) -> (b h) w", &[("h", 3)])?;
     /// assert_eq!((patches.shape(), patches.slice((5, 3))?.to_vec()?), (&[6, 4][..], vec![23]));
@@ -113,54 +117,23 @@ impl<T> TensorRef<T> {
     }
 
     /// The view after a movement operation.
-    fn moved(&self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<TensorView<'_, T>> {
-        Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
-    }
-
-    /// Axes 0 and 1 exchanged, without copying.
-    ///
-    /// # Errors
-    /// [`crate::Error::Layout`] below rank 2.
-    pub fn t(&self) -> Result<TensorView<'_, T>> {
-        self.moved(Movement::t)
-    }
-
-    /// The axes in another order, without copying: negative ones count from the end.
-    ///
-    /// # Errors
-    /// [`crate::Error::Layout`] where `order` isn't a permutation of the axes.
-    pub fn permute(&self, order: impl AsRef<[i64]>) -> Result<TensorView<'_, T>> {
-        self.moved(|view| Movement::permute(view, order.as_ref()))
-    }
-
-    /// The same elements in row-major order under another shape, without copying; `-1` stands for what is left.
-    ///
-    /// # Errors
-    /// [`crate::Error::Layout`] where the numbers of elements differ.
-    pub fn reshape<L: Into<Length>>(
+    pub(super) fn moved(
         &self,
-        lengths: impl IntoIterator<Item = L>,
+        operation: impl FnOnce(&View) -> tile_layout::Result<View>,
     ) -> Result<TensorView<'_, T>> {
-        self.moved(|view| Movement::reshape(view, lengths))
-    }
-
-    /// Axes of extent 1 repeated, and further axes in front, without copying; `-1` keeps an extent.
-    ///
-    /// # Errors
-    /// [`crate::Error::Layout`] where an extent is neither equal nor 1.
-    pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
-        self.moved(|view| Movement::expand(view, lengths))
+        Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
     }
 
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole. Where a table
     /// of indices names one outside, there is a 0, which isn't in memory.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::from_vec(&Device::cpu(), (0..12).collect(), [3, 4])?;
     /// assert_eq!(x.slice((1.., ..2))?.to_vec()?, [4, 5, 8, 9]);
     /// assert_eq!(x.slice((.., -1))?.to_vec()?, [3, 7, 11]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -181,11 +154,12 @@ impl<T> TensorRef<T> {
     /// empty.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
     /// let (left, right) = x.split_at(1, 2)?;
     /// assert_eq!((left.to_vec()?, right.to_vec()?), (vec![0, 1, 3, 4], vec![2, 5]));
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -198,14 +172,15 @@ impl<T> TensorRef<T> {
     /// written while the other is read or written, by one launch or two. [`TensorViewMut::split_at`] makes more parts.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let mut parameters = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [6])?;
     /// let (weights, mut biases) = parameters.split_at_mut(0, 4)?;
     /// biases.copy_from(&weights.view().slice(..2)?)?;
     /// let (mut first, second) = weights.reshape([2, 2])?.split_at(0, 1)?;
     /// first.copy_from(&second)?;
     /// assert_eq!(parameters.to_vec()?, [2, 3, 2, 3, 0, 1]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -236,13 +211,14 @@ impl<T> TensorRef<T> {
     /// for elements that an address and distances don't tell: [`TensorRef::is_dense`] and `to_dense` help.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::from_vec(&Device::cpu(), (0..6i32).collect(), [2, 3])?;
     /// let column = x.slice((.., 1))?;
     /// let (first, strides) = (column.device_address().unwrap() as *const i32, column.strides().unwrap());
     /// // SAFETY: the elements are in the host's memory, nothing has still to write them, and `column` borrows them.
     /// assert_eq!(unsafe { [first.read(), first.offset(strides[0] as isize).read()] }, [1, 4]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// Nothing is waited for. What is there is what earlier launches and copies have left once they are done: behind
@@ -262,13 +238,14 @@ impl<T> TensorRef<T> {
     /// elements, as if it had this borrow; what lies between those of a view isn't written.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let mut x = Tensor::<f32>::zeros(&Device::cpu(), [4])?;
     /// let first = x.slice_mut(1..)?.device_address_mut().unwrap() as *mut f32;
     /// // SAFETY: the elements are in the host's memory, nothing else uses them, and `x` isn't touched before the end.
     /// unsafe { first.write(1.5) };
     /// assert_eq!(x.to_vec()?, [0.0, 1.5, 0.0, 0.0]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn device_address_mut(&mut self) -> Option<u64> {
         self.device_address()

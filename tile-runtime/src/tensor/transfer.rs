@@ -76,11 +76,12 @@ impl<T: Element> TensorRef<T> {
     /// A tensor of its own with these elements, one after the other, on the same device.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
     /// let turned = x.t()?.to_dense()?;
     /// assert_eq!((turned.strides(), turned.to_vec()?), (Some(vec![2, 1]), vec![0, 3, 1, 4, 2, 5]));
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -92,11 +93,12 @@ impl<T: Element> TensorRef<T> {
     /// The elements where they lie, of a tensor or view in the host's memory, after everything that writes them.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let mut x = Tensor::<i32>::zeros(&Device::cpu(), [2, 2])?;
     /// x.as_mut_slice()?[3] = 5;
     /// assert_eq!(x.slice(1)?.as_slice()?, [0, 5]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors

@@ -18,8 +18,9 @@ use tile_layout::{Movement, Table, View};
 /// elements are in memory and have one distance between neighbours along each axis.
 ///
 /// ```
-/// use tile_layout::Movement;
-/// use tile_runtime::{Device, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::layout::Movement;
+/// use tile::{Device, Tensor};
 /// let x = Tensor::from_vec(&Device::cpu(), (1..=6).collect(), [2, 3])?;
 /// let padded = x.view().pad(&[None, Some((1, 0))])?.flip(&[0])?;
 /// assert_eq!(padded.to_host()?.to_string(), "[[0, 4, 5, 6],\n [0, 1, 2, 3]]");
@@ -52,7 +53,25 @@ impl<'a, T> TensorView<'a, T> {
         Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
     }
 
+    /// Extents, outermost axis first.
+    pub fn shape(&self) -> &[usize] {
+        self.descriptor.shape()
+    }
+
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
+    ///
+    /// ```
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Result, Tensor, TensorView};
+    /// /// The view of a part is one of the elements, not of what `x` is in here.
+    /// fn column(x: TensorView<'_, i32>, at: usize) -> Result<TensorView<'_, i32>> {
+    ///     x.slice((.., at))?.unsqueeze(1)
+    /// }
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
+    /// let second = column(x.view(), 1)?;
+    /// assert_eq!((second.shape(), second.to_vec()?), (&[2, 1][..], vec![1, 4]));
+    /// # Ok::<(), tile::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`crate::Error::Layout`] for an index outside, or more indices than axes.
@@ -75,10 +94,11 @@ impl<'a, T: Element> TensorView<'a, T> {
     /// The elements of a slice, in row-major order, where they lie: a tensor of the CPU.
     ///
     /// ```
-    /// use tile_runtime::TensorView;
+    /// # use tile_runtime as tile;
+    /// use tile::TensorView;
     /// let numbers = [1, 2, 3, 4, 5, 6];
     /// assert_eq!(TensorView::of_slice(&numbers, [2, 3])?.slice((.., 2))?.to_vec()?, [3, 6]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors

@@ -16,17 +16,18 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use tile_layout::{Length, Movement, View};
+use tile_layout::{Movement, View};
 
 /// A tensor's elements seen under other indices, to be written; nothing is copied. An operation takes the view and
 /// gives another, so that no element is in two at a time.
 ///
 /// ```
-/// use tile_runtime::{Device, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Tensor};
 /// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
 /// x.view_mut().t()?.slice(1)?.copy_from_slice(&[7, 8])?;
 /// assert_eq!(x.to_vec()?, [0, 7, 0, 0, 8, 0]);
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 pub struct TensorViewMut<'a, T> {
     placed: Placed<T>,
@@ -56,12 +57,13 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// The view after a movement operation, which is done with a view of the positions of its elements.
     ///
     /// ```
-    /// use tile_layout::Movement;
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::layout::Movement;
+    /// use tile::{Device, Tensor};
     /// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
     /// x.view_mut().moved(|positions| positions.diagonal(1, 0, 1))?.copy_from_slice(&[5, 6])?;
     /// assert_eq!(x.to_vec()?, [0, 5, 0, 0, 0, 6]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -73,7 +75,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     }
 
     /// The view after an operation that chooses among its elements.
-    fn after(self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<Self> {
+    pub(super) fn after(self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<Self> {
         let descriptor = self.descriptor.moved(operation)?;
         check_writable(&descriptor)?;
         Ok(TensorViewMut::new(self.placed.location, descriptor))
@@ -83,7 +85,8 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// the end, and either part may be empty.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
     /// let (mut left, right) = x.view_mut().split_at(1, 1)?;
     /// let (mut middle, mut right) = right.split_at(1, 1)?;
@@ -91,7 +94,7 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// middle.fill(2)?;
     /// right.fill(3)?;
     /// assert_eq!(x.to_vec()?, [1, 2, 3, 1, 2, 3]);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -105,30 +108,6 @@ impl<'a, T> TensorViewMut<'a, T> {
         let location = self.placed.location;
         let location = if lie_between_each_other { location.shared() } else { location };
         Ok((TensorViewMut::new(location.clone(), before), TensorViewMut::new(location, after)))
-    }
-
-    /// Axes 0 and 1 exchanged.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] below rank 2.
-    pub fn t(self) -> Result<Self> {
-        self.after(Movement::t)
-    }
-
-    /// The axes in another order: negative ones count from the end.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] where `order` isn't a permutation of the axes.
-    pub fn permute(self, order: impl AsRef<[i64]>) -> Result<Self> {
-        self.after(|view| view.permute(order.as_ref()))
-    }
-
-    /// The same elements in row-major order under another shape; `-1` stands for what is left.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] where the numbers of elements differ, or the view can't be one with that shape.
-    pub fn reshape<L: Into<Length>>(self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
-        self.after(|view| view.reshape(lengths))
     }
 
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.

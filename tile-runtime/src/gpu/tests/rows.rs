@@ -4,7 +4,7 @@ use super::*;
 use crate::element::Element;
 use crate::stream::Stream;
 use crate::tensor::{Tensor, TensorRef};
-use tile_layout::{Index, Movement};
+use tile_layout::Index;
 
 const ROWS: usize = if cfg!(miri) { 12 } else { 300 };
 const COLUMNS: usize = 40;
