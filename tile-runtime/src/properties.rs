@@ -21,7 +21,8 @@ pub struct Properties {
     /// Domain, bus, device and function of a GPU on the PCI bus, as in `/sys/bus/pci/devices`: `0000:3b:00.0`, which
     /// `nvidia-smi` writes as `00000000:3B:00.0`.
     pub pci_bus: Option<String>,
-    /// Whose code it runs, as targets are named: `sm_90`, `gfx942`, `x86-64-v4`, `armv8-a`.
+    /// The target that makes most of it, as build scripts name it, or a processor's level: `sm_90a`, `gfx942`, `x86-64-v4`,
+    /// `armv8-a`.
     pub architecture: String,
     /// Multiprocessors or compute units of a GPU; threads that run blocks on a processor.
     pub multiprocessors: usize,
@@ -51,11 +52,12 @@ impl Device {
     /// What the device is.
     ///
     /// ```
-    /// use tile_runtime::Device;
+    /// # use tile_runtime as tile;
+    /// use tile::Device;
     /// let cpu = Device::cpu().properties()?;
     /// assert!(cpu.multiprocessors >= 1);
     /// println!("{cpu:?}");
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -122,7 +124,7 @@ fn gpu(device: String, context: &Context) -> Result<Properties> {
         name: description.name.clone(),
         uuid: description.uuid.clone(),
         pci_bus: description.pci_bus.clone(),
-        architecture: description.architecture.name(),
+        architecture: context.target().map_or_else(String::new, |target| target.name.to_owned()),
         multiprocessors: context.multiprocessors(),
         width: description.warp as usize,
         clock: description.clock,
@@ -167,10 +169,11 @@ fn caches(it: &Properties) -> String {
 /// Devices as a table with a line for each: `cargo xtask devices` prints it.
 ///
 /// ```
-/// use tile_runtime::{Device, properties};
+/// # use tile_runtime as tile;
+/// use tile::{Device, properties};
 /// let rows = [Device::cpu().properties()?];
 /// assert!(properties::table(&rows).starts_with("device"));
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 pub fn table(devices: &[Properties]) -> String {
     let head = COLUMNS.iter().map(|(head, _)| (*head).to_owned()).collect();
@@ -191,7 +194,7 @@ mod tests {
             name: "NVIDIA H200".to_owned(),
             uuid: Some("5a21c80f-ee01-4b7d-9012-3456789abc01".to_owned()),
             pci_bus: Some("0000:3b:00.0".to_owned()),
-            architecture: "sm_90".to_owned(),
+            architecture: "sm_90a".to_owned(),
             multiprocessors: 132,
             width: 32,
             clock: Some(1.98e9),
@@ -224,7 +227,7 @@ mod tests {
         };
         let expected = "\
 device  processor    PCI bus       code       units × width  clock     memory   free     memory rate  shared, caches   driver
-cuda:0  NVIDIA H200  0000:3b:00.0  sm_90      132 × 32       1.98 GHz  140 GiB  139 GiB  4.92 TB/s    227 KiB, 60 MiB  CUDA 12.8
+cuda:0  NVIDIA H200  0000:3b:00.0  sm_90a     132 × 32       1.98 GHz  140 GiB  139 GiB  4.92 TB/s    227 KiB, 60 MiB  CUDA 12.8
 cpu     Intel Xeon   –             x86-64-v4  2 × 16         –         24 GiB   1 GiB    –            48 KiB, 2 MiB    –
 ";
         assert_eq!(table(&[gpu, cpu]), expected);

@@ -1,7 +1,7 @@
 //! Which targets' code a GPU runs.
 
 use tile_ir::TargetDesc;
-use tile_ir::target::{Family, Reach, RunsOn};
+use tile_ir::target::{Family, Reach, RunsOn, TARGETS};
 
 /// What decides which code runs on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +44,18 @@ impl Architecture {
         }
     }
 
-    /// The name as targets have it: `sm_90`, `gfx942`.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            Architecture::Nvidia { major, minor } => format!("sm_{major}{minor}"),
-            Architecture::Amd(processor) => processor.clone(),
+    /// Why no target's code runs on such a GPU, whose blocks have so many bytes of shared memory, if none does.
+    pub(super) fn unsupported(&self, shared_bytes: u64) -> Option<String> {
+        if TARGETS.iter().any(|target| self.rank(target, shared_bytes).is_some()) {
+            return None;
         }
+        let of_family = TARGETS.iter().filter(|target| target.family == self.family());
+        let names: Vec<&str> = of_family.map(|target| target.name).collect();
+        let gpu = match self {
+            Architecture::Nvidia { major, minor } => format!("compute capability {major}.{minor}"),
+            Architecture::Amd(processor) => processor.clone(),
+        };
+        Some(format!("it is of {gpu}, and there is code for {} only", names.join(", ")))
     }
 
     /// How much a target's code makes of such a GPU, whose blocks have so many bytes of shared memory; `None` where it
@@ -95,7 +101,6 @@ impl Architecture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::target::TARGETS;
 
     const KIB: u64 = 1024;
 
@@ -119,6 +124,21 @@ mod tests {
         // Code for exactly one GPU doesn't run on a later one.
         assert_eq!(best(10, 3), Some("sm_80"));
         assert_eq!(best(12, 0), Some("sm_80"));
+    }
+
+    #[test]
+    fn a_gpu_that_runs_no_targets_code_is_told_from_one_that_does() {
+        let turing = Architecture::Nvidia { major: 7, minor: 5 };
+        let reason = turing.unsupported(64 * KIB).unwrap();
+        assert!(
+            reason.starts_with("it is of compute capability 7.5, and there is code for sm_80, "),
+            "{reason}"
+        );
+        assert!(!reason.contains("gfx"), "{reason}");
+        let old = Architecture::of_target_id("gfx906:xnack-").unsupported(64 * KIB).unwrap();
+        assert!(old.starts_with("it is of gfx906, and there is code for gfx90a, "), "{old}");
+        assert_eq!(Architecture::Nvidia { major: 8, minor: 7 }.unsupported(163 * KIB), None);
+        assert_eq!(Architecture::of_target_id("gfx942:xnack-").unsupported(64 * KIB), None);
     }
 
     /// Some later GPUs have less shared memory than the first of their kin.
@@ -157,7 +177,7 @@ mod tests {
     fn an_amd_gpu_gets_the_code_of_its_processor() {
         let targets = ["cpu", "sm_80", "gfx90a", "gfx942", "gfx950"];
         let gfx942 = Architecture::of_target_id("gfx942:sramecc+:xnack-");
-        assert_eq!(gfx942.name(), "gfx942");
+        assert_eq!(gfx942, Architecture::Amd("gfx942".to_owned()));
         let best = |gpu: &Architecture| best(&targets, gpu, 64 * KIB);
         assert_eq!(best(&gfx942), Some("gfx942"));
         assert_eq!(best(&Architecture::of_target_id("gfx1100")), None);

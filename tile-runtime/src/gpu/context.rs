@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use tile_ir::target::Family;
+use tile_ir::target::{Family, TARGETS};
 use tile_ir::{TargetDesc, Variant};
 
 /// A GPU and what is known of it.
@@ -108,6 +108,16 @@ impl Context {
     /// The family of the targets whose code runs here.
     pub(crate) fn family(&self) -> Family {
         self.description.architecture.family()
+    }
+
+    /// Why no target's code runs here, if none does.
+    pub(super) fn unsupported(&self) -> Option<String> {
+        self.description.architecture.unsupported(self.description.shared_bytes)
+    }
+
+    /// The target that makes most of the device; `None` where no target's code runs.
+    pub(crate) fn target(&self) -> Option<&'static TargetDesc> {
+        self.best_of(TARGETS.iter(), |target| target.name)
     }
 
     /// How much code for a target such as `sm_80` or `gfx942` makes of the device; `None` where it doesn't run.

@@ -13,7 +13,8 @@ const EXPECTED: &str = "a number of bytes such as 512M or 8G";
 /// said here or in the environment.
 ///
 /// ```
-/// use tile_runtime::MemoryLimits;
+/// # use tile_runtime as tile;
+/// use tile::MemoryLimits;
 /// let limits = MemoryLimits { in_use: 2 << 30, ..MemoryLimits::default() };
 /// assert_eq!(limits.held, u64::MAX);
 /// ```

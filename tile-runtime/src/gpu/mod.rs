@@ -85,6 +85,9 @@ impl Vendor {
         }
         let failed = |failure: Failure| no(format!("the {} driver reports {}", self.name, failure.message));
         let context = Arc::new((self.open)(ordinal).and_then(Context::new).map_err(failed)?);
+        if let Some(reason) = context.unsupported() {
+            return Err(no(format!("{}: {reason}", context.description().name)));
+        }
         contexts.insert((self.api, ordinal), Arc::clone(&context));
         Ok(context)
     }

@@ -13,7 +13,6 @@ use crate::simulated::{PREFIX, SimulatedCode};
 use std::sync::Arc;
 use std::time::Instant;
 use tile_ir::abi::LaunchSizes;
-use tile_ir::target::TARGETS;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::text::parse_tensor_map;
 use tile_ir::{TargetDesc, Variant};
@@ -33,7 +32,12 @@ impl Prepared {
     pub(crate) fn target(&self, kernel: &KernelDef, context: &gpu::Context) -> Option<&'static TargetDesc> {
         let embedded = context.best_of(self.embedded(kernel), |embedded| embedded.target);
         let of_code = embedded.and_then(|embedded| TargetDesc::named(embedded.target).ok());
-        of_code.or_else(|| context.best_of(TARGETS.iter(), |target| target.name))
+        of_code.or_else(|| context.target())
+    }
+
+    /// That target's name, as build scripts say it; the GPU's own where it runs no target's code.
+    fn target_name<'c>(&self, kernel: &KernelDef, context: &'c gpu::Context) -> &'c str {
+        self.target(kernel, context).map_or(&context.description().name, |target| target.name)
     }
 
     /// Native code. Concurrent first launches wait for one compilation.
@@ -112,7 +116,7 @@ impl Prepared {
         let is = |code: &OnGpu| (code.device, code.variant) == (device, variant);
         let new = || OnGpu { device, variant, code: Flight::new() };
         self.gpu.find_or_add(is, new).code.get_or_make(|| {
-            let search = journal::search(&self.instance, &context.description().name, variant);
+            let search = journal::search(&self.instance, self.target_name(kernel, context), variant);
             let (start, _within) = (Instant::now(), search.enter());
             let fitting: Vec<Variant> = std::iter::once(variant).chain(fitting).collect();
             // Not every target has every variant.
@@ -172,8 +176,8 @@ impl Prepared {
         fitting: &[Variant],
         context: &gpu::Context,
     ) -> Result<GpuCode> {
-        let latest = context.best_of(TARGETS.iter(), |target| target.name);
-        let target = latest.ok_or_else(|| self.missing(kernel, &context.description().name))?;
+        let target =
+            context.target().ok_or_else(|| self.missing(kernel, self.target_name(kernel, context)))?;
         let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
         let (_, instance) = Variant::first_of(variants, &self.instance);
         let artifact = compile::artifact(&instance, target)?;
@@ -197,11 +201,11 @@ impl Prepared {
         if let Some(reason) = self.left_out(kernel, context) {
             return Err(Error::LeftOut {
                 bindings: self.parameters(),
-                target: context.description().name.clone(),
+                target: self.target_name(kernel, context).to_owned(),
                 reason: reason.to_owned(),
             });
         }
-        Err(self.missing(kernel, &context.description().name))
+        Err(self.missing(kernel, self.target_name(kernel, context)))
     }
 }
 
