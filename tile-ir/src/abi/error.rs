@@ -8,8 +8,8 @@ use crate::dim::DimError;
 pub enum BindError {
     /// A tensor of the wrong rank.
     #[error(
-        "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}; pass it in \
-         a shape of that rank: `unsqueeze`, `squeeze` and `reshape` make views of one"
+        "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}; pass a \
+         view of it that has that rank: `unsqueeze`, `squeeze`, `flatten` and `reshape` make one"
     )]
     Rank {
         /// The kernel.
