@@ -7,6 +7,11 @@
 //! Knows nothing of devices, tensors or Rust syntax (but for [`build`], which runs the front end on a
 //! crate's sources).
 
+/// For tests, and LLVM in them: its library finds this allocator's functions under the names of C.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub mod artifact;
 pub mod build;
 pub mod cache;

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+/// For LLVM as for the tests themselves: its library finds this allocator's functions under the names of C.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[path = "targets/emulated/mod.rs"]
 mod emulated;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -1,5 +1,8 @@
 //! Every wait, arrival, fence and barrier of a generated pipeline is taken away in turn, and missed.
+//!
+//! They are instructions that the executor carries out, so a kernel is compiled once and then runs without one of them.
 
+use crate::simt::instruction::{Call, Operation, Then};
 use crate::simt::*;
 use inkwell::values::{
     AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, PhiValue,
@@ -104,11 +107,41 @@ pub(super) fn callee(instruction: InstructionValue<'_>) -> Option<String> {
     Some(call.get_called_fn_value()?.get_name().to_string_lossy().into_owned())
 }
 
-pub(super) fn needed<'c>(ir: &Ir<'c>) -> Vec<(String, InstructionValue<'c>)> {
-    let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
-    let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
-    let named = instructions.filter_map(|instruction| Some((callee(instruction)?, instruction)));
-    named.filter(|(name, _)| NEEDED.iter().any(|needed| name.starts_with(needed))).collect()
+/// The numbers of these instructions of a kernel.
+pub(super) fn needed(kernel: &SimtKernel) -> Vec<usize> {
+    let named = kernel.code.program.instructions.iter().map(|instruction| &instruction.name).enumerate();
+    let needed = named.filter(|(_, name)| NEEDED.iter().any(|needed| name.starts_with(needed)));
+    needed.map(|(number, _)| number).collect()
+}
+
+/// The name of an instruction.
+pub(super) fn name(kernel: &SimtKernel, number: usize) -> &str {
+    &kernel.code.program.instructions[number].name
+}
+
+/// Runs a kernel without one of its instructions. What that gives is what it would give at once: a test says that all is
+/// there, and registers are passed on.
+pub(super) fn without<R>(kernel: &mut SimtKernel, number: usize, run: impl FnOnce(&SimtKernel) -> R) -> R {
+    let instruction = &mut kernel.code.program.instructions[number];
+    let (is_test, is_wait) =
+        (instruction.name.contains("try.wait"), instruction.name.starts_with("tile.wgmma.wait"));
+    let nothing = move |call: &Call<'_>| {
+        for (i, slot) in call.instruction.results.iter().enumerate() {
+            match (is_test, is_wait) {
+                (true, _) => call.give_word(i, 1),
+                (_, true) => call.give(i, call.bytes(i)),
+                _ => call.give(i, &vec![0; slot.bytes]),
+            }
+        }
+    };
+    let nothing = Operation::Alone(Box::new(move |_, call| {
+        nothing(call);
+        Ok(Then::GoOn)
+    }));
+    let operation = std::mem::replace(&mut instruction.operation, nothing);
+    let result = run(kernel);
+    kernel.code.program.instructions[number].operation = operation;
+    result
 }
 
 /// The instructions that use what one gives, each with the number of the operand.
@@ -137,22 +170,6 @@ pub(super) fn replace_uses<'c>(of: InstructionValue<'c>, by: BasicValueEnum<'c>)
     }
 }
 
-/// Takes a call away; what it gives is what it would give at once.
-pub(super) fn remove<'c>(ir: &Ir<'c>, name: &str, call: InstructionValue<'c>) {
-    if name.contains("try.wait") {
-        replace_uses(call, ir.bool(true).into());
-    }
-    if name.starts_with("tile.wgmma.wait") {
-        for (part, _) in uses(call) {
-            let index = part.get_indices()[0];
-            let operand = call.get_operand(index).and_then(|operand| operand.value());
-            replace_uses(part, operand.expect("the wait passes its operands on"));
-            part.erase_from_basic_block();
-        }
-    }
-    call.erase_from_basic_block();
-}
-
 /// The shapes of a kernel's arguments, for so many elements along the axis that its loop goes along.
 pub(super) type Shapes = fn(usize) -> Vec<Vec<usize>>;
 
@@ -173,40 +190,32 @@ pub(super) fn run(case: Case<'_>, how: (usize, Timing), change: &mut dyn FnMut(&
 /// The same on a target.
 pub(super) fn run_on(
     target: &str,
-    (source, shapes): Case<'_>,
-    (depth, timing): (usize, Timing),
+    case: Case<'_>,
+    how: (usize, Timing),
     change: &mut dyn FnMut(&Ir<'_>),
 ) -> Outcome {
+    run_compiled(&compile_for(target, case, change), case, how)
+}
+
+fn compile_for(target: &str, (source, _): Case<'_>, change: &mut dyn FnMut(&Ir<'_>)) -> SimtKernel {
     let instance = Instance::parse(source, &[]).unwrap();
     let target = TargetDesc::named(target).unwrap();
-    let kernel = compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"));
+    compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a kernel that was compiled of a case.
+fn run_compiled(kernel: &SimtKernel, (_, shapes): Case<'_>, (depth, timing): (usize, Timing)) -> Outcome {
     let blocks = kernel.code.geometry.cluster.into();
     let shapes = shapes(depth);
     let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
     // Aligned as a device's memory is, and somewhere even where there are no elements.
     let words = |shape: &&[usize]| vec![0u128; shape.iter().product::<usize>().div_ceil(4).max(1)];
     let mut tensors: Vec<Vec<u128>> = shapes.iter().map(words).collect();
-    let bound = KernelAbi::of(&instance).bind(&shapes).expect("shapes that fit");
+    let bound = kernel.abi.bind(&shapes).expect("shapes that fit");
     let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
     slots.extend(&bound.sizes);
     // SAFETY: the slots are as the ABI says, and the tensors as large as their shapes.
     unsafe { kernel.run_as(&slots, blocks, Mode { timing, counted: false }) }.map(|_| tensors)
-}
-
-/// Runs the kernel without its needed instruction of this number, whose name it gives; `None` where it has none.
-fn without(
-    (target, case): (&str, Case<'_>),
-    number: usize,
-    how: (usize, Timing),
-) -> Option<(String, Outcome)> {
-    let mut removed = None;
-    let outcome = run_on(target, case, how, &mut |ir: &Ir<'_>| {
-        if let Some((name, call)) = needed(ir).into_iter().nth(number) {
-            remove(ir, &name, call);
-            removed = Some(name);
-        }
-    });
-    Some((removed?, outcome))
 }
 
 /// More turns than stages, and none at all, late and early.
@@ -228,23 +237,20 @@ pub(super) fn every_one_is_missed_on(target: &str, case: Case<'_>) -> usize {
     number
 }
 
-/// How many of these instructions a kernel has, and those that nobody misses, by their numbers.
+/// How many of these instructions a kernel has, and those that nobody misses, by their numbers among them.
 pub(super) fn unmissed_on(target: &str, case: Case<'_>) -> (usize, Vec<String>) {
-    let unchanged = |how| run_on(target, case, how, &mut |_| {}).unwrap_or_else(|fault| panic!("{fault}"));
-    let whole = RUNS.map(unchanged);
-    let is_missed = |number: usize, run: usize| {
-        without((target, case), number, RUNS[run])
-            .is_some_and(|(_, outcome)| outcome.map_or(true, |it| it != whole[run]))
+    let mut kernel = compile_for(target, case, &mut |_| {});
+    let run = |kernel: &SimtKernel, how| run_compiled(kernel, case, how);
+    let whole = RUNS.map(|how| run(&kernel, how).unwrap_or_else(|fault| panic!("{fault}")));
+    let needed = needed(&kernel);
+    let mut is_missed = |number: usize| {
+        without(&mut kernel, number, |kernel| {
+            RUNS.iter().zip(&whole).any(|(&how, whole)| run(kernel, how).map_or(true, |it| it != *whole))
+        })
     };
-    let mut unmissed = Vec::new();
-    let mut number = 0;
-    while let Some((name, first)) = without((target, case), number, RUNS[0]) {
-        if first.is_ok_and(|it| it == whole[0]) && !(1..RUNS.len()).any(|run| is_missed(number, run)) {
-            unmissed.push(format!("{number}: {name}"));
-        }
-        number += 1;
-    }
-    (number, unmissed)
+    let unmissed: Vec<usize> = (0..needed.len()).filter(|&i| !is_missed(needed[i])).collect();
+    let describe = |i: usize| format!("{i}: {}", name(&kernel, needed[i]));
+    (needed.len(), unmissed.into_iter().map(describe).collect())
 }
 
 #[test]
@@ -478,16 +484,13 @@ fn no_warpgroup_goes_on_before_it_is_let_begin() {
     let source = source.edit("<64 x 64 x bf16", "<128 x 64 x bf16");
     let source = source.edit("%narrow = cast %weights : tile<64", "%narrow = cast %weights : tile<128");
     let case: Case<'_> = (&source, OF_ATTENTION);
-    run(case, RUNS[0], &mut |_| {}).unwrap_or_else(|fault| panic!("{fault}"));
-    let mut numbers = Vec::new();
-    run(case, RUNS[0], &mut |ir| {
-        let arrives = |(_, (name, _)): &(usize, (String, _))| name.contains("barrier.cta.arrive");
-        numbers = needed(ir).into_iter().enumerate().filter(arrives).map(|(i, _)| i).collect();
-    })
-    .unwrap_or_else(|fault| panic!("{fault}"));
+    let mut kernel = compile_for("sm_90a", case, &mut |_| {});
+    run_compiled(&kernel, case, RUNS[0]).unwrap_or_else(|fault| panic!("{fault}"));
+    let mut numbers = needed(&kernel);
+    numbers.retain(|&number| name(&kernel, number).contains("barrier.cta.arrive"));
     assert_eq!(numbers.len(), 2, "one before the loop, one in it");
     for number in numbers {
-        let (name, outcome) = without(("sm_90a", case), number, RUNS[0]).expect("the kernel has it");
-        assert!(outcome.is_err(), "{number}: {name}");
+        let outcome = without(&mut kernel, number, |kernel| run_compiled(kernel, case, RUNS[0]));
+        assert!(outcome.is_err(), "{number}");
     }
 }
