@@ -77,11 +77,11 @@ pub mod prelude {
     pub use crate::kernel::functions::*;
     pub use crate::kernel::{
         AcqRel, Acquire, AtomicView, BlockScope, DeviceScope, Element, Falling, Float, Grouped, Hilbert, Int,
-        MmaOperand, Number, PartitionView, RandomDoubles, Relaxed, Release, RowMajor, Scale, SystemScope,
-        Tile, associative_reduce, associative_scan, associative_scan_exclusive,
-        associative_scan_exclusive_reverse, associative_scan_reverse, block_count, block_id, cat, mma,
-        mma_scaled, mma_tf32, reduce, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse, select,
-        stack,
+        MmaOperand, Number, PartitionView, PartitionViewMut, RandomDoubles, Relaxed, Release, RowMajor,
+        Scale, SpanningViewMut, SystemScope, Tile, associative_reduce, associative_scan,
+        associative_scan_exclusive, associative_scan_exclusive_reverse, associative_scan_reverse,
+        block_count, block_id, cat, mma, mma_scaled, mma_tf32, reduce, scan, scan_exclusive,
+        scan_exclusive_reverse, scan_reverse, select, stack,
     };
     pub use crate::{
         Device, HostTensor, Tensor, TensorRef, TensorView, TensorViewMut, TileStruct, tile_assert, tile_fn,

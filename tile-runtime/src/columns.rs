@@ -4,7 +4,8 @@
 /// many cells as the first.
 ///
 /// ```
-/// use tile_runtime::bench::aligned;
+/// # use tile_runtime as tile;
+/// use tile::bench::aligned;
 /// let rows = [["copy", "29.0 GB/s"], ["multiply-adds", "118 GFLOP/s"]].map(|row| row.map(str::to_owned).to_vec());
 /// assert_eq!(aligned(&rows, |column| column == 1), "copy             29.0 GB/s\nmultiply-adds  118 GFLOP/s\n");
 /// ```

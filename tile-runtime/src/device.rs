@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// A device: the reference, this machine's processor, a GPU, or one that this machine simulates. Cheap to clone.
 ///
 /// ```
-/// use tile_runtime::Device;
+/// # use tile_runtime as tile;
+/// use tile::Device;
 /// assert_eq!(Device::reference().name(), "reference");
 /// assert!(Device::named("cuda:x").unwrap_err().to_string().contains("cpu, reference, cuda:0, cuda:1, hip:0"));
 /// ```
@@ -21,12 +22,13 @@ use std::sync::Arc;
 /// `mutable_key_type` objects to that, because what it knows of a GPU's memory changes; a device's equality and hash don't.
 ///
 /// ```
+/// # use tile_runtime as tile;
 /// use std::collections::HashMap;
-/// use tile_runtime::Device;
+/// use tile::Device;
 /// let device: Device = "cpu".parse()?;
 /// let batches = HashMap::from([(device, 32)]);
 /// assert_eq!(batches[&Device::cpu()], 32);
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Device(pub(crate) Kind);
@@ -71,14 +73,42 @@ impl Device {
     /// Every device that works here: the reference, the processor, and the GPUs.
     ///
     /// ```
-    /// use tile_runtime::Device;
+    /// # use tile_runtime as tile;
+    /// use tile::Device;
     /// let names: Vec<String> = Device::all().iter().map(Device::name).collect();
     /// assert_eq!(names[..2], ["reference", "cpu"]);
     /// ```
     pub fn all() -> Vec<Device> {
-        let gpus =
-            VENDORS.iter().flat_map(|vendor| vendor.devices()).map(|context| Device(Kind::Gpu(context)));
-        [Device::reference(), Device::cpu()].into_iter().chain(gpus).collect()
+        [Device::reference(), Device::cpu()].into_iter().chain(Device::gpus()).collect()
+    }
+
+    /// The GPUs of all vendors that work here, each vendor's in its driver's order. Launches on several run at once:
+    /// [`Launch::launch`](crate::Launch::launch) waits for none.
+    ///
+    /// ```
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
+    /// /// The parts of rows that several devices get.
+    /// fn scatter(x: &Tensor<f32>, devices: &[Device]) -> tile::Result<Vec<Tensor<f32>>> {
+    ///     let (rows, count) = (x.shape()[0], devices.len());
+    ///     let parts = (0..count).map(|part| x.slice(rows * part / count..rows * (part + 1) / count));
+    ///     parts.zip(devices).map(|(part, device)| part?.copy_to(device)).collect()
+    /// }
+    /// let mut devices = Device::gpus();
+    /// if devices.is_empty() {
+    ///     devices.push(Device::cpu());
+    /// }
+    /// let x = Tensor::zeros(&Device::cpu(), [1000, 4])?;
+    /// assert_eq!(scatter(&x, &devices)?.iter().map(|part| part.shape()[0]).sum::<usize>(), 1000);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn gpus() -> Vec<Device> {
+        VENDORS.iter().flat_map(|vendor| vendor.devices()).map(|context| Device(Kind::Gpu(context))).collect()
+    }
+
+    /// Whether it is a GPU: neither the processor nor what runs there, as the reference and simulated devices do.
+    pub fn is_gpu(&self) -> bool {
+        matches!(self.0, Kind::Gpu(_))
     }
 
     /// The device with this name.
@@ -140,12 +170,13 @@ impl Device {
     /// toolkit is needed. With `TILE_DEVICE=simulated:gfx942` a program's tests that use [`Device::best`] run so, unchanged.
     ///
     /// ```
-    /// use tile_runtime::Device;
+    /// # use tile_runtime as tile;
+    /// use tile::Device;
     /// # #[cfg(feature = "jit")] {
     /// let device = Device::simulated("sm_90a")?;
     /// assert_eq!((device.name(), device.properties()?.width), ("simulated:sm_90a".to_owned(), 32));
     /// # }
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -161,13 +192,14 @@ impl Device {
     /// [`Error::DeviceLost`] and [`Error::Driver`].
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let device = Device::cpu();
     /// let before = device.memory()?;
     /// let x = Tensor::<f32>::zeros(&device, [1024])?;
     /// assert!(device.memory()?.peak >= 4096);
     /// assert!(device.memory()?.allocations > before.allocations);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn memory(&self) -> Result<MemoryUse> {
         match &self.0 {
@@ -195,11 +227,12 @@ impl Device {
     /// [`Error::Driver`] for devices whose memory is the host's; as [`Device::memory`] else.
     ///
     /// ```no_run
-    /// use tile_runtime::{Device, MemoryLimits};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, MemoryLimits};
     /// let device = Device::cuda(0)?;
     /// // No more than 8 GiB for tensors, and of what they leave nothing beyond 1 GiB is kept.
     /// device.limit_memory(MemoryLimits { in_use: 8 << 30, held: 1 << 30 })?;
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn limit_memory(&self, limits: MemoryLimits) -> Result<()> {
         match &self.0 {

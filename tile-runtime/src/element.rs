@@ -43,7 +43,8 @@ pub trait Arithmetic: Scalar {
 /// A type that tensors and tiles hold.
 ///
 /// ```
-/// use tile_runtime::Element;
+/// # use tile_runtime as tile;
+/// use tile::Element;
 /// assert_eq!(f32::DTYPE.name(), "f32");
 /// ```
 pub trait Element: Scalar + Debug + Display + Default {
@@ -85,7 +86,8 @@ pub trait Number:
     /// The largest number, of a float the largest finite one: what an element is scaled to that has to fit.
     ///
     /// ```
-    /// use tile_runtime::{Number, f8e4m3fn, f8e5m2};
+    /// # use tile_runtime as tile;
+    /// use tile::{Number, f8e4m3fn, f8e5m2};
     /// fn scale<T: Number>(largest: f32) -> f32 {
     ///     largest / T::MAX.to_float() as f32
     /// }

@@ -151,7 +151,8 @@ formats! {
     /// large becomes NaN; a kernel's `saturating_cast` makes it ±448.
     ///
     /// ```
-    /// use tile_runtime::f8e4m3fn;
+    /// # use tile_runtime as tile;
+    /// use tile::f8e4m3fn;
     /// assert_eq!(f8e4m3fn::from_f32(1.07).to_f32(), 1.125);
     /// assert!(f8e4m3fn::from_f32(1000.0).to_f32().is_nan());
     /// ```
@@ -160,7 +161,8 @@ formats! {
     /// infinite.
     ///
     /// ```
-    /// use tile_runtime::f8e5m2;
+    /// # use tile_runtime as tile;
+    /// use tile::f8e5m2;
     /// assert_eq!(f8e5m2::from_f32(1.1).to_f32(), 1.0);
     /// assert_eq!(f8e5m2::from_f32(1e9).to_f32(), f32::INFINITY);
     /// ```
@@ -169,7 +171,8 @@ formats! {
     /// sign, no zero and no arithmetic. What is smaller becomes 2⁻¹²⁷, zero too; what is negative or too large becomes NaN.
     ///
     /// ```
-    /// use tile_runtime::f8e8m0fnu;
+    /// # use tile_runtime as tile;
+    /// use tile::f8e8m0fnu;
     /// assert_eq!(f8e8m0fnu::from_f32(0.3).to_f32(), 0.25);
     /// assert_eq!(f8e8m0fnu::from_f32(0.0).to_bits(), 0);
     /// assert!(f8e8m0fnu::from_f32(-1.0).to_f32().is_nan());

@@ -44,6 +44,12 @@ mod stream;
 mod sync;
 pub mod tensor;
 
+// Examples name these as users of the facade `tile` do.
+#[doc(hidden)]
+pub use tile_ir as ir;
+#[doc(hidden)]
+pub use tile_layout as layout;
+
 pub use choices::{Choice, Choices};
 pub use device::Device;
 pub use element::{Element, Float, Int, Number, Scale};

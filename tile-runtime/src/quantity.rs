@@ -3,7 +3,8 @@
 /// A time in seconds: `12.3 µs`.
 ///
 /// ```
-/// use tile_runtime::bench::time;
+/// # use tile_runtime as tile;
+/// use tile::bench::time;
 /// assert_eq!(time(12.3e-6), "12.3 µs");
 /// ```
 pub fn time(seconds: f64) -> String {
@@ -32,7 +33,8 @@ pub(crate) fn frequency(hertz: f64) -> String {
 /// Bytes per second: `29.0 GB/s`.
 ///
 /// ```
-/// use tile_runtime::bench::byte_rate;
+/// # use tile_runtime as tile;
+/// use tile::bench::byte_rate;
 /// assert_eq!(byte_rate(29e9), "29.0 GB/s");
 /// ```
 pub fn byte_rate(rate: f64) -> String {
@@ -42,7 +44,8 @@ pub fn byte_rate(rate: f64) -> String {
 /// Floating-point operations per second: `212 GFLOP/s`.
 ///
 /// ```
-/// use tile_runtime::bench::flop_rate;
+/// # use tile_runtime as tile;
+/// use tile::bench::flop_rate;
 /// assert_eq!(flop_rate(2.12e11), "212 GFLOP/s");
 /// ```
 pub fn flop_rate(rate: f64) -> String {

@@ -39,7 +39,8 @@ impl Device {
     /// | reference, simulated | | always |
     ///
     /// ```
-    /// use tile_runtime::{Device, bench::Ceiling};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, bench::Ceiling};
     /// if let Some(rate) = Device::cpu().ceiling(Ceiling::Copy) {
     ///     assert!(rate > 1e8, "{rate} bytes per second");
     /// }
@@ -55,8 +56,9 @@ impl Device {
     /// rate; how far others fall short of it tells what somebody else takes of the machine at the moment.
     ///
     /// ```
-    /// use tile_ir::DType;
-    /// use tile_runtime::{Device, bench::Ceiling};
+    /// # use tile_runtime as tile;
+    /// use tile::ir::DType;
+    /// use tile::{Device, bench::Ceiling};
     /// let rates = Device::cpu().ceiling_tries(Ceiling::MultiplyAdd(DType::F32));
     /// assert!(rates.into_iter().flatten().all(|rate| rate > 1e7));
     /// ```

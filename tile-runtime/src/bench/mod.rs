@@ -19,14 +19,15 @@ use std::time::{Duration, Instant};
 /// How something is measured on a device.
 ///
 /// ```
+/// # use tile_runtime as tile;
 /// use std::time::Duration;
-/// use tile_runtime::{Device, bench::Bench};
+/// use tile::{Device, bench::Bench};
 /// let bench = Bench::new(&Device::cpu()).warm_up(1).runs(5).warm_caches();
 /// let mut times = [9, 3, 1, 2, 8, 4].into_iter().map(Duration::from_micros); // the first one warms up
 /// let measured = bench.measure(|| Ok(times.next().unwrap_or_default()))?;
 /// assert_eq!(measured.median(), Duration::from_micros(3));
 /// assert_eq!(measured.to_string(), "3.00 µs (2.00 µs to 4.00 µs, 5 runs)");
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Bench {
@@ -107,7 +108,8 @@ impl Bench {
 /// alone, without that of enqueueing and waiting.
 ///
 /// ```
-/// use tile_runtime::{Device, Launch, Result, bench::{Bench, timed}};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Launch, Result, bench::{Bench, timed}};
 /// fn both(device: &Device, mut launch: impl FnMut() -> Result<()>) -> Result<()> {
 ///     println!("{}", Bench::new(device).measure(|| timed(device, || { launch()?; launch() }))?);
 ///     Ok(())
@@ -174,12 +176,13 @@ impl fmt::Display for Measurement {
 /// The times of two, measured in turns.
 ///
 /// ```
+/// # use tile_runtime as tile;
 /// use std::time::Duration;
-/// use tile_runtime::{Device, bench::Bench};
+/// use tile::{Device, bench::Bench};
 /// let bench = Bench::new(&Device::cpu()).runs(4).warm_caches();
 /// let compared = bench.compare(|| Ok(Duration::from_micros(20)), || Ok(Duration::from_micros(30)))?;
 /// assert_eq!(compared.to_string(), "1.50 times as long (1.50 to 1.50): 30.0 µs and 20.0 µs");
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {

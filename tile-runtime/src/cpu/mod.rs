@@ -81,7 +81,8 @@ pub fn threads() -> usize {
 /// more than the system starts there are as many as it does.
 ///
 /// ```
-/// use tile_runtime::cpu;
+/// # use tile_runtime as tile;
+/// use tile::cpu;
 /// cpu::set_threads(3);
 /// assert_eq!(cpu::threads(), 3);
 /// ```
@@ -98,7 +99,8 @@ pub fn set_threads(count: usize) {
 /// environment variable `TILE_PIN=on` does; without either they run where the system puts them.
 ///
 /// ```
-/// use tile_runtime::cpu;
+/// # use tile_runtime as tile;
+/// use tile::cpu;
 /// cpu::set_pinned(true);
 /// # cpu::set_pinned(false);
 /// ```

@@ -83,13 +83,14 @@ impl<T: Element> Tensor<T> {
     /// memory stays.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor};
     /// let x = Tensor::from_vec(&Device::cpu(), vec![1i32, 2, 3, 4, 5, 6], [2, 3])?;
     /// let theirs = x.into_dlpack()?;
     /// // SAFETY: nobody else uses the memory.
     /// let ours = unsafe { Tensor::<i32>::from_dlpack(theirs) }?;
     /// assert_eq!((ours.shape(), ours.to_vec()?), (&[2, 3][..], vec![1, 2, 3, 4, 5, 6]));
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors

@@ -45,13 +45,14 @@ impl<T: Element> Tensor<T> {
     /// The array of a `.npy` file on a device. One in Fortran's order has the strides of that.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor, interchange::npy};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor, interchange::npy};
     /// let path = std::env::temp_dir().join(format!("tile-{}.npy", std::process::id()));
     /// let x = Tensor::from_vec(&Device::cpu(), vec![1.5f32, 2.5, 3.5], [3, 1])?;
     /// npy::write(&path, &x.t()?)?;
     /// assert_eq!(Tensor::<f32>::read_npy(&Device::cpu(), &path)?.to_host()?.to_string(), "[[1.5, 2.5, 3.5]]");
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -84,7 +85,8 @@ pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
 /// where NumPy has no such elements, or two arrays have one name.
 ///
 /// ```
-/// use tile_runtime::{Device, Tensor, interchange::npy};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Tensor, interchange::npy};
 /// let path = std::env::temp_dir().join(format!("tile-{}.npz", std::process::id()));
 /// let device = Device::cpu();
 /// let (weights, steps) = (Tensor::full(&device, [2, 2], 0.5f32)?, Tensor::from_iter(&device, [7u64])?);
@@ -93,7 +95,7 @@ pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
 /// assert_eq!(file.names(), ["weights", "steps"]);
 /// assert_eq!(file.tensor::<u64>(&device, "steps")?.to_vec()?, [7]);
 /// # std::fs::remove_file(path).unwrap();
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 ///
 /// # Errors
@@ -167,15 +169,16 @@ impl Archive {
     /// its header is read.
     ///
     /// ```
-    /// use tile_runtime::{Device, Tensor, interchange::npy};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Tensor, interchange::npy};
     /// let path = std::env::temp_dir().join(format!("tile-info-{}.npz", std::process::id()));
     /// npy::write_all(&path, &[("weights", &Tensor::<f32>::zeros(&Device::cpu(), [2, 3])?)])?;
     /// let file = npy::Archive::open(&path)?;
     /// let info = file.info("weights").expect("it is there");
-    /// assert_eq!((info.dtype, info.format.as_str()), (Some(tile_ir::DType::F32), "<f4"));
+    /// assert_eq!((info.dtype, info.format.as_str()), (Some(tile::ir::DType::F32), "<f4"));
     /// assert_eq!((info.shape, file.info("bias")), (vec![2, 3], None));
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn info(&self, name: &str) -> Option<Info> {
         let header = self.with_member(name, |mut member| {

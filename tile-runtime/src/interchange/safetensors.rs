@@ -62,15 +62,16 @@ impl Archive {
     /// Opens a file and reads its header.
     ///
     /// ```
-    /// use tile_runtime::interchange::safetensors::{Archive, write};
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::interchange::safetensors::{Archive, write};
+    /// use tile::{Device, Tensor};
     /// let path = std::env::temp_dir().join(format!("tile-{}.safetensors", std::process::id()));
     /// let (device, one) = (Device::cpu(), half::bf16::ONE);
     /// write(&path, &[("bias", &Tensor::full(&device, [3], one)?)])?;
     /// let file = Archive::open(&path)?;
     /// assert_eq!((file.names(), file.tensor(&device, "bias")?.to_vec()?), (vec!["bias".to_owned()], vec![one; 3]));
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     ///
     /// # Errors
@@ -117,8 +118,9 @@ impl Archive {
     /// What there is under a name; `None` where there is nothing.
     ///
     /// ```
-    /// use tile_runtime::interchange::safetensors::{Archive, write};
-    /// use tile_runtime::{Device, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::interchange::safetensors::{Archive, write};
+    /// use tile::{Device, Tensor};
     /// let path = std::env::temp_dir().join(format!("tile-info-{}.safetensors", std::process::id()));
     /// let device = Device::cpu();
     /// write(&path, &[("bias", &Tensor::<half::bf16>::zeros(&device, [3])?), ("steps", &Tensor::<u64>::zeros(&device, [])?)])?;
@@ -127,10 +129,10 @@ impl Archive {
     ///     let info = file.info(&name).expect("it is one of the names");
     ///     println!("{name}: {} {:?}", info.format, info.shape); // bias: BF16 [3]
     /// }
-    /// assert_eq!(file.info("bias").unwrap().dtype, Some(tile_ir::DType::BF16));
+    /// assert_eq!(file.info("bias").unwrap().dtype, Some(tile::ir::DType::BF16));
     /// assert_eq!(file.info("scale"), None);
     /// # std::fs::remove_file(path).unwrap();
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn info(&self, name: &str) -> Option<Info> {
         let stored = self.tensors.get(name)?;

@@ -54,7 +54,8 @@ thread_local! {
 /// Runs something, noting what this thread launches meanwhile; on a panic nothing is kept.
 ///
 /// ```
-/// use tile_runtime::profile::profile;
+/// # use tile_runtime as tile;
+/// use tile::profile::profile;
 /// let (answer, profile) = profile(|| 42); // launches nothing
 /// assert_eq!((answer, profile.launches().len()), (42, 0));
 /// ```
@@ -109,7 +110,7 @@ impl Profile {
         &self.launches
     }
 
-    /// How long the whole took, beginning with the first launch's preparation.
+    /// How long the closure took.
     pub fn time(&self) -> Duration {
         self.time
     }

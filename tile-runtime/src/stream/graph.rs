@@ -17,7 +17,8 @@ use std::sync::Arc;
 /// Launches that a device runs one after the other, for the cost of one where they are the same as in the last run.
 ///
 /// ```
-/// use tile_runtime::{Device, Error, Graph, Launch, Result, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Error, Graph, Launch, Result, Tensor};
 /// fn steps(graph: &mut Graph, next: for<'a> fn(&'a Tensor<f32>, &'a mut Tensor<f32>) -> Launch<'a>) -> Result<Vec<f32>> {
 ///     let x = Tensor::<f32>::ones(&Device::cpu(), [4])?;
 ///     let [mut y, mut z] = [x.to_dense()?, x.to_dense()?];

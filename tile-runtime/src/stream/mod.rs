@@ -33,12 +33,13 @@ use std::sync::Arc;
 /// enqueued still runs.
 ///
 /// ```
-/// use tile_runtime::{Device, Stream};
+/// # use tile_runtime as tile;
+/// use tile::{Device, Stream};
 /// let stream = Stream::new(&Device::cpu())?;
 /// let (start, end) = (stream.record()?, stream.record()?);
 /// stream.synchronize()?;
 /// assert!(start.is_done()? && end.since(&start)?.as_secs() < 60);
-/// # Ok::<(), tile_runtime::Error>(())
+/// # Ok::<(), tile::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Stream(Arc<Inner>);
@@ -107,9 +108,10 @@ impl Stream {
     /// and a capture of its must end before anybody waits for the stream or the device.
     ///
     /// ```
-    /// use tile_runtime::{Device, Stream};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Stream};
     /// assert_eq!(Stream::new(&Device::cpu())?.as_raw(), None);
-    /// # Ok::<(), tile_runtime::Error>(())
+    /// # Ok::<(), tile::Error>(())
     /// ```
     pub fn as_raw(&self) -> Option<*mut c_void> {
         self.on_gpu().map(GpuStream::as_raw)
@@ -211,7 +213,8 @@ impl Device {
     /// here: nothing of the queue is ever waited for.
     ///
     /// ```
-    /// use tile_runtime::{Device, Launch, Result, Stream, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Launch, Result, Stream, Tensor};
     /// fn timed(launch: Launch<'_>, device: &Device, other: &Stream) -> Result<()> {
     ///     let own = device.stream();
     ///     let start = own.record()?;
@@ -235,7 +238,8 @@ impl Device {
     /// its guard or by [`Stream::synchronize`], and not here.
     ///
     /// ```
-    /// use tile_runtime::{Device, Launch, Result, Tensor};
+    /// # use tile_runtime as tile;
+    /// use tile::{Device, Launch, Result, Tensor};
     /// fn step(launches: Vec<Launch<'_>>, device: &Device) -> Result<()> {
     ///     launches.into_iter().try_for_each(Launch::launch)?;
     ///     device.synchronize()

@@ -17,7 +17,8 @@ use std::task::{Context, Poll};
 /// What is written can't be looked at before:
 ///
 /// ```compile_fail,E0502
-/// use tile_runtime::{Launch, Result, Stream, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Launch, Result, Stream, Tensor};
 /// fn wrong(launch: fn(&mut Tensor<f32>) -> Launch<'_>, y: &mut Tensor<f32>, stream: &Stream) -> Result<Vec<f32>> {
 ///     let pending = launch(y).on(stream)?;
 ///     let early = y.to_vec()?;
@@ -29,7 +30,8 @@ use std::task::{Context, Poll};
 /// After the wait it can:
 ///
 /// ```
-/// use tile_runtime::{Launch, Result, Stream, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Launch, Result, Stream, Tensor};
 /// fn right(launch: fn(&mut Tensor<f32>) -> Launch<'_>, y: &mut Tensor<f32>, stream: &Stream) -> Result<Vec<f32>> {
 ///     let pending = launch(y).on(stream)?;
 ///     pending.wait()?;
@@ -40,7 +42,8 @@ use std::task::{Context, Poll};
 /// Nor can what is read be written, or freed:
 ///
 /// ```compile_fail,E0505
-/// use tile_runtime::{Launch, Result, Stream, Tensor};
+/// # use tile_runtime as tile;
+/// use tile::{Launch, Result, Stream, Tensor};
 /// fn wrong(launch: fn(&Tensor<f32>) -> Launch<'_>, x: Tensor<f32>, stream: &Stream) -> Result<()> {
 ///     let pending = launch(&x).on(stream)?;
 ///     drop(x);
