@@ -1,10 +1,14 @@
 //! Inverses, what they tell about two layouts, and the nullspace.
 
+use super::compose::Digits;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Builder, Layout, Mode, Modes};
-use crate::tuple::INLINE;
+use crate::tuple::{INLINE, Ints};
 use alloc::format;
 use smallvec::{SmallVec, smallvec};
+
+/// How many runs that end at a carry are looked at for a common vector.
+const MOST_RUNS: usize = 1 << 16;
 
 impl Layout {
     /// The layout `R` with `self(R(i)) = i` of the offsets from 0 up that modes reach without a gap, each of which
@@ -113,6 +117,9 @@ impl Layout {
     /// widest vector that copies from one to the other. Alignment of the memory and the width of an instruction
     /// limit it further.
     ///
+    /// Of strides that lie evenly even where an index carries from one coordinate to the next, which takes some made for
+    /// it, no more than 2^16 such carries are followed.
+    ///
     /// ```
     /// use tile_layout::Layout;
     /// let rows: Layout = "(8,4):(4,1)".parse()?;
@@ -122,9 +129,10 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn max_common_vector(&self, other: &Layout) -> i64 {
-        let common = match self.compose(other.right_inverse()) {
+        let inverse = other.right_inverse();
+        let common = match self.compose(&inverse) {
             Ok(common) => common.coalesce(),
-            Err(_) => return self.common_vector_stepwise(other),
+            Err(_) => return self.common_vector_by_runs(&inverse),
         };
         match common.leaves() {
             [first, ..] if first.stride == 1 => first.extent,
@@ -133,27 +141,24 @@ impl Layout {
     }
 
     /// As [`Layout::max_common_vector`] where the composition is no layout: its first run is still even.
-    fn common_vector_stepwise(&self, other: &Layout) -> i64 {
-        let inverse = other.right_inverse();
-        let known = inverse.leaves().first().map_or(0, |first| self.unit_steps(first));
-        let agrees = |&i: &i64| inverse.get(i).and_then(|index| self.get(index)) == Some(i);
-        let further = (known..inverse.size()).take_while(agrees).count() as i64;
-        (known + further).max(1)
-    }
-
-    /// How many of a mode's indices are known to be 1 apart in memory, from 0 on, without looking at each: those by which no
-    /// coordinate goes over into the next.
-    fn unit_steps(&self, indices: &Mode) -> i64 {
-        let (mut rest, mut step, mut count) = (indices.stride, 0i64, indices.extent);
-        for mode in self.coalesce().leaves().iter().filter(|mode| mode.extent > 0) {
-            let digit = rest % mode.extent;
-            rest /= mode.extent;
-            if digit > 0 {
-                step = step.saturating_add(digit.saturating_mul(mode.stride));
-                count = count.min((mode.extent - 1) / digit + 1);
+    ///
+    /// From an element that lies where it should, so do all that follow without a carry between the digits of an index of
+    /// `self`. So as many are passed over at once, and only the one behind them is looked at.
+    fn common_vector_by_runs(&self, inverse: &Layout) -> i64 {
+        let digits = Digits::new(self.leaves());
+        let size = self.size();
+        let mut common = 1i64;
+        for _ in 0..MOST_RUNS {
+            if common >= inverse.size() {
+                break;
             }
+            let index = crate::evaluate::at_index(inverse.part(), common);
+            if index >= size || digits.offset(index) != Some(common) {
+                break;
+            }
+            common += run_without_carry(inverse.leaves(), digits.boundaries(), size, index, common);
         }
-        if rest == 0 && step == 1 { count } else { 0 }
+        common
     }
 
     /// The leaves, each with the stride of its coordinate in the linear index.
@@ -166,4 +171,37 @@ impl Layout {
         };
         self.leaves().iter().map(place).collect()
     }
+}
+
+/// How many elements of the inverse follow from the one at `position` on, that one counted, of which none carries between
+/// the digits of an index of a layout of `size` elements; `index` is the first one's.
+fn run_without_carry(inverse: &[Mode], boundaries: &[i64], size: i64, index: i64, position: i64) -> i64 {
+    // The furthest that the modes below reach, and by how much they fill each digit.
+    let mut below = 0i64;
+    let mut used: Ints = boundaries.iter().map(|boundary| index % boundary).collect();
+    let (mut unit, mut run) = (1i64, 1i64);
+    for mode in inverse {
+        if position % unit != 0 {
+            break;
+        }
+        let room = |free: i64, step: i64| if step == 0 { i64::MAX } else { free / step + 1 };
+        let free = boundaries.iter().zip(&used).map(|(boundary, used)| (boundary - 1 - used, boundary));
+        if free.clone().any(|(free, _)| free < 0) || index + below >= size {
+            break;
+        }
+        let within = room(size - 1 - index - below, mode.stride);
+        let steps = free.map(|(free, boundary)| room(free, mode.stride % boundary)).fold(within, i64::min);
+        let digit = position / unit % mode.extent;
+        run = steps.min(mode.extent - digit) * unit;
+        for (used, boundary) in used.iter_mut().zip(boundaries) {
+            *used += (mode.extent - 1) * (mode.stride % boundary);
+        }
+        below += (mode.extent - 1) * mode.stride;
+        unit *= mode.extent;
+        // A mode is a unit of the next one only where it is known to be even as a whole.
+        if position < unit {
+            break;
+        }
+    }
+    run
 }

@@ -210,4 +210,20 @@ fn a_vector_of_most_of_the_numbers_is_found_at_once() {
     );
     let rows = |columns: &str| layout(&format!("(8,{columns}):({columns},1)"));
     assert_eq!(rows("1000000000039").max_common_vector(&rows("1000000000061")), 1_000_000_000_039);
+    let rows = |count: i64| layout(&format!("(1048576,1048576,{count}):(1048576,1,1099511627776)"));
+    assert_eq!(rows(2).max_common_vector(&rows(3)), 1 << 41);
+    // Four modes of two elements before the one that differs, in the other order.
+    let far = |last: i64| layout(&format!("(2,2,2,2,{last}):(8,4,2,1,16)"));
+    assert_eq!(far((1 << 50) + 1).max_common_vector(&far((1 << 50) + 3)), ((1 << 50) + 1) << 4);
+}
+
+/// Where sums of digits carry and what they add cancels, a run ends at each carry and the next one is as even: such runs
+/// are gone through one by one, which must end.
+#[test]
+fn runs_that_end_at_carries_are_not_gone_through_for_ever() {
+    let layout = |text: &str| text.parse::<Layout>().unwrap();
+    let carrying = |count: i64| layout(&format!("(3,4,{count}):(2,-1,3)"));
+    let columns = |count: i64| layout(&format!("(4,{count}):({count},1)"));
+    assert_eq!(carrying(100).max_common_vector(&columns(301)), 300);
+    assert!(carrying(1 << 40).max_common_vector(&columns((3 << 40) + 1)) >= 1 << 16);
 }
