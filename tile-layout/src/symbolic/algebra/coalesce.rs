@@ -4,11 +4,13 @@
 
 use crate::error::Result;
 use crate::nested::push_by_profile;
+use crate::symbolic::checks::Obligations;
 use crate::symbolic::condition::Condition;
 use crate::symbolic::expression::Expr;
 use crate::symbolic::facts::Facts;
 use crate::symbolic::layout::{SymbolicBuilder, SymbolicLayout, SymbolicMode, SymbolicPart};
 use crate::tuple::IntTuple;
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -113,23 +115,54 @@ impl SymbolicLayout {
     /// coalesced. A stride that may be 0 but need not stays, and then its mode still repeats elements at a launch
     /// that makes it 0.
     ///
+    /// That a mode left out has elements is an obligation: without them the layout had none.
+    ///
     /// # Errors
-    /// As [`SymbolicLayout::coalesce`].
+    /// [`crate::ErrorKind::Unproved`], naming the leaf, where that is open and the obligations refuse; otherwise as
+    /// [`SymbolicLayout::coalesce`].
     ///
     /// ```
-    /// use tile_layout::symbolic::{Facts, SymbolicLayout};
+    /// use tile_layout::symbolic::{Facts, Obligations, SymbolicLayout};
     /// let broadcast: SymbolicLayout = "(4,(n,k),b):(1,(0,4),ldb)".parse()?;
-    /// assert_eq!(broadcast.filter(&Facts::new())?.to_string(), "(4*k,b):(1,ldb)");
-    /// assert_eq!(broadcast.filter(&Facts::new().equal_to("ldb", 0))?.to_string(), "4*k:1");
+    /// let facts = Facts::new().at_least("n", 1);
+    /// assert_eq!(broadcast.filter(&mut Obligations::refuse(&facts))?.to_string(), "(4*k,b):(1,ldb)");
+    /// let facts = Facts::new().equal_to("ldb", 0);
+    /// let mut obligations = Obligations::collect(&facts);
+    /// assert_eq!(broadcast.filter(&mut obligations)?.to_string(), "4*k:1");
+    /// assert_eq!(
+    ///     obligations.into_checks().to_string(),
+    ///     "n must be at least 1: extent of mode 1\nb must be at least 1: extent of mode 3"
+    /// );
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
-    pub fn filter(&self, facts: &Facts) -> Result<SymbolicLayout> {
+    pub fn filter(&self, obligations: &mut Obligations<'_>) -> Result<SymbolicLayout> {
+        let facts = obligations.facts();
         let simple = self.simplify(facts)?;
-        let moving = simple.leaves().iter().filter(|mode| !mode.stride.is(0) || mode.extent.is(0));
-        let moving: Vec<SymbolicMode> = moving.cloned().collect();
+        let moving = simple.without_empty(obligations, |mode| !mode.stride.is(0))?;
+        let moving: Vec<SymbolicMode> =
+            moving.into_iter().map(|leaf| simple.leaves()[leaf].clone()).collect();
         let mut builder = SymbolicBuilder::new();
         builder.push_mode(&coalesce_modes(&moving, facts));
         builder.finish()
+    }
+
+    /// The leaves that `kept` names, where the others are made sure to have elements; where a leaf is known to have
+    /// none, that one alone.
+    pub(super) fn without_empty(
+        &self,
+        obligations: &mut Obligations<'_>,
+        kept: impl Fn(&SymbolicMode) -> bool,
+    ) -> Result<Vec<usize>> {
+        if let Some(empty) = self.leaves().iter().position(|mode| mode.extent.is(0)) {
+            return Ok(Vec::from([empty]));
+        }
+        let (kept, left_out): (Vec<usize>, Vec<usize>) =
+            (0..self.leaves().len()).partition(|&leaf| kept(&self.leaves()[leaf]));
+        for leaf in left_out {
+            let extent = Condition::at_most(1, &self.leaves()[leaf].extent);
+            obligations.require_at(extent, &[leaf], format!("extent of mode {leaf}"))?;
+        }
+        Ok(kept)
     }
 
     /// Extents and strides in their simplest form under the facts ([`Facts::simplify`]); no mode is merged.

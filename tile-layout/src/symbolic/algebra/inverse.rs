@@ -132,22 +132,27 @@ impl SymbolicLayout {
 
     /// The coordinates that are all sent to offset 0 by strides known to be 0: `self(R(i)) = 0`, as linear indices.
     ///
+    /// That the other modes have elements is an obligation: without them the layout sends nothing to offset 0.
+    ///
     /// # Errors
+    /// [`ErrorKind::Unproved`], naming the leaf, where that is open and the obligations refuse;
     /// [`ErrorKind::InvalidExtent`] where the facts make an extent negative; [`ErrorKind::Overflow`] where an index
     /// has coefficients beyond 64 bits.
     ///
     /// ```
-    /// use tile_layout::symbolic::{Facts, SymbolicLayout};
+    /// use tile_layout::symbolic::{Facts, Obligations, SymbolicLayout};
     /// let broadcast: SymbolicLayout = "(m,n,k):(1,0,m)".parse()?;
-    /// assert_eq!(broadcast.nullspace(&Facts::new())?.to_string(), "n:m");
+    /// let facts = Facts::new().at_least("m", 1).at_least("k", 1);
+    /// assert_eq!(broadcast.nullspace(&mut Obligations::refuse(&facts))?.to_string(), "n:m");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
-    pub fn nullspace(&self, facts: &Facts) -> Result<SymbolicLayout> {
+    pub fn nullspace(&self, obligations: &mut Obligations<'_>) -> Result<SymbolicLayout> {
+        let facts = obligations.facts();
         let simple = self.simplify(facts)?;
-        let places = simple.leaves().iter().zip(simple.index_strides(facts)?);
-        let still = places.filter(|(mode, _)| mode.stride.is(0) && !mode.extent.is(1));
-        let modes: Vec<SymbolicMode> =
-            still.map(|(mode, index_stride)| SymbolicMode::new(&mode.extent, index_stride)).collect();
+        let index_strides = simple.index_strides(facts)?;
+        let still = simple.without_empty(obligations, |mode| mode.stride.is(0) && !mode.extent.is(1))?;
+        let mode = |leaf: usize| SymbolicMode::new(&simple.leaves()[leaf].extent, &index_strides[leaf]);
+        let modes: Vec<SymbolicMode> = still.into_iter().map(mode).collect();
         let mut builder = SymbolicBuilder::new();
         builder.push_mode(&coalesce_modes(&modes, facts));
         builder.finish()

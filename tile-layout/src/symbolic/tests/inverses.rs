@@ -2,7 +2,7 @@
 
 use super::operands::{alike, answer, hold, layout};
 use super::{Launch, launch};
-use crate::symbolic::{Facts, Obligations, SymbolicLayout};
+use crate::symbolic::{Bindings, Facts, Obligations, SymbolicLayout};
 use crate::{ErrorKind, Layout};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -44,15 +44,17 @@ proptest! {
 
     #[test]
     fn nullspace(layout in layout(), launch in launch(0..13)) {
-        let Some(bound) = bound(&layout, &launch) else { return Ok(()) };
-        let nullspace = layout.nullspace(&launch.facts).unwrap().bind(&launch.bindings).unwrap();
+        let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
+        let Some(nullspace) = answer(&launch, |o| layout.nullspace(o))? else { return Ok(()) };
+        let nullspace = nullspace.bind(&launch.bindings).unwrap();
         prop_assert!(nullspace.is_injective());
         for index in nullspace.offsets() {
             prop_assert_eq!(bound.get(index), Some(0), "{} of {}", nullspace, bound);
         }
         let simple = layout.simplify(&launch.facts).unwrap();
         let still = simple.leaves().iter().zip(bound.leaves()).filter(|(known, _)| known.stride.is(0));
-        prop_assert_eq!(nullspace.size(), still.map(|(_, mode)| mode.extent).product::<i64>());
+        let expected = if bound.size() == 0 { 0 } else { still.map(|(_, mode)| mode.extent).product::<i64>() };
+        prop_assert_eq!(nullspace.size(), expected);
     }
 
     #[test]
@@ -146,5 +148,30 @@ fn common_vectors_of_leading_dimensions() {
         ("(4,8):(8,1)", "(4,8):(9,1)", 8),
     ] {
         assert_eq!(layout(a).max_common_vector(&layout(b), &facts).unwrap(), width, "{a} and {b}");
+    }
+}
+
+/// Of a layout that turns out empty nothing moves and nothing is sent to offset 0; what is left out must have elements.
+#[test]
+fn modes_left_out_must_have_elements() {
+    let facts = Facts::new().sizes(["m"]);
+    let layout = |text: &str| text.parse::<SymbolicLayout>().unwrap();
+    let (repeated, moving) = (layout("(m,4):(0,1)"), layout("(m,3):(1,0)"));
+    let mut collect = Obligations::collect(&facts);
+    assert_eq!(format!("{}", repeated.filter(&mut collect).unwrap()), "4:1");
+    assert_eq!(format!("{}", moving.nullspace(&mut collect).unwrap()), "3:m");
+    let checks = collect.into_checks();
+    assert_eq!(format!("{checks}"), "m must be at least 1: extent of mode 0");
+    assert!(checks.verify(&Bindings::from([("m", 2)])).is_ok());
+    assert!(checks.verify(&Bindings::from([("m", 0)])).is_err());
+    let mut refuse = Obligations::refuse(&facts);
+    for refused in [repeated.filter(&mut refuse), moving.nullspace(&mut refuse)] {
+        let error = refused.unwrap_err();
+        assert_eq!((error.kind(), error.modes()), (ErrorKind::Unproved, &[0][..]));
+    }
+    let empty = Facts::new().equal_to("m", 0);
+    let mut refuse = Obligations::refuse(&empty);
+    for of_nothing in [repeated.filter(&mut refuse), moving.nullspace(&mut refuse)] {
+        assert_eq!(format!("{}", of_nothing.unwrap()), "0:0");
     }
 }
