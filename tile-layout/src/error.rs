@@ -64,7 +64,7 @@ pub enum ErrorKind {
     Overflow,
     /// A coordinate or an index lies outside its extent or its index space.
     OutOfBounds,
-    /// The composition is not a layout of the right operand's shape.
+    /// The composition is not a layout of the right operand's shape, or it takes too many elements to tell.
     NotComposable,
     /// The layout overlaps itself or leaves gaps that no layout fills.
     NotComplementable,

@@ -22,7 +22,7 @@ impl Carries<'_> {
     /// The number of steps of size `step`, of `extent` altogether, up to the first boundary. `None` where they do
     /// not divide the extent, or carry together with what was counted before.
     pub(crate) fn count(&mut self, extent: i64, step: i64) -> Option<i64> {
-        let even = even_steps(self.boundaries, step).min(extent);
+        let even = even_steps(self.boundaries, 0, step).min(extent);
         if extent % even != 0 {
             return None;
         }
@@ -36,11 +36,11 @@ impl Carries<'_> {
     }
 }
 
-/// After how many steps of size `step` from 0 a boundary is crossed; large where none ever is.
-pub(crate) fn even_steps(boundaries: &[i64], step: i64) -> i64 {
+/// After how many steps of size `step` from `start` a boundary is crossed; large where none ever is.
+pub(crate) fn even_steps(boundaries: &[i64], start: i64, step: i64) -> i64 {
     let crossing = |&boundary: &i64| match step % boundary {
         0 => i64::MAX,
-        rest => (boundary - 1) / rest + 1,
+        rest => (boundary - 1 - start % boundary) / rest + 1,
     };
     boundaries.iter().map(crossing).min().unwrap_or(i64::MAX)
 }

@@ -8,8 +8,9 @@
 //! > Σ (m−1)·(e mod P) < P for every boundary P,
 //!
 //! makes every digit additive, and so the whole function. That condition takes a few divisions and decides all
-//! the cases in practice. Where it fails, worth can still cancel between digits: `((2,2),3):((1,4),8) ∘ 4:3` is
-//! `(2,2):(5,12)`. Such cases are decided point by point, up to [`POINTWISE`] elements, and refused beyond.
+//! the cases in practice. Where it fails, worth can still cancel between digits: `(2,2,4):(1,3,5) ∘ 3:3` is `3:4`,
+//! although 3 + 3 carries twice. Such cases are decided point by point, up to [`POINTWISE`] elements. Beyond they are
+//! refused, as impossible where the first element behind a carry shows it, else as not decided.
 //!
 //! CuTe and its ports accept more and answer with another function, or refuse exact cases; see the tests.
 
@@ -32,9 +33,9 @@ impl Layout {
     /// several modes, each composes with the mode of `self` in its place; modes without a tiler stay.
     ///
     /// # Errors
-    /// [`ErrorKind::NotComposable`], naming the leaf of `right`, where no such layout exists;
-    /// [`ErrorKind::OutOfBounds`] where `right` reaches beyond the size of `self` (see
-    /// [`Layout::compose_extended`]) or below 0; [`ErrorKind::Rank`] where a tiler has more modes than `self`.
+    /// [`ErrorKind::NotComposable`], naming the leaf of `right`, where no such layout exists, or where more than 2^16
+    /// elements would have to be tried to know; [`ErrorKind::OutOfBounds`] where `right` reaches beyond the size of
+    /// `self` (see [`Layout::compose_extended`]) or below 0; [`ErrorKind::Rank`] where a tiler has more modes than `self`.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -49,6 +50,9 @@ impl Layout {
     }
 
     /// [`Layout::compose`] where the last mode of `self` goes on without end, so that `right` may reach further.
+    ///
+    /// # Errors
+    /// As [`Layout::compose`], and [`ErrorKind::Overflow`] where an offset exceeds 2^62.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -219,6 +223,37 @@ impl Digits {
         Some(pieces)
     }
 
+    /// Whether an element behind the first carry shows that no layout holds all elements of the leaves.
+    fn is_uneven(&self, leaves: &[Mode]) -> bool {
+        // The last element of the pieces so far.
+        let mut last = 0i64;
+        for &Mode { extent: mut steps, stride: mut step } in leaves.iter().filter(|mode| mode.stride != 0) {
+            while steps > 1 {
+                let goes_on = |start: i64, count: i64| {
+                    let straight = |own: i64| self.offset(start)?.checked_add(own.checked_mul(count)?);
+                    self.offset(step).and_then(straight) == self.offset(start + count * step)
+                };
+                let even = even_steps(&self.boundaries, 0, step).min(steps);
+                // A piece may be longer than up to a boundary that doesn't show.
+                if even < steps && goes_on(0, even) {
+                    return false;
+                }
+                if steps % even != 0 {
+                    return true;
+                }
+                let together = even_steps(&self.boundaries, last, step);
+                if together < even {
+                    return !goes_on(last, together);
+                }
+                last += (even - 1) * step;
+                steps /= even;
+                // Only read while steps are left, and then within the leaf's reach.
+                step = step.wrapping_mul(even);
+            }
+        }
+        false
+    }
+
     /// The pieces found by trying every element, where there are few enough.
     fn pointwise(&self, right: Part<'_>) -> Option<Pieces> {
         if right.size() > POINTWISE {
@@ -277,16 +312,30 @@ fn coalesced_leaf(modes: &[Mode]) -> Modes {
 
 /// Why a composition is refused, naming the leaf that cannot be split.
 fn refusal(digits: &Digits, left: Part<'_>, right: Part<'_>) -> LayoutError {
-    let alone = |leaf: usize| {
-        let mode = &right.modes[leaf..=leaf];
-        let part = Part { modes: mode, tokens: &[] };
-        digits.without_carry(mode).or_else(|| digits.pointwise(part)).is_none()
+    let largest: i64 = right.modes.iter().map(|mode| (mode.extent - 1).max(0) * mode.stride).sum();
+    let (left, right_layout) = (left.to_layout(), right.to_layout());
+    if digits.offset(largest).is_none_or(|offset| offset.unsigned_abs() > LIMIT.unsigned_abs()) {
+        let message = format!("an offset of {left} composed with {right_layout} exceeds 2^62");
+        return LayoutError::new(ErrorKind::Overflow, message);
+    }
+    let is_stuck = |leaf: &usize| {
+        let part = Part { modes: &right.modes[*leaf..=*leaf], tokens: &[] };
+        digits.without_carry(part.modes).or_else(|| digits.pointwise(part)).is_none()
     };
-    let culprit = (0..right.modes.len()).find(|&leaf| alone(leaf));
+    let culprit = (0..right.modes.len()).find(is_stuck);
+    let modes = culprit.map_or(right.modes, |leaf| &right.modes[leaf..=leaf]);
+    let size: i64 = modes.iter().map(|mode| mode.extent).product();
+    let is_decided = size <= POINTWISE || digits.is_uneven(modes);
+    let named = match culprit.map(|leaf| (leaf, right.modes[leaf])) {
+        Some((leaf, Mode { extent, stride })) => format!("mode {leaf} ({extent}:{stride}) of {right_layout}"),
+        None => format!("{right_layout}"),
+    };
     let reason = match culprit.map(|leaf| right.modes[leaf]) {
         Some(Mode { extent, stride }) => {
-            let even = even_steps(&digits.boundaries, stride);
-            if extent % even != 0 {
+            let even = even_steps(&digits.boundaries, 0, stride);
+            if !is_decided {
+                format!("it crosses a boundary after {even} steps")
+            } else if extent % even != 0 {
                 format!(
                     "its first boundary comes after {even} steps, which do not divide its extent {extent}"
                 )
@@ -294,23 +343,41 @@ fn refusal(digits: &Digits, left: Part<'_>, right: Part<'_>) -> LayoutError {
                 format!("past a boundary, which comes after {even} steps, it goes on unevenly")
             }
         }
+        None if !is_decided => String::from("its modes carry across a boundary"),
         None => String::from("its modes carry into each other across a boundary"),
     };
-    let (left, right_layout) = (left.to_layout(), right.to_layout());
-    match culprit {
-        Some(leaf) => {
-            let Mode { extent, stride } = right.modes[leaf];
-            LayoutError::at(
-                ErrorKind::NotComposable,
-                &[leaf],
-                format!(
-                    "mode {leaf} ({extent}:{stride}) of {right_layout} does not compose with {left}: {reason}"
-                ),
-            )
-        }
-        None => LayoutError::new(
-            ErrorKind::NotComposable,
-            format!("{right_layout} does not compose with {left}: {reason}"),
+    let message = match is_decided {
+        true => format!("{named} does not compose with {left}: {reason}"),
+        false => format!(
+            "{named} may or may not compose with {left}: {reason}, and what that adds may cancel out; only up to \
+             {POINTWISE} elements are tried, and it has {size}"
         ),
+    };
+    LayoutError::at(ErrorKind::NotComposable, culprit.as_slice(), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn modes() -> impl Strategy<Value = std::vec::Vec<Mode>> {
+        let mode = (1i64..6, 0i64..13).prop_map(|(extent, stride)| Mode::new(extent, stride));
+        prop::collection::vec(mode, 1..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+
+        /// What one element shows holds among all.
+        #[test]
+        fn what_is_uneven_is_no_layout(left in modes(), right in modes()) {
+            let digits = Digits::new(&left);
+            if digits.is_uneven(&right) {
+                prop_assert!(digits.without_carry(&right).is_none());
+                let every = Part { modes: &right, tokens: &[] };
+                prop_assert!(digits.pointwise(every).is_none());
+            }
+        }
     }
 }

@@ -329,3 +329,54 @@ fn refusals_name_modes() {
          which do not divide its extent 5"
     );
 }
+
+/// What carries may still add up to a layout. Where there are too many elements to try them all, the refusal says that it
+/// isn't known, unless one element shows that it can't.
+#[test]
+fn a_composition_that_is_not_decided_is_not_called_impossible() {
+    let layout = |text: &str| text.parse::<Layout>().unwrap();
+    let compose = |left: &str, right: &str| layout(left).compose_extended(layout(right));
+    let cancels = "(2,2,1048576):(1,3,5)";
+    assert_eq!(compose(cancels, "(3,16384):(3,12)").unwrap().to_string(), "(3,16384):(4,15)");
+    let message = |left: &str, right: &str| {
+        let error = compose(left, right).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotComposable);
+        error.to_string()
+    };
+    assert_eq!(
+        message(cancels, "(3,65536):(3,12)"),
+        "(3,65536):(3,12) may or may not compose with (2,2,1048576):(1,3,5): its modes carry across a boundary, and \
+         what that adds may cancel out; only up to 65536 elements are tried, and it has 196608"
+    );
+    assert_eq!(
+        message(cancels, "196608:3"),
+        "mode 0 (196608:3) of 196608:3 may or may not compose with (2,2,1048576):(1,3,5): it crosses a boundary after 2 \
+         steps, and what that adds may cancel out; only up to 65536 elements are tried, and it has 196608"
+    );
+    // Sizes don't matter where the first element past a boundary is not where an even step leads.
+    assert_eq!(
+        message("(5,400000):(1,10)", "600000:2"),
+        "mode 0 (600000:2) of 600000:2 does not compose with (5,400000):(1,10): past a boundary, which comes after 3 \
+         steps, it goes on unevenly"
+    );
+    assert_eq!(
+        message("(8,600000):(600000,1)", "(2,500001):(1,2)"),
+        "mode 1 (500001:2) of (2,500001):(1,2) does not compose with (8,600000):(600000,1): its first boundary comes \
+         after 4 steps, which do not divide its extent 500001"
+    );
+    assert_eq!(
+        message("(4,100000):(1,8)", "(4,100000):(1,1)"),
+        "(4,100000):(1,1) does not compose with (4,100000):(1,8): its modes carry into each other across a boundary"
+    );
+}
+
+/// An offset beyond the limits is not a boundary.
+#[test]
+fn a_composition_that_does_not_fit_overflows() {
+    let far: Layout = "2:4611686018427387904".parse().unwrap();
+    for right in ["4:2", "3:1", "2:4"] {
+        let error = far.compose_extended(right.parse::<Layout>().unwrap()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Overflow, "{right}: {error}");
+        assert!(error.to_string().ends_with("exceeds 2^62"), "{error}");
+    }
+}
