@@ -8,7 +8,8 @@ use core::fmt;
 /// `Sw<B,M,S>`: `x ⊕ ((x & Y) ≫ S)` with `Y` the `B` bits from `M + max(S, 0)` up; a negative `S` shifts left.
 ///
 /// It is its own inverse, linear over GF(2), keeps the lowest `M` bits and repeats every `2^(B+M+|S|)` elements
-/// (CuTe, `cute/swizzle.hpp`). Offsets are in elements; [`Swizzle::recast`] changes the unit.
+/// (CuTe, `cute/swizzle.hpp`). Offsets are in elements; [`Swizzle::recast`] changes the unit. One of no bits is
+/// [`Swizzle::IDENTITY`], whatever its base and its shift.
 ///
 /// ```
 /// use tile_layout::Swizzle;
@@ -43,6 +44,7 @@ impl Swizzle {
     /// use tile_layout::Swizzle;
     /// assert!(Swizzle::new(3, 4, 3).is_ok() && Swizzle::new(3, 4, -3).is_ok());
     /// assert!(Swizzle::new(3, 4, 2).is_err());
+    /// assert_eq!(Swizzle::new(0, 4, 3), Ok(Swizzle::IDENTITY));
     /// ```
     pub fn new(bits: i64, base: i64, shift: i64) -> Result<Swizzle> {
         let fits = (0..=31).contains(&bits) && (0..=61).contains(&base) && (-61..=61).contains(&shift);
@@ -54,6 +56,9 @@ impl Swizzle {
                      as far as the bits are many, and bits + base + |shift| at most 62"
                 ),
             ));
+        }
+        if bits == 0 {
+            return Ok(Swizzle::IDENTITY);
         }
         Ok(Swizzle { bits: bits as u8, base: base as u8, shift: shift as i8 })
     }
@@ -115,7 +120,7 @@ impl Swizzle {
     ///
     /// # Errors
     /// [`ErrorKind::NotDivisible`] where the ratio is not a power of two, or a wider element would straddle bits
-    /// that are xored.
+    /// that are xored; [`ErrorKind::InvalidSwizzle`] where bits beyond those of offsets would be.
     ///
     /// ```
     /// use tile_layout::Swizzle;
@@ -133,6 +138,9 @@ impl Swizzle {
                 ),
             ));
         }
+        if self == Swizzle::IDENTITY {
+            return Ok(self);
+        }
         let base = self.base() + i64::from(old_bits.trailing_zeros()) - i64::from(new_bits.trailing_zeros());
         if base < 0 {
             return Err(LayoutError::new(
@@ -140,7 +148,12 @@ impl Swizzle {
                 format!("{self} moves parts of elements of {new_bits} bits"),
             ));
         }
-        Swizzle::new(self.bits(), base, self.shift())
+        Swizzle::new(self.bits(), base, self.shift()).map_err(|_| {
+            let message = format!(
+                "{self} counted in elements of {new_bits} instead of {old_bits} bits would move bits beyond the 62 of an offset"
+            );
+            LayoutError::new(ErrorKind::InvalidSwizzle, message)
+        })
     }
 }
 
@@ -270,5 +283,34 @@ impl SwizzledLayout {
 impl fmt::Debug for SwizzledLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    /// Without bits there is nothing that a base or a shift could say more about.
+    #[test]
+    fn a_swizzle_of_no_bits_is_the_identity() {
+        for (base, shift) in [(0, 0), (0, 3), (4, -3), (61, 0), (0, 61)] {
+            let swizzle = Swizzle::new(0, base, shift).unwrap();
+            assert_eq!(swizzle, Swizzle::IDENTITY, "Sw<0,{base},{shift}>");
+            assert_eq!((swizzle.apply(13), swizzle.period()), (13, 1));
+            for (old, new) in [(8, 16), (16, 8), (1, 128), (128, 1)] {
+                assert_eq!(swizzle.recast(old, new), Ok(Swizzle::IDENTITY), "from {old} to {new} bits");
+            }
+        }
+        assert!(Swizzle::new(0, 62, 0).is_err());
+    }
+
+    #[test]
+    fn a_recast_that_leaves_the_bits_names_the_swizzle_asked_for() {
+        let high = Swizzle::new(1, 60, 1).unwrap();
+        assert_eq!(
+            high.recast(16, 8).unwrap_err().to_string(),
+            "Sw<1,60,1> counted in elements of 8 instead of 16 bits would move bits beyond the 62 of an offset"
+        );
     }
 }

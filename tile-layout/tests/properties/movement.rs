@@ -475,3 +475,11 @@ fn operations_on_empty_views_keep_the_shape() {
     assert_eq!(shape(empty(&[4, 0]).composition([2, 0])), Ok(vec![2, 0]));
     assert_eq!(shape(empty(&[0, 4]).composition([0, 2])), Ok(vec![0, 2]));
 }
+
+/// A swizzle of no bits is none, whatever its base and its shift.
+#[test]
+fn a_view_through_a_swizzle_of_no_bits_is_recast() {
+    let view: View = "(4,8):(8,1) + 0 through Sw<0,0,3>".parse().unwrap();
+    assert_eq!(view, View::row_major(&[4, 8]).unwrap());
+    assert_eq!(view.recast(8, 16).map(|view| view.to_string()), Ok("(4,4):(4,1) + 0".to_owned()));
+}
