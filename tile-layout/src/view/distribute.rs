@@ -187,7 +187,7 @@ impl View {
     ///
     /// # Errors
     /// [`ErrorKind::Rank`] where threads and axes do not match, [`ErrorKind::OutOfBounds`] for a thread that is not
-    /// there, [`ErrorKind::NegativeStride`] for threads that are counted downwards or are none,
+    /// there, and where a swizzle moves a share of a swizzled view below offset 0, [`ErrorKind::NegativeStride`] for threads that are counted downwards or are none,
     /// [`ErrorKind::Unsupported`] for a swizzle on a masked view.
     ///
     /// ```
@@ -218,6 +218,6 @@ impl View {
         }
         let offset = threads.swizzle.apply(own.offset() / vector) * vector;
         let moved = View::assemble(own.shape().into(), own.windows().into(), own.axes(), offset, own.fill())?;
-        Ok(moved.with_memory_of(&own))
+        moved.on_memory_of(&own)
     }
 }

@@ -483,7 +483,19 @@ impl View {
         self.parts.swizzle == Swizzle::IDENTITY && self.parts.element.is_none()
     }
 
-    /// Take swizzle and element layout over from the view that this one is a part of.
+    /// As [`View::with_memory_of`], for a view that may reach where the other one doesn't.
+    pub(crate) fn on_memory_of(self, other: &View) -> Result<View> {
+        let view = match &other.parts.element {
+            Some(element) => self.of_elements((**element).clone())?,
+            None => self,
+        };
+        match other.parts.swizzle {
+            Swizzle::IDENTITY => Ok(view),
+            swizzle => view.with_swizzle(swizzle),
+        }
+    }
+
+    /// Take swizzle and element layout over from the view whose offsets this one has some of.
     pub(crate) fn with_memory_of(mut self, other: &View) -> View {
         if !(self.is_plain() && other.is_plain()) {
             let parts = Arc::make_mut(&mut self.parts);

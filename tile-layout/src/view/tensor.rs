@@ -279,7 +279,8 @@ impl View {
     /// `reshape`.)
     ///
     /// # Errors
-    /// [`ErrorKind::SizeMismatch`], [`ErrorKind::Unsupported`] for a masked view.
+    /// [`ErrorKind::SizeMismatch`], [`ErrorKind::Unsupported`] for a masked view, [`ErrorKind::OutOfBounds`] where an
+    /// offset of a swizzled view would be negative, [`ErrorKind::Overflow`] where one exceeds 2^62.
     ///
     /// ```
     /// use tile_layout::{Movement, View};
@@ -296,7 +297,7 @@ impl View {
                 format!("{layout} has {} elements, {self} has {}", layout.size(), self.size()),
             ));
         }
-        Ok(View::from_layout(layout, self.offset())?.with_memory_of(self))
+        View::from_layout(layout, self.offset())?.on_memory_of(self)
     }
 
     /// The view whose layout is this one's after `right`: `layout ∘ right`, which may be smaller. A view without elements

@@ -1,7 +1,9 @@
 //! Movement operations against arrays that are really moved, by chains of random operations.
 
 use super::*;
-use tile_layout::{ErrorKind, Fill, Index, Layout, Movement, PadMode, Span, View, ViewProgram};
+use tile_layout::{
+    ErrorKind, Fill, Index, Layout, Movement, PadMode, Span, Swizzle, Threads, View, ViewProgram,
+};
 
 /// A tensor with its values: what the operations mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -386,7 +388,7 @@ proptest! {
         }
         found.sort_unstable();
         prop_assert!(found.iter().copied().eq(all.iter().copied()), "tiles of {}", view);
-        let shares = tile_layout::Threads::new(Layout::column_major(IntTuple::flat(&vec![threads; rank])).unwrap());
+        let shares = Threads::new(Layout::column_major(IntTuple::flat(&vec![threads; rank])).unwrap());
         let mut found: Vec<i64> = (0..shares.layout().size())
             .flat_map(|thread| view.distribute(&shares, thread).unwrap().offsets().flatten().collect::<Vec<_>>())
             .collect();
@@ -403,7 +405,7 @@ proptest! {
         }
         let modes: Vec<Layout> = layout.modes().collect();
         let view = View::row_major(&vec![extent; modes.len()]).unwrap();
-        let shares = tile_layout::Threads::new(layout.clone());
+        let shares = Threads::new(layout.clone());
         for thread in 0..layout.cosize() {
             let own = view.distribute(&shares, thread);
             let Some(place) = layout.offsets().position(|offset| offset == thread) else {
@@ -482,4 +484,25 @@ fn a_view_through_a_swizzle_of_no_bits_is_recast() {
     let view: View = "(4,8):(8,1) + 0 through Sw<0,0,3>".parse().unwrap();
     assert_eq!(view, View::row_major(&[4, 8]).unwrap());
     assert_eq!(view.recast(8, 16).map(|view| view.to_string()), Ok("(4,4):(4,1) + 0".to_owned()));
+}
+
+/// What a swizzled view becomes must not lie below the memory's begin, where no text could give it back.
+#[test]
+fn a_swizzled_view_is_not_moved_below_0() {
+    let text = "(8):(1) + 4 through Sw<1,0,1>";
+    let view: View = text.parse().unwrap();
+    let down = |text: &str| view.reinterpret(&text.parse().unwrap());
+    assert_eq!(down("8:-1").unwrap_err().kind(), ErrorKind::OutOfBounds);
+    let down = down("(4,2):(-1,4)").unwrap();
+    assert_eq!(down.to_string().parse(), Ok(down));
+    // A swizzle of threads may begin a share of a reversed view further down.
+    let reversed = View::row_major(&[4]).unwrap().flip(&[0]).unwrap();
+    let reversed = reversed.with_swizzle(Swizzle::new(1, 0, 1).unwrap()).unwrap();
+    let threads = Threads::new(Layout::column_major([2]).unwrap()).swizzled(Swizzle::new(1, 0, 1).unwrap());
+    for thread in 0..2 {
+        match reversed.distribute(&threads, thread) {
+            Ok(own) => assert_eq!(own.to_string().parse(), Ok(own)),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfBounds, "{error}"),
+        }
+    }
 }
