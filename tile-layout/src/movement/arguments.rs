@@ -188,10 +188,27 @@ pub(super) fn check_extent(place: usize, extent: i64) -> Result<i64> {
     if extent >= 0 {
         return Ok(extent);
     }
+    // A plain -1 became `Length::Infer` on its way here.
+    let next = match extent {
+        -1 => "what -1 stands for is Length::Infer",
+        _ => "only -1 has a meaning",
+    };
     Err(LayoutError::at(
         ErrorKind::InvalidExtent,
         &[place],
-        format!("extent {extent} at place {place} is negative; only -1 has a meaning"),
+        format!("extent {extent} at place {place} is negative; {next}"),
+    ))
+}
+
+/// How often an axis is repeated.
+pub(super) fn check_count(axis: usize, count: i64) -> Result<()> {
+    if count >= 0 {
+        return Ok(());
+    }
+    Err(LayoutError::at(
+        ErrorKind::InvalidExtent,
+        &[axis],
+        format!("count {count} of axis {axis} is negative; pass 0 or more"),
     ))
 }
 

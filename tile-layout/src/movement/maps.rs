@@ -3,7 +3,7 @@
 //! Nothing here knows what a position stands for.
 
 use super::arguments::{
-    Length, Span, axes, axis, check_extent, check_grouped_padding, one_per_axis, print_lengths,
+    Length, Span, axes, axis, check_count, check_extent, check_grouped_padding, one_per_axis, print_lengths,
 };
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Mode;
@@ -263,7 +263,7 @@ pub(super) fn repeat_interleave(shape: &[i64], count: i64, dim: i64) -> Result<V
 
 /// An axis that goes through the same positions `count` times.
 fn repeated(place: usize, count: i64, modes: &[Mode]) -> Result<Axis> {
-    check_extent(place, count)?;
+    check_count(place, count)?;
     let extents: Ints = modes.iter().map(|mode| mode.extent).collect();
     let extent = product(&extents)?;
     Ok(Axis { extent, window: (0, extent), modes: SmallVec::from_slice(modes) })

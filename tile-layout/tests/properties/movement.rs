@@ -2,7 +2,7 @@
 
 use super::*;
 use tile_layout::{
-    ErrorKind, Fill, Index, Layout, Movement, PadMode, Span, Swizzle, Threads, View, ViewProgram,
+    ErrorKind, Fill, Index, Layout, Length, Movement, PadMode, Span, Swizzle, Threads, View, ViewProgram,
 };
 
 /// A tensor with its values: what the operations mean.
@@ -505,4 +505,22 @@ fn a_swizzled_view_is_not_moved_below_0() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfBounds, "{error}"),
         }
     }
+}
+
+/// A refusal says what a number stands for, and `-1` only where that has a meaning.
+#[test]
+fn negative_extents_and_counts_are_called_what_they_are() {
+    let view = View::row_major(&[2, 3]).unwrap();
+    let message = |result: tile_layout::Result<View>| result.unwrap_err().to_string();
+    assert_eq!(message(view.repeat(&[1, -1])), "count -1 of axis 1 is negative; pass 0 or more");
+    assert_eq!(
+        message(view.repeat_interleave(-1, Some(0))),
+        "count -1 of axis 0 is negative; pass 0 or more"
+    );
+    assert_eq!(
+        message(view.reshape([Length::Is(-1)])),
+        "extent -1 at place 0 is negative; what -1 stands for is Length::Infer"
+    );
+    assert_eq!(message(view.reshape([6, -2])), "extent -2 at place 1 is negative; only -1 has a meaning");
+    assert_eq!(message(view.expand([4, -2, 3])), "extent -2 at place 1 is negative; only -1 has a meaning");
 }
