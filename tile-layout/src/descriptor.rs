@@ -244,9 +244,10 @@ impl HostTensorDescriptor {
         }
         product(lengths)?;
         let layout = if layout == TensorLayout::Default { chosen(lengths, strides) } else { layout };
-        let strides = completed(lengths, strides, layout);
-        let descriptor = HostTensorDescriptor { lengths: Ints::from_slice(lengths), strides, layout };
-        descriptor.validate()?;
+        let complete = completed(lengths, strides, layout);
+        let descriptor =
+            HostTensorDescriptor { lengths: Ints::from_slice(lengths), strides: complete, layout };
+        descriptor.validate(strides)?;
         descriptor.check_space()?;
         Ok(descriptor)
     }
@@ -349,7 +350,8 @@ impl HostTensorDescriptor {
         View::strided(&self.lengths, &self.strides, 0)
     }
 
-    fn validate(&self) -> Result<()> {
+    /// Whether the layout and the strides, which were completed from `given` ones, are those of a tensor.
+    fn validate(&self, given: &[i64]) -> Result<()> {
         let rank = self.lengths.len();
         if self.layout == TensorLayout::Bypass {
             return Ok(());
@@ -371,7 +373,7 @@ impl HostTensorDescriptor {
                 ErrorKind::AbstractLayout,
                 format!(
                     "strides {} tell no layout for lengths {}: name one, or bypass the check",
-                    IntTuple::flat(&self.strides),
+                    IntTuple::flat(given),
                     IntTuple::flat(&self.lengths)
                 ),
             ));
@@ -508,6 +510,21 @@ mod tests {
         assert_eq!(derived.strides(), [2, 2]);
         let batch = HostTensorDescriptor::new(&[2, 0, 3], TensorLayout::ColumnMajor).unwrap();
         assert_eq!((batch.strides(), batch.element_space_size()), (&[3, 1, 1][..], 6));
+    }
+
+    /// Unknown strides are packed before a layout is looked for; the message has those that the caller knows.
+    #[test]
+    fn strides_that_tell_no_layout_are_the_given_ones() {
+        for (lengths, strides, named) in [
+            (&[2, 4][..], &[0, -1][..], "strides (0,-1) tell no layout for lengths (2,4)"),
+            (&[4, 3], &[2, 2], "strides (2,2) tell no layout for lengths (4,3)"),
+            (&[2, 4, 3], &[12, 0, 1], "strides (12,0,1) tell no layout for lengths (2,4,3)"),
+        ] {
+            let error =
+                HostTensorDescriptor::with_strides(lengths, strides, TensorLayout::Default).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AbstractLayout);
+            assert_eq!(alloc::format!("{error}"), alloc::format!("{named}: name one, or bypass the check"));
+        }
     }
 
     #[test]
