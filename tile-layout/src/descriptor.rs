@@ -214,7 +214,8 @@ impl HostTensorDescriptor {
     }
 
     /// A tensor with strides in elements; those of 0 or less are unknown. No strides, or only unknown ones, are
-    /// packed; of a row- or column-major matrix the two innermost are derived one by one.
+    /// packed; of a row- or column-major matrix the two innermost are derived one by one. A matrix that overlaps itself
+    /// is refused; matrices of a batch may overlap each other, as the same one again or windows of a signal do.
     ///
     /// # Errors
     /// [`ErrorKind::Rank`] for lengths and strides of different number or no lengths at all;
@@ -524,6 +525,16 @@ mod tests {
                 HostTensorDescriptor::with_strides(lengths, strides, TensorLayout::Default).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::AbstractLayout);
             assert_eq!(alloc::format!("{error}"), alloc::format!("{named}: name one, or bypass the check"));
+        }
+    }
+
+    /// Batches may share elements: the same matrix again, or windows of a signal.
+    #[test]
+    fn batches_may_overlap() {
+        for batch in [1, 3, 100] {
+            let strides = [batch, 3, 1];
+            let windows = HostTensorDescriptor::with_strides(&[2, 4, 3], &strides, TensorLayout::RowMajor);
+            assert_eq!(windows.unwrap().strides(), strides);
         }
     }
 
