@@ -83,7 +83,7 @@ impl Lines {
     /// The lines of these extents along an axis.
     ///
     /// # Panics
-    /// If there is no such axis.
+    /// If there is no such axis; if there are more elements than numbers, where overflow is looked for.
     ///
     /// ```
     /// assert_eq!(tile_layout::shape::Lines::of(&[5, 7], 0).inner, 7);
@@ -105,7 +105,11 @@ impl Lines {
         self.outer * self.inner
     }
 
-    /// The positions of a line's elements.
+    /// The positions of a line's elements, where there is such a line.
+    ///
+    /// # Panics
+    /// If an extent behind the axis is 0, so that there are no lines; if a position exceeds the numbers that there are, where
+    /// overflow is looked for.
     ///
     /// ```
     /// assert!(tile_layout::shape::Lines::of(&[2, 3], 1).positions(1).eq([3, 4, 5]));
