@@ -106,7 +106,9 @@ pub struct SwizzleChoice {
 /// The best swizzle of `memory`, a layout from the axes of a tile to `Offset` without swizzle.
 ///
 /// The best has the fewest passes of write and read together; among equals the one with the fewest bits, then
-/// the shortest shift, then the lowest base.
+/// the shortest shift, then the lowest base. This holds where the longer vectors cover the tile, so give the accesses
+/// with all their registers, warps and blocks: swizzles of bits within the longer vector, which would tear vectors apart
+/// then, aren't tried.
 ///
 /// # Errors
 /// [`LinearError::BadAccess`] for a width or a number of banks that memory can't serve, or where `memory` doesn't
@@ -147,7 +149,8 @@ pub fn search_swizzle(
     let plain = cost(0, 0);
     let floor = plain.0.minimum + plain.1.minimum;
     let mut best = (plain.0.count + plain.1.count, (0, 0, 0), plain);
-    // A lower base would tear vectors apart; more bits than a row of banks has would only permute rows.
+    // A lower base would tear vectors apart where they cover the tile; more bits than a row of banks has would only
+    // permute rows.
     let lowest = write_vector.max(read_vector);
     'search: for bits in 1..=row_bits(shared).min(width) {
         for shift in bits..=width - bits {

@@ -150,6 +150,23 @@ fn a_transpose_through_shared_memory() {
     assert_eq!(count(&free.layout, HALF, write), free.write);
 }
 
+/// Where the vectors given don't cover the tile, some that are torn apart could be among those not given: their bits stay.
+#[test]
+fn no_swizzle_of_bits_within_the_longer_vector_is_chosen() {
+    let shared = SharedMemory { element_bytes: 4, banks: 16 };
+    let layout = |registers: &[[u64; 1]], lanes: &[[u64; 1]]| {
+        LinearLayout::new(&[(Dim::Register, registers), (Dim::Lane, lanes)], [(Dim::Axis(0), 32)]).unwrap()
+    };
+    let (write, read) = (layout(&[[1], [2]], &[[8]]), layout(&[[1]], &[[4], [8], [16], [2]]));
+    let (write, read) = (Access { layout: &write, width: 16 }, Access { layout: &read, width: 8 });
+    let memory = LinearLayout::from_modes(&[(32, 1)]).unwrap();
+    let best = search_swizzle(&memory, shared, write, read).unwrap();
+    assert_eq!((best.shared.write.count, best.shared.read.count), (1, 4));
+    let lower = Swizzle::new(1, 1, 3).unwrap();
+    let torn = LinearLayout::from_swizzle(lower, 5).unwrap().compose(&memory).unwrap();
+    assert_eq!((count(&torn, shared, write).count, count(&torn, shared, read).count), (1, 2));
+}
+
 #[test]
 fn no_swizzle_where_none_helps() {
     let memory = LinearLayout::from_modes(&[(32, 32), (32, 1)]).unwrap();
