@@ -318,15 +318,19 @@ pub trait Movement: Sized {
         self.reshape(kept.map(|(_, &extent)| extent).collect::<Vec<_>>())
     }
 
-    /// Axes `start` to `end`, both included, as one. A tensor of rank 0 becomes one of one element; a start past
-    /// the end inserts an axis of extent 1.
+    /// Axes `start` to `end`, both included, as one. A tensor of rank 0 becomes one of one element; a start that is
+    /// the axis behind the end inserts an axis of extent 1 before it.
     ///
     /// # Errors
-    /// [`ErrorKind::AxisOutOfRange`].
+    /// [`ErrorKind::AxisOutOfRange`]; [`ErrorKind::SizeMismatch`] for a start further behind the end, which would repeat
+    /// the axes between, unless they are of extent 1.
     ///
     /// ```
     /// use tile_layout::{Movement, View};
-    /// assert_eq!(View::row_major(&[2, 3, 4])?.flatten(1, -1)?.shape(), [2, 12]);
+    /// let view = View::row_major(&[2, 3, 4])?;
+    /// assert_eq!(view.flatten(1, -1)?.shape(), [2, 12]);
+    /// assert_eq!(view.flatten(2, 1)?.shape(), [2, 3, 1, 4]);
+    /// assert!(view.flatten(2, 0).is_err());
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     fn flatten(&self, start: i64, end: i64) -> Result<Self> {
