@@ -96,8 +96,8 @@ pub fn wavefronts(addresses: &[u64], width: u32, banks: u32) -> Result<Wavefront
 ///
 /// # Errors
 /// [`LinearError::BadAccess`] as for [`wavefronts`], or where byte offsets don't fit 64 bits;
-/// [`LinearError::NotPowerOfTwo`] where `element_bytes` isn't one; [`LinearError::UnknownDim`] where the output isn't one
-/// `Offset`.
+/// [`LinearError::NotPowerOfTwo`] where `element_bytes` isn't one; [`LinearError::UnknownDim`] for an output other than
+/// `Offset`, [`LinearError::MissingDim`] where there is no output.
 ///
 /// ```
 /// use tile_layout::linear::{Dim, LinearLayout, linear_wavefronts};
@@ -113,8 +113,11 @@ pub fn linear_wavefronts(
     banks: u32,
 ) -> Result<Wavefronts, LinearError> {
     check_access(width, banks)?;
-    if layout.outputs().iter().any(|group| group.dim != Dim::Offset) || layout.outputs().is_empty() {
-        return Err(LinearError::UnknownDim { dim: Dim::Offset });
+    if layout.outputs().is_empty() {
+        return Err(LinearError::MissingDim { dim: Dim::Offset });
+    }
+    if let Some(group) = layout.outputs().iter().find(|group| group.dim != Dim::Offset) {
+        return Err(LinearError::UnknownDim { dim: group.dim });
     }
     let lanes = LaneBytes::new(layout.columns(Dim::Lane), element_bytes)?;
     lanes.check_alignment(width)?;

@@ -59,8 +59,18 @@ pub enum LinearError {
         /// The dimension.
         dim: Dim,
     },
-    /// A dimension that the layout doesn't have on that side, or one that is missing from a complete list.
+    /// A dimension or an axis that isn't one of those in question.
     UnknownDim {
+        /// The dimension.
+        dim: Dim,
+    },
+    /// A dimension or an axis that a complete list leaves out.
+    MissingDim {
+        /// The dimension.
+        dim: Dim,
+    },
+    /// A dimension that only one of two layouts has where they meet.
+    UnmatchedDim {
         /// The dimension.
         dim: Dim,
     },
@@ -152,6 +162,13 @@ pub enum LinearError {
         /// The bit of that dimension.
         bit: u32,
     },
+    /// The places of a distribution don't lead to all elements of a piece.
+    ElementsNotReached {
+        /// Bits of the elements that they lead to.
+        reached: u32,
+        /// Bits of the elements of a piece.
+        bits: u32,
+    },
     /// A memory access that no warp can make, or that shared memory can't serve.
     BadAccess {
         /// What is wrong with it, with the values.
@@ -184,7 +201,9 @@ impl fmt::Display for LinearError {
             Self::DuplicateDim { dim } => {
                 write!(f, "dimension {dim} appears twice on one side; name it once")
             }
-            Self::UnknownDim { dim } => {
+            Self::UnknownDim { dim } => write!(f, "dimension {dim} is none of those here; use one of them"),
+            Self::MissingDim { dim } => write!(f, "dimension {dim} is missing; name each dimension once"),
+            Self::UnmatchedDim { dim } => {
                 write!(f, "dimension {dim} exists on one side only; give both sides the same dimensions")
             }
             Self::IndexOutOfRange { dim, index, extent } => {
@@ -251,6 +270,14 @@ impl fmt::Display for LinearError {
                     "target bit {bit} of {dim} selects elements that the source doesn't hold; use one tile"
                 )
             }
+            Self::ElementsNotReached { reached, bits } => {
+                let (reached, all) = (1u64 << reached, 1u64 << bits);
+                write!(
+                    f,
+                    "registers, lanes and warps lead to {reached} of the {all} elements of a piece; add bits that \
+                     lead to the others"
+                )
+            }
             Self::BadAccess { reason } => f.write_str(reason),
         }
     }
@@ -286,13 +313,16 @@ impl From<LinearError> for LayoutError {
             LinearError::NotInvertible { .. } => (ErrorKind::NotInjective, &[]),
             LinearError::OverlappingModes { mode, other, .. } => (ErrorKind::NotInjective, &[*mode, *other]),
             LinearError::DuplicateDim { .. } => (ErrorKind::DuplicateAxis, &[]),
-            LinearError::UnknownDim { .. } => (ErrorKind::AxisOutOfRange, &[]),
+            LinearError::UnknownDim { .. }
+            | LinearError::MissingDim { .. }
+            | LinearError::UnmatchedDim { .. } => (ErrorKind::AxisOutOfRange, &[]),
             LinearError::NegativeStride { mode, .. } => (ErrorKind::NegativeStride, &[*mode]),
             LinearError::SwizzleTooWide { .. } => (ErrorKind::InvalidSwizzle, &[]),
             LinearError::ExtentMismatch { .. } => (ErrorKind::ShapeMismatch, &[]),
             LinearError::StartsElsewhere { .. }
             | LinearError::UnsupportedFragment { .. }
             | LinearError::ElementNotHeld { .. }
+            | LinearError::ElementsNotReached { .. }
             | LinearError::BadAccess { .. } => (ErrorKind::Unsupported, &[]),
         };
         LayoutError::at(kind, modes, error.to_string())

@@ -192,8 +192,10 @@ fn axes_that_a_tile_lacks_are_named() {
     let tile = Distribution::blocked(&[4, 8], &[1, 0], 2, 4, 1).unwrap();
     let unknown = |axis| LinearError::UnknownDim { dim: Dim::Axis(axis) };
     assert_eq!(Distribution::blocked(&[4], &[1], 1, 4, 1), Err(unknown(1)));
-    assert_eq!(Distribution::new(&[4, 8], vec![vec![1]], vec![], vec![]), Err(unknown(1)));
-    assert_eq!((tile.without_axis(2), tile.permuted(&[0])), (Err(unknown(2)), Err(unknown(1))));
+    let missing = |axis| LinearError::MissingDim { dim: Dim::Axis(axis) };
+    assert_eq!(Distribution::new(&[4, 8], vec![vec![1]], vec![], vec![]), Err(missing(1)));
+    assert_eq!(Distribution::new(&[4], vec![vec![1, 0]], vec![], vec![]), Err(unknown(1)));
+    assert_eq!((tile.without_axis(2), tile.permuted(&[0])), (Err(unknown(2)), Err(missing(1))));
     assert_eq!(tile.permuted(&[0, 1, 0]), Err(LinearError::DuplicateDim { dim: Dim::Axis(0) }));
     let large = Distribution::blocked(&[1 << 40, 1 << 40], &[1, 0], 1, 32, 1);
     assert!(matches!(large, Err(LinearError::TooManyBits { .. })));

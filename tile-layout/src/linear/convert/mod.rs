@@ -90,9 +90,9 @@ impl Conversion {
     /// axes.
     ///
     /// # Errors
-    /// [`LinearError::UnknownDim`] for an input that isn't a hardware dimension or an axis that one side lacks,
-    /// [`LinearError::ExtentMismatch`] for axes of different extents, [`LinearError::ElementNotHeld`] where the
-    /// target needs what the source doesn't hold, [`LinearError::TooManyBits`].
+    /// [`LinearError::UnknownDim`] for an input that isn't a hardware dimension, [`LinearError::UnmatchedDim`] for an axis
+    /// that one side lacks, [`LinearError::ExtentMismatch`] for axes of different extents,
+    /// [`LinearError::ElementNotHeld`] where the target needs what the source doesn't hold, [`LinearError::TooManyBits`].
     ///
     /// ```
     /// use tile_layout::linear::{Conversion, Dim, LinearLayout, Route};
@@ -234,7 +234,7 @@ fn check_axes(source: &LinearLayout, target: &LinearLayout) -> Result<(), Linear
     for (one, other) in [(source, target), (target, source)] {
         for group in one.outputs() {
             let Some(same) = other.outputs().iter().find(|known| known.dim == group.dim) else {
-                return Err(LinearError::UnknownDim { dim: group.dim });
+                return Err(LinearError::UnmatchedDim { dim: group.dim });
             };
             if same.bits != group.bits {
                 let (found, expected) = (same.extent(), group.extent());

@@ -54,9 +54,9 @@ impl Distribution {
     /// within an axis of a power of two goes to further registers; what lies beyond its end repeats.
     ///
     /// # Errors
-    /// [`LinearError::EmptyTile`] for a shape without elements, [`LinearError::UnknownDim`] for a place with more or fewer
-    /// axes than the tile, [`LinearError::TooManyBits`] for more places or threads than are counted,
-    /// [`LinearError::ElementNotHeld`] where a piece has elements that no place leads to.
+    /// [`LinearError::EmptyTile`] for a shape without elements, [`LinearError::UnknownDim`] for a place with more axes than
+    /// the tile, [`LinearError::MissingDim`] for one with fewer, [`LinearError::TooManyBits`] for more places or threads
+    /// than are counted, [`LinearError::ElementsNotReached`] where a piece has elements that no place leads to.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -172,7 +172,8 @@ impl Distribution {
     fn check_ranks(&self) -> Result<(), LinearError> {
         let rank = self.shape.len();
         match self.positions().find(|position| position.len() != rank) {
-            Some(position) => Err(LinearError::UnknownDim { dim: axis_dim(position.len().min(rank)) }),
+            Some(position) if position.len() > rank => Err(LinearError::UnknownDim { dim: axis_dim(rank) }),
+            Some(position) => Err(LinearError::MissingDim { dim: axis_dim(position.len()) }),
             None => Ok(()),
         }
     }
@@ -236,10 +237,11 @@ impl Distribution {
     fn check(&self) -> Result<(), LinearError> {
         let columns: Vec<u64> = self.positions().map(|position| self.flat(position)).collect();
         let bits = self.piece_bits();
-        if BitMatrix::new(bits, &columns)?.rank() == bits {
+        let reached = BitMatrix::new(bits, &columns)?.rank();
+        if reached == bits {
             return Ok(());
         }
-        Err(LinearError::ElementNotHeld { dim: Dim::Register, bit: self.registers.len() as u32 })
+        Err(LinearError::ElementsNotReached { reached, bits })
     }
 
     fn piece_bits(&self) -> u32 {

@@ -33,7 +33,8 @@ impl Distribution {
     /// The tile with its axes in another order: axis `i` of the result is axis `permutation[i]` of this.
     ///
     /// # Errors
-    /// [`LinearError::UnknownDim`] and [`LinearError::DuplicateDim`] where `permutation` doesn't name each axis once.
+    /// [`LinearError::UnknownDim`], [`LinearError::MissingDim`] and [`LinearError::DuplicateDim`] where `permutation`
+    /// doesn't name each axis once.
     ///
     /// ```
     /// use tile_layout::linear::Distribution;
@@ -44,7 +45,7 @@ impl Distribution {
     pub fn permuted(&self, permutation: &[usize]) -> Result<Distribution, LinearError> {
         check_axes(&self.shape, permutation.iter().copied())?;
         if let Some(axis) = (0..self.shape.len()).find(|axis| !permutation.contains(axis)) {
-            return Err(LinearError::UnknownDim { dim: axis_dim(axis) });
+            return Err(LinearError::MissingDim { dim: axis_dim(axis) });
         }
         if permutation.len() > self.shape.len() {
             let is_again = |&at: &usize| permutation[..at].contains(&permutation[at]);

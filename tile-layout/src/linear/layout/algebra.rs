@@ -10,7 +10,7 @@ impl LinearLayout {
     /// The layout of first applying `inner`, then this one.
     ///
     /// # Errors
-    /// [`LinearError::UnknownDim`] where one side of the seam has a dimension that the other lacks,
+    /// [`LinearError::UnmatchedDim`] where one side of the seam has a dimension that the other lacks,
     /// [`LinearError::ExtentMismatch`] where `inner` produces larger indices than this layout accepts.
     ///
     /// ```
@@ -23,14 +23,14 @@ impl LinearLayout {
     pub fn compose(&self, inner: &LinearLayout) -> Result<LinearLayout, LinearError> {
         for group in &inner.outputs {
             let (_, bits) =
-                locate(&self.inputs, group.dim).ok_or(LinearError::UnknownDim { dim: group.dim })?;
+                locate(&self.inputs, group.dim).ok_or(LinearError::UnmatchedDim { dim: group.dim })?;
             if group.bits > bits {
                 let (found, expected) = (group.extent(), 1 << bits);
                 return Err(LinearError::ExtentMismatch { dim: group.dim, found, expected });
             }
         }
         if let Some(group) = self.inputs.iter().find(|group| locate(&inner.outputs, group.dim).is_none()) {
-            return Err(LinearError::UnknownDim { dim: group.dim });
+            return Err(LinearError::UnmatchedDim { dim: group.dim });
         }
         let columns: Vec<u64> = inner
             .matrix

@@ -39,7 +39,8 @@ impl LinearLayout {
     /// The same map with its input dimensions in another order.
     ///
     /// # Errors
-    /// [`LinearError::UnknownDim`] where `order` isn't all of them, [`LinearError::DuplicateDim`].
+    /// [`LinearError::UnknownDim`], [`LinearError::MissingDim`] and [`LinearError::DuplicateDim`] where `order` doesn't name
+    /// each of them once.
     ///
     /// ```
     /// use tile_layout::linear::{Dim, LinearLayout};
@@ -56,7 +57,8 @@ impl LinearLayout {
     /// The same map with its output dimensions in another order.
     ///
     /// # Errors
-    /// [`LinearError::UnknownDim`] where `order` isn't all of them, [`LinearError::DuplicateDim`].
+    /// [`LinearError::UnknownDim`], [`LinearError::MissingDim`] and [`LinearError::DuplicateDim`] where `order` doesn't name
+    /// each of them once.
     ///
     /// ```
     /// use tile_layout::linear::{Dim, LinearLayout};
@@ -179,7 +181,7 @@ fn select(groups: &[Group], dims: &[Dim]) -> Result<Vec<Group>, LinearError> {
 
 fn check_complete(groups: &[Group], order: &[Dim]) -> Result<(), LinearError> {
     match groups.iter().find(|group| !order.contains(&group.dim)) {
-        Some(group) => Err(LinearError::UnknownDim { dim: group.dim }),
+        Some(group) => Err(LinearError::MissingDim { dim: group.dim }),
         None => Ok(()),
     }
 }

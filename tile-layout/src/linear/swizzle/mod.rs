@@ -112,8 +112,9 @@ pub struct SwizzleChoice {
 ///
 /// # Errors
 /// [`LinearError::BadAccess`] for a width or a number of banks that memory can't serve, or where `memory` doesn't
-/// place the vectors contiguously and aligned; [`LinearError::UnknownDim`] or [`LinearError::ExtentMismatch`]
-/// where an access and `memory` have different axes; [`LinearError::NotPowerOfTwo`] for `element_bytes`.
+/// place the vectors contiguously and aligned; [`LinearError::UnmatchedDim`] or [`LinearError::ExtentMismatch`]
+/// where an access and `memory` have different axes; [`LinearError::UnknownDim`] where `memory` leads to anything but
+/// `Offset`; [`LinearError::NotPowerOfTwo`] for `element_bytes`.
 ///
 /// ```
 /// use tile_layout::linear::{Access, Dim, LinearLayout, SharedMemory, search_swizzle};
@@ -208,8 +209,8 @@ fn place_access(
 ) -> Result<(LaneBytes, u32), LinearError> {
     let vector_bits = check_width(shared, access)?;
     let placed = memory.compose(access.layout)?;
-    if placed.outputs().iter().any(|group| group.dim != Dim::Offset) {
-        return Err(LinearError::UnknownDim { dim: Dim::Offset });
+    if let Some(group) = placed.outputs().iter().find(|group| group.dim != Dim::Offset) {
+        return Err(LinearError::UnknownDim { dim: group.dim });
     }
     let inputs = placed.inputs().iter().flat_map(|group| {
         placed.columns(group.dim).iter().enumerate().map(|(bit, &offset)| (group.dim, bit as u32, offset))

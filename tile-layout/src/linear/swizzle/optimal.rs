@@ -25,7 +25,7 @@ use crate::linear::{BitMatrix, Dim, Group, LinearError, LinearLayout, Subspace};
 ///
 /// # Errors
 /// [`LinearError::BadAccess`] for a width or a number of banks that memory can't serve, or where the vectors of
-/// the accesses don't run along the same elements, or start within each other; [`LinearError::UnknownDim`] or
+/// the accesses don't run along the same elements, or start within each other; [`LinearError::UnmatchedDim`] or
 /// [`LinearError::ExtentMismatch`] where the accesses have different axes; [`LinearError::NotPowerOfTwo`] for
 /// `element_bytes`.
 ///
@@ -84,7 +84,7 @@ impl Footprint {
         let has = |groups: &[Group], dim| groups.iter().any(|group| group.dim == dim);
         for group in axes.iter().chain(layout.outputs()) {
             if !has(axes, group.dim) || !has(layout.outputs(), group.dim) {
-                return Err(LinearError::UnknownDim { dim: group.dim });
+                return Err(LinearError::UnmatchedDim { dim: group.dim });
             }
         }
         for group in axes {

@@ -1,12 +1,13 @@
 //! Distributions against counting: who holds an element, who owns it, which slots are neighbours.
 
 use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use proptest::prelude::*;
 
-use crate::linear::{Distribution, MatrixShape, Operand, mma_sync};
+use crate::linear::{Distribution, LinearError, MatrixShape, Operand, mma_sync};
 
 /// The holders of every element, as slot and thread; padding is nobody's.
 fn holders(tile: &Distribution) -> BTreeMap<Vec<u64>, Vec<(u64, u64)>> {
@@ -154,4 +155,22 @@ fn a_linear_layout_says_the_same() {
         }
     }
     assert_eq!(Distribution::blocked(&[12], &[0], 1, 4, 1).unwrap().linear(), None);
+}
+
+/// Where there is one layout, a refusal doesn't speak of two.
+#[test]
+fn refusals_of_one_tile_name_no_other() {
+    let message = |result: Result<Distribution, LinearError>| -> String { result.unwrap_err().to_string() };
+    assert_eq!(
+        message(Distribution::new(&[4], vec![vec![3]], vec![], vec![])),
+        "registers, lanes and warps lead to 2 of the 4 elements of a piece; add bits that lead to the others"
+    );
+    assert_eq!(
+        message(Distribution::blocked(&[4], &[1], 1, 4, 1)),
+        "dimension axis1 is none of those here; use one of them"
+    );
+    let tile = Distribution::blocked(&[4, 8], &[1, 0], 2, 4, 1).unwrap();
+    let missing = "dimension axis1 is missing; name each dimension once";
+    assert_eq!(message(tile.permuted(&[0])), missing);
+    assert_eq!(message(Distribution::new(&[4, 8], vec![vec![1]], vec![], vec![])), missing);
 }
