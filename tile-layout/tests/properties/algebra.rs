@@ -147,11 +147,17 @@ proptest! {
     #[test]
     fn divides_hold_the_same_elements(layout in regular(), tiles in prop::collection::vec(1..5i64, 1..4)) {
         let sizes = IntTuple::flat(&tiles[..tiles.len().min(layout.rank())]);
-        let Ok(zipped) = layout.zipped_divide(sizes.clone()) else { return Ok(()) };
-        let inside = zipped.mode(0).unwrap();
-        prop_assert_eq!(inside.size(), sizes.product().unwrap());
         let extents: Vec<i64> = layout.modes().map(|mode| mode.size()).collect();
         let even = sizes.leaves().iter().zip(&extents).all(|(tile, extent)| extent % tile == 0);
+        let zipped = match layout.zipped_divide(sizes.clone()) {
+            Ok(zipped) => zipped,
+            Err(error) => {
+                prop_assert!(!even, "{} by {}: {}", layout, sizes, error);
+                return Ok(());
+            }
+        };
+        let inside = zipped.mode(0).unwrap();
+        prop_assert_eq!(inside.size(), sizes.product().unwrap());
         let sorted = |layout: &Layout| {
             let mut table = offsets(layout);
             table.sort_unstable();
@@ -164,9 +170,8 @@ proptest! {
         let (tile, first) = (sizes.leaves()[0], layout.mode(0).unwrap());
         for index in 0..first.size() {
             let (number, within) = (index / tile, index % tile);
-            let stretched: i64 = layout.modes().skip(1).take(tiles.len().min(layout.rank()) - 1).map(|_| 0).sum();
             let at = inside.mode(0).unwrap().get(within).unwrap()
-                + zipped.mode(1).unwrap().mode(0).unwrap().get(number).unwrap() + stretched;
+                + zipped.mode(1).unwrap().mode(0).unwrap().get(number).unwrap();
             prop_assert_eq!(at, first.get(index).unwrap());
         }
         let logical = layout.logical_divide(sizes.clone()).unwrap();
@@ -177,7 +182,14 @@ proptest! {
 
     #[test]
     fn a_product_repeats_without_overlap(tile in regular(), copies in regular()) {
-        let Ok(product) = tile.logical_product(&copies) else { return Ok(()) };
+        let product = match tile.logical_product(&copies) {
+            Ok(product) => product,
+            Err(error) => {
+                // What a tile without gaps leaves out is one mode, which composes with everything.
+                prop_assert!(!tile.is_compact(), "{} times {}: {}", tile, copies, error);
+                return Ok(());
+            }
+        };
         prop_assert_eq!(product.mode(0), Some(tile.clone()));
         let walk = product.mode(1).unwrap();
         prop_assert!(copies.shape().is_compatible(&walk.shape()));
