@@ -2,17 +2,13 @@
 
 use super::view_movement::{Places, Seen};
 use super::{Element, Tile};
-use tile_ir::Array;
-use tile_ir::array::Elements;
 use tile_ir::view::Placement;
 use tile_layout::{linear_index, multi_index};
 
 /// How a tensor is cut.
 #[derive(Clone)]
 pub(super) struct Cut<const R: usize> {
-    placement: Placement,
-    /// For windows over a margin, where each of their elements lies.
-    windows: Option<Places>,
+    places: Places,
     pub(super) extents: [usize; R],
     pub(super) tile: [usize; R],
     steps: [usize; R],
@@ -21,30 +17,25 @@ pub(super) struct Cut<const R: usize> {
 impl<const R: usize> Cut<R> {
     pub(super) fn new(seen: &Seen, tile: [usize; R], steps: [usize; R]) -> Self {
         assert!(
-            tile.iter().chain(&steps).all(|&extent| extent > 0),
+            tile.iter().all(|&extent| extent > 0),
             "a partition view needs positive tile extents, not {tile:?}"
         );
-        Cut {
-            placement: seen.placement(),
-            windows: seen.is_windows().then(|| seen.places()),
-            extents: seen.extents(),
-            tile,
-            steps,
-        }
+        assert!(steps.iter().all(|&step| step > 0), "tiles begin positive steps apart, not {steps:?}");
+        Cut { places: seen.places(), extents: seen.extents(), tile, steps }
     }
 
     pub(super) fn tiles(&self, axis: usize) -> usize {
         self.extents[axis].div_ceil(self.steps[axis])
     }
 
-    /// Per axis, where a tile begins and the places in it that exist; `None` where none do.
-    fn window(&self, index: [usize; R]) -> Option<[(i64, usize, usize); R]> {
+    /// Per axis, where a tile of a view begins and the places in it that exist; `None` where none do.
+    fn window(&self, placement: &Placement, index: [usize; R]) -> Option<[(i64, usize, usize); R]> {
         let mut window = [(0, 0, 0); R];
         for axis in 0..R {
             let start =
                 index[axis].checked_mul(self.steps[axis]).filter(|&start| start < self.extents[axis])?;
             let (start, tile) = (start as i64, self.tile[axis] as i64);
-            let (begin, end) = self.placement.windows[axis];
+            let (begin, end) = placement.windows[axis];
             let (begin, end) = ((begin - start).clamp(0, tile), (end - start).clamp(0, tile));
             if begin >= end {
                 return None;
@@ -55,10 +46,12 @@ impl<const R: usize> Cut<R> {
     }
 
     pub(super) fn assert_whole(&self, method: &str, masked: &str, index: [usize; R]) {
-        let whole = self.window(index).is_some_and(|window| {
-            window.iter().zip(self.tile).all(|(&(_, begin, end), tile)| begin == 0 && end == tile)
-        });
-        assert!(whole, "`{method}`: tile {index:?} isn't all inside; use `{masked}`");
+        let mut found = 0;
+        self.for_each_run(index, |_, _, length| found += length);
+        assert!(
+            found == self.tile.iter().product::<usize>(),
+            "`{method}`: tile {index:?} isn't all inside; use `{masked}`"
+        );
     }
 
     /// Calls `run` with (position in the tile, place → position in the tensor, length) for every row of the
@@ -66,22 +59,31 @@ impl<const R: usize> Cut<R> {
     pub(super) fn for_each_run(
         &self,
         index: [usize; R],
+        run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
+    ) {
+        match &self.places {
+            Places::View(placement) => self.for_each_row(placement, index, run),
+            windows @ Places::Windows(..) => self.for_each_gathered(windows, index, run),
+        }
+    }
+
+    fn for_each_row(
+        &self,
+        placement: &Placement,
+        index: [usize; R],
         mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
     ) {
-        if let Some(windows) = &self.windows {
-            return self.for_each_gathered(windows, index, run);
-        }
-        let Some(window) = self.window(index) else { return };
+        let Some(window) = self.window(placement, index) else { return };
         let counts: Vec<usize> = window.iter().map(|(_, begin, end)| end - begin).collect();
         let (length, rows) = counts.split_last().map_or((1, &[][..]), |(&length, rows)| (length, rows));
-        let stride = self.placement.strides.last().copied().unwrap_or(0);
+        let stride = placement.strides.last().copied().unwrap_or(0);
         for row in 0..rows.iter().product() {
             let mut place = multi_index(row, rows);
             place.resize(R, 0);
-            let mut first = self.placement.offset;
+            let mut first = placement.offset;
             for (axis, &(start, begin, _)) in window.iter().enumerate() {
                 place[axis] += begin;
-                first += (start + place[axis] as i64) * self.placement.strides[axis];
+                first += (start + place[axis] as i64) * placement.strides[axis];
             }
             run(linear_index(&place, &self.tile), &|i| (first + i as i64 * stride) as usize, length);
         }
@@ -118,24 +120,12 @@ impl<const R: usize> Cut<R> {
         pad: T,
         element: impl Fn(usize) -> T,
     ) -> Tile<T, R> {
-        let count = self.tile.iter().product();
-        let elements = if T::DTYPE.is_float() {
-            let mut values = vec![pad.to_float(); count];
-            self.for_each_run(index, |in_tile, in_tensor, length| {
-                for i in 0..length {
-                    values[in_tile + i] = element(in_tensor(i)).to_float();
-                }
-            });
-            Elements::Float(values)
-        } else {
-            let mut values = vec![pad.to_int(); count];
-            self.for_each_run(index, |in_tile, in_tensor, length| {
-                for i in 0..length {
-                    values[in_tile + i] = element(in_tensor(i)).to_int();
-                }
-            });
-            Elements::Int(values)
-        };
-        Tile::hold(Array::new(T::DTYPE, self.tile.to_vec(), elements))
+        let mut values = vec![pad; self.tile.iter().product()];
+        self.for_each_run(index, |in_tile, in_tensor, length| {
+            for i in 0..length {
+                values[in_tile + i] = element(in_tensor(i));
+            }
+        });
+        Tile::of_values(self.tile, values)
     }
 }

@@ -57,6 +57,16 @@ impl<T: Element, const R: usize> Tile<T, R> {
         Tile { handle: arena::keep(array), shape, element: PhantomData }
     }
 
+    /// The tile of these values, in row-major order.
+    pub(super) fn of_values(shape: [usize; R], values: Vec<T>) -> Self {
+        let elements = if T::DTYPE.is_float() {
+            Elements::Float(values.into_iter().map(T::to_float).collect())
+        } else {
+            Elements::Int(values.into_iter().map(T::to_int).collect())
+        };
+        Tile::hold(Array::new(T::DTYPE, shape.to_vec(), elements))
+    }
+
     pub(super) fn reduce(self, op: ReduceOp, axes: impl Axes) -> Self {
         let merged = Merged::of(&self.array(), &checked(axes, R, op.method()));
         Tile::hold(merged.split(&merged.array.reduce(op, merged.axis)))

@@ -14,6 +14,8 @@ use tile_ir::{DType, Dim};
 pub(super) struct Seen {
     /// A tensor whose extents are numbers.
     tensor: TensorType,
+    /// Whether an axis was selected at an index without elements, so that no index of what is left has one.
+    is_missing: bool,
     /// What is gathered from it, where it is windows over a margin.
     windows: Option<Windowed>,
 }
@@ -46,7 +48,7 @@ impl Seen {
     /// An argument of rank `R`, which a launch has checked.
     pub(super) fn of<const R: usize>(given: &GivenTensor<'_>, dtype: DType, mutable: bool) -> Seen {
         assert_eq!(given.extents.len(), R, "verified: a launch binds tensors of declared rank");
-        Seen { tensor: given.ty(dtype, mutable), windows: None }
+        Seen { tensor: given.ty(dtype, mutable), is_missing: false, windows: None }
     }
 
     pub(super) fn extent(&self, axis: usize) -> usize {
@@ -59,11 +61,11 @@ impl Seen {
     }
 
     pub(super) fn placement(&self) -> Placement {
-        Placement::of(&self.tensor, &|_| None).expect("verified: extents are numbers")
-    }
-
-    pub(super) fn is_windows(&self) -> bool {
-        self.windows.is_some()
+        let mut placement = Placement::of(&self.tensor, &|_| None).expect("verified: extents are numbers");
+        if self.is_missing {
+            placement.windows.fill((0, 0));
+        }
+        placement
     }
 
     pub(super) fn places(&self) -> Places {
@@ -88,6 +90,7 @@ impl Seen {
             assert_eq!(moved.extents().len(), R, "`{}` gives a tensor of another rank", movement.kind());
             return Seen {
                 tensor: self.tensor.clone(),
+                is_missing: self.is_missing,
                 windows: Some(Windowed { windows: moved, selected }),
             };
         }
@@ -99,7 +102,7 @@ impl Seen {
             movement.kind(),
             tensor.extents.len()
         );
-        Seen { tensor, windows: None }
+        Seen { tensor, is_missing: self.is_missing, windows: None }
     }
 
     fn selected<const R: usize>(&self, axis: usize, index: usize) -> Seen {
@@ -108,12 +111,11 @@ impl Seen {
             windowed.selected.insert(0, index);
             return seen;
         }
+        // The windows of the other axes stay as they are: one that isn't padded is whole, also where nothing exists.
         let at = seen.placement().at([(self.placement(), axis, index as u64)]);
+        seen.is_missing = at.windows.iter().any(|(begin, end)| begin >= end);
         let mut strided = seen.tensor.strided();
         strided.offset = Dim::from(at.offset);
-        for (windows, (begin, end)) in strided.windows.iter_mut().zip(at.windows) {
-            *windows = vec![(Dim::from(begin), Dim::from(end))];
-        }
         seen.tensor.layout = Some(Box::new(strided));
         seen
     }
@@ -336,6 +338,39 @@ mod tests {
         assert_eq!(rows(&windows.flip([1]).t().step(1, 3)), [[1, -1], [0, -1], [-1, 5]]);
         assert_eq!(rows(&x.unsqueeze(1).squeeze(1)), rows(&x));
         assert_eq!(rows(&x.unflatten(1, [3, 1]).select(0, 1)), [[3], [4], [5]]);
+    }
+
+    /// Axes that are left by a selection have no margin, whether the selected index has elements or not.
+    #[test]
+    fn what_is_left_by_a_selection_moves_as_any_tensor() {
+        let data: Vec<i32> = (0..12).collect();
+        let x = TensorView::<i32, 3>::over(&data, [2, 2, 3]);
+        let windows = |index| x.select(0, index).flatten::<1>(0, 1).unfold(0, 3, 2);
+        assert_eq!(rows(&windows(1)), [[6, 7, 8], [8, 9, 10]]);
+        assert_eq!(rows(&windows(2)), [[-1; 3]; 2]);
+        let shifted = |index| x.shift(0, 1).select(0, index).unflatten(1, [3, 1]).select(0, 1);
+        assert_eq!(rows(&shifted(1)), [[3], [4], [5]]);
+        assert_eq!(rows(&shifted(0)), [[-1]; 3]);
+        assert_eq!(rows(&x.select(0, 2).pad([(0, 0), (1, 0)])), [[-1; 4]; 2]);
+        let over_a_margin = |index| x.select(0, index).select(0, 1).pad([(1, 0)]).unfold(0, 3, 1);
+        assert_eq!(rows(&over_a_margin(1)), [[-1, 9, 10], [9, 10, 11]]);
+        assert_eq!(rows(&over_a_margin(2)), [[-1; 3]; 2]);
+    }
+
+    #[test]
+    fn tiles_of_windows_are_whole_where_all_of_their_elements_exist() {
+        let data: Vec<i32> = (0..6).collect();
+        let x = TensorView::<i32, 1>::over(&data, [6]);
+        let windows = x.pad([(1, 1)]).unfold(0, 3, 1).partition_view([2, 3]);
+        assert_eq!(windows.load([1, 0]).to_vec(), [1, 2, 3, 2, 3, 4]);
+        assert!(std::panic::catch_unwind(|| windows.load([0, 0])).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "tiles begin positive steps apart, not [1, 0]")]
+    fn steps_are_positive() {
+        let data = [0; 6];
+        TensorView::<i32, 2>::over(&data, [2, 3]).strided_view([1, 2], [1, 0]);
     }
 
     #[test]

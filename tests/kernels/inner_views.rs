@@ -93,6 +93,56 @@ fn an_index_from_before_the_loop_is_selected() {
     .check();
 }
 
+/// A matrix of a stack as one axis, and windows of that; of a matrix beyond the stack nothing exists.
+#[tile_kernel]
+fn flat(x: &Tensor<f32, b, m, k>, at: usize, y: &mut Tensor<f32, { m * k }>) {
+    let row = x.select(0, at).flatten(0, 1);
+    let windows = row.pad([(0, 2)]).unfold(0, 3, 1).partition_view([4, 3]);
+    let inner = x.select(0, at).flatten(0, 1).unfold(0, 2, 1).partition_view([4, 2]);
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let sums = windows.load_masked_or(0.5, [i, 0]).sum(1) + inner.load_masked([i, 0]).sum(1) * 100.0;
+    y.store_masked(sums.squeeze(1) + row.partition_view([4]).load_masked([i]) * 1000.0);
+}
+
+#[test]
+fn what_is_selected_is_flattened_and_unfolded() {
+    let (b, m, k) = (2, 2, 3);
+    let x: Vec<f32> = (0..b * m * k).map(|i| i as f32).collect();
+    for at in 0..3 {
+        let element = |i: usize| (at < b && i < m * k).then(|| x[at * m * k + i]);
+        let expected: Vec<f64> = (0..m * k)
+            .map(|i| {
+                let window: f32 = (i..i + 3).map(|i| element(i).unwrap_or(0.5)).sum();
+                let inner: f32 = match i + 1 < m * k {
+                    true => (i..i + 2).filter_map(element).sum(),
+                    false => 0.0,
+                };
+                f64::from(window + inner * 100.0 + element(i).unwrap_or(0.0) * 1000.0)
+            })
+            .collect();
+        Case {
+            ir: flat::ir(),
+            bindings: &[],
+            arguments: vec![
+                array(&x, &[b, m, k]),
+                Array::scalar(DType::Index, Literal::Int(at as i128)),
+                array(&vec![0.0f32; m * k], &[m * k]),
+            ],
+            output: 2,
+            expected,
+            tolerance: 0.0,
+            run: &|device| {
+                let x = Tensor::from_slice(device, &x, [b, m, k])?;
+                let mut y = Tensor::<f32>::zeros(device, [m * k])?;
+                flat(&x, at, &mut y).launch()?;
+                Ok(widen(&y.to_vec()?))
+            },
+        }
+        .check();
+    }
+}
+
 /// The counters of loops with literal ends say where a tensor goes, in every turn elsewhere.
 #[tile_kernel]
 fn counted<const B: usize>(x: &Tensor<f32, 3, n>, y: &mut Tensor<f32, { n - 2 }>) {
