@@ -8,12 +8,11 @@ mod either;
 use super::arena::{self, Handle};
 use super::gather::GatherIndices;
 use super::repeated::Repeated;
+use super::together::{Numbers, at, together};
 use super::view_movement::Seen;
 use super::views::TensorViewMut;
 use super::{Element, Int, Number, Tile};
 use std::rc::Rc;
-use tile_ir::Array;
-use tile_ir::array::Elements;
 use tile_ir::ops::{AtomicKind, Literal};
 use tile_layout::multi_index;
 use tile_runtime::reference::WrittenElements;
@@ -143,15 +142,6 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     }
 }
 
-/// A tile of `S` axes, and its numbers.
-type Numbers<N, const S: usize> = ([usize; S], Vec<N>);
-
-/// The element of a tile for a place of the shape that it is broadcast to.
-fn at<N: Copy, const S: usize>((shape, numbers): &Numbers<N, S>, place: &[usize]) -> N {
-    let axes = place.iter().zip(shape);
-    numbers[axes.fold(0, |at, (&i, &extent)| at * extent + if extent == 1 { 0 } else { i })]
-}
-
 fn literal<T: Element>(value: T) -> Literal {
     if T::DTYPE.is_float() { Literal::Float(value.to_float()) } else { Literal::Int(value.to_int()) }
 }
@@ -188,7 +178,7 @@ impl<T: Element, const R: usize> AtomicView<'_, T, R> {
         let placement = kept.seen.placement();
         let mask: Option<Numbers<bool, S>> = mask.map(|mask| (mask.shape(), mask.to_vec()));
         let shapes = indices.iter().map(|(shape, _)| shape).chain(values.iter().map(|(shape, _)| shape));
-        let shape = together(shapes.chain(mask.iter().map(|(shape, _)| shape)), kind);
+        let shape = together(shapes.chain(mask.iter().map(|(shape, _)| shape)), kind.rust_name());
         let mut old = Vec::new();
         let (mut first, mut changed) = (None, false);
         for element in 0..shape.iter().product() {
@@ -211,12 +201,7 @@ impl<T: Element, const R: usize> AtomicView<'_, T, R> {
             old.push(before);
         }
         kept.repeated.note(first, changed);
-        let elements = if T::DTYPE.is_float() {
-            Elements::Float(old.into_iter().map(T::to_float).collect())
-        } else {
-            Elements::Int(old.into_iter().map(T::to_int).collect())
-        };
-        Tile::hold(Array::new(T::DTYPE, shape.to_vec(), elements))
+        Tile::of_values(shape, old)
     }
 
     /// Reads elements.
@@ -373,23 +358,4 @@ updates! { Int:
     fetch_or fetch_or_masked Or;
     /// Bitwise exclusive or. Gives what was there.
     fetch_xor fetch_xor_masked Xor;
-}
-
-/// The shape that all tiles broadcast to.
-fn together<'s, const S: usize>(
-    shapes: impl Iterator<Item = &'s [usize; S]>,
-    kind: AtomicKind,
-) -> [usize; S] {
-    let mut common = [1; S];
-    for shape in shapes {
-        for (common, &extent) in common.iter_mut().zip(shape) {
-            assert!(
-                *common == extent || *common == 1 || extent == 1,
-                "tiles of `{}` with {common} and {extent} elements along an axis",
-                kind.rust_name()
-            );
-            *common = (*common).max(extent);
-        }
-    }
-    common
 }

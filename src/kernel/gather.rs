@@ -1,9 +1,8 @@
 //! `gather`: elements of a tensor at the places that tiles of indices name.
 
+use super::together::{Numbers, at, together};
 use super::views::TensorView;
 use super::{Element, Int, Tile};
-use tile_ir::Array;
-use tile_ir::array::Elements;
 use tile_layout::multi_index;
 
 /// An index along one axis: a tile of integers of rank `S`, or one integer for every element.
@@ -43,11 +42,11 @@ scalars!(i8 i16 i32 i64 u8 u16 u32 u64 usize);
 /// One index per axis of a tensor of rank `R`: an array, or a tuple where some are tiles and some are numbers.
 pub trait GatherIndices<const R: usize, const S: usize> {
     #[doc(hidden)]
-    fn axes(self) -> Vec<([usize; S], Vec<i128>)>;
+    fn axes(self) -> Vec<Numbers<i128, S>>;
 }
 
 impl<I: GatherIndex<S>, const R: usize, const S: usize> GatherIndices<R, S> for [I; R] {
-    fn axes(self) -> Vec<([usize; S], Vec<i128>)> {
+    fn axes(self) -> Vec<Numbers<i128, S>> {
         self.into_iter().map(|index| (index.extents(), index.numbers())).collect()
     }
 }
@@ -56,7 +55,7 @@ macro_rules! tuples {
     ($($rank:literal: $($name:ident)*;)*) => { $(
         impl<const S: usize, $($name: GatherIndex<S>),*> GatherIndices<$rank, S> for ($($name,)*) {
             #[allow(non_snake_case)]
-            fn axes(self) -> Vec<([usize; S], Vec<i128>)> {
+            fn axes(self) -> Vec<Numbers<i128, S>> {
                 let ($($name,)*) = self;
                 vec![$(($name.extents(), $name.numbers())),*]
             }
@@ -106,26 +105,15 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
     /// If the index tiles can't be broadcast together; in a kernel that is a compile error.
     pub fn gather_or<const S: usize>(&self, pad: T, indices: impl GatherIndices<R, S>) -> Tile<T, S> {
         let axes = indices.axes();
-        let shape = together(&axes);
+        let shape = together(axes.iter().map(|(shape, _)| shape), "gather");
         let places = self.seen().places();
         let elements = (0..shape.iter().product()).map(|i| {
             let place = multi_index(i, &shape);
-            let index = axes.iter().map(|(extents, numbers)| {
-                let position = place
-                    .iter()
-                    .zip(extents)
-                    .fold(0, |position, (&at, &extent)| position * extent + if extent == 1 { 0 } else { at });
-                i64::try_from(numbers[position]).ok()
-            });
+            let index = axes.iter().map(|numbers| i64::try_from(at(numbers, &place)).ok());
             let position = index.collect::<Option<Vec<i64>>>().and_then(|index| places.position(&index));
             position.map_or(pad, |position| self.element(position))
         });
-        let elements = if T::DTYPE.is_float() {
-            Elements::Float(elements.map(T::to_float).collect())
-        } else {
-            Elements::Int(elements.map(T::to_int).collect())
-        };
-        Tile::hold(Array::new(T::DTYPE, shape.to_vec(), elements))
+        Tile::of_values(shape, elements.collect())
     }
 }
 
@@ -134,21 +122,6 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
     pub fn gather<const S: usize>(&self, indices: impl GatherIndices<R, S>) -> Tile<T, S> {
         self.gather_or(T::default(), indices)
     }
-}
-
-/// The shape that all index tiles broadcast to.
-fn together<const S: usize>(axes: &[([usize; S], Vec<i128>)]) -> [usize; S] {
-    let mut shape = [1; S];
-    for (extents, _) in axes {
-        for (common, &extent) in shape.iter_mut().zip(extents) {
-            assert!(
-                *common == extent || *common == 1 || extent == 1,
-                "index tiles of `gather` with {common} and {extent} elements along an axis"
-            );
-            *common = (*common).max(extent);
-        }
-    }
-    shape
 }
 
 #[cfg(test)]

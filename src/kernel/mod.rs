@@ -79,6 +79,7 @@ pub mod scalar;
 mod sorting;
 mod spanning;
 mod tile;
+mod together;
 pub mod totals;
 pub mod turns;
 mod value;

@@ -1,18 +1,13 @@
 //! `atomic_view` and the atomic operations of such a view.
 
-use crate::diagnostic::Diagnostic;
-use crate::lower::ops::operators::{common_shape, shape_help};
+use crate::lower::tensors::gather::Placed;
 use crate::lower::{Lowered, Lowering};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
-use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{Atomic, AtomicKind, Order, Scope};
 use tile_ir::types::TensorType;
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
-
-/// An operand and where it stands.
-type Placed = (Val, Span);
 
 impl Lowering {
     pub(in crate::lower) fn atomic_view(
@@ -94,7 +89,7 @@ impl Lowering {
             all.push((Val::Data(mask), at));
         }
         let atomic = Atomic { kind, order, scope, masked };
-        match self.atomic_shape(&name, &all)? {
+        match self.common_shape_of(&format!("`{name}` mixes tiles"), &all)? {
             Some(shape) => {
                 let old = self.atomic_of_tiles(tensor, atomic, &all, &shape, call)?;
                 Ok(old.map_or(Val::Unit, Val::Data))
@@ -186,30 +181,6 @@ impl Lowering {
             }
             value => self.number(value, elem, &format!("a value of `{name}`"), span),
         }
-    }
-
-    /// The shape that all tiles broadcast to; `None` where there are none.
-    fn atomic_shape(&mut self, name: &str, operands: &[Placed]) -> Lowered<Option<Vec<Dim>>> {
-        let mut common: Option<(Vec<Dim>, ValueId)> = None;
-        for (operand, place) in operands {
-            let Val::Data(value) = *operand else { continue };
-            let Some(shape) = self.shape(value) else { continue };
-            common = Some(match common {
-                None => (shape, value),
-                Some((before, first)) => match common_shape(&before, &shape) {
-                    Some(joined) => (joined, first),
-                    None => {
-                        let (a, b) = (display_shape(&before), display_shape(&shape));
-                        let message = format!("`{name}` mixes tiles of shapes {a} and {b}");
-                        let diagnostic = Diagnostic::new(*place, message).help(shape_help(&before, &shape));
-                        let diagnostic = self.with_origin(diagnostic, first);
-                        let diagnostic = self.with_origin(diagnostic, value);
-                        return self.report(diagnostic);
-                    }
-                },
-            });
-        }
-        Ok(common.map(|(shape, _)| shape))
     }
 }
 

@@ -11,6 +11,9 @@ use tile_ir::ops::infer::display_shape;
 use tile_ir::types::TensorType;
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
+/// An operand and where it stands.
+pub(in crate::lower) type Placed = (Val, Span);
+
 /// Elements that a `gather` names.
 pub(in crate::lower) struct NamedElements {
     /// What is where there is none.
@@ -91,7 +94,8 @@ impl Lowering {
         };
         let written = call.args.last().expect("arguments were counted");
         let places = self.places_of_indices(written, indices)?;
-        let shape = self.index_shape(indices, &places)?;
+        let placed: Vec<Placed> = indices.iter().cloned().zip(places.iter().copied()).collect();
+        let shape = self.common_shape_of("`gather` mixes index tiles", &placed)?;
         let is_one = shape.is_none();
         let shape = shape.unwrap_or_else(|| vec![Dim::from(1)]);
         Ok(NamedElements { pad, indices: indices.clone(), shape, is_one, place, places })
@@ -129,23 +133,25 @@ impl Lowering {
         )
     }
 
-    /// The shape that all index tiles broadcast to; `None` where there are none.
-    fn index_shape(&mut self, indices: &[Val], places: &[Span]) -> Lowered<Option<Vec<Dim>>> {
+    /// The shape that all tiles among these broadcast to; `None` where there are none. `mixed` is how a message begins that they
+    /// don't.
+    pub(in crate::lower) fn common_shape_of(
+        &mut self,
+        mixed: &str,
+        given: &[Placed],
+    ) -> Lowered<Option<Vec<Dim>>> {
         let mut common: Option<(Vec<Dim>, ValueId)> = None;
-        for (index, &place) in indices.iter().zip(places) {
-            let Val::Data(value) = *index else { continue };
+        for (value, place) in given {
+            let Val::Data(value) = *value else { continue };
             let Some(shape) = self.shape(value) else { continue };
             common = Some(match common {
                 None => (shape, value),
                 Some((before, first)) => match common_shape(&before, &shape) {
                     Some(joined) => (joined, first),
                     None => {
-                        let message = format!(
-                            "`gather` mixes index tiles of shapes {} and {}",
-                            display_shape(&before),
-                            display_shape(&shape)
-                        );
-                        let diagnostic = Diagnostic::new(place, message).help(shape_help(&before, &shape));
+                        let (a, b) = (display_shape(&before), display_shape(&shape));
+                        let diagnostic = Diagnostic::new(*place, format!("{mixed} of shapes {a} and {b}"))
+                            .help(shape_help(&before, &shape));
                         let diagnostic = self.with_origin(diagnostic, first);
                         let diagnostic = self.with_origin(diagnostic, value);
                         return self.report(diagnostic);
