@@ -1,6 +1,6 @@
 //! Atomic operations: nothing is lost, old values are what was there, and what is masked or outside stays.
 
-use super::{check_exact, devices};
+use super::{Case, array, check_exact, devices, widen};
 use tile::prelude::*;
 
 /// Every block adds ones to tile (0, 0).
@@ -70,6 +70,39 @@ fn case_24_masked_lanes_are_untouched() {
         assert_eq!(x.to_vec().unwrap(), [10, 101, 12, 103, 14, 105], "{label}");
         assert_eq!(y.to_vec().unwrap(), [0, 11, 0, 13, 0, 15, 0, 0], "{label}");
     }
+}
+
+/// The mask swaps what the values are read from: arguments are evaluated in the order in which they stand.
+#[tile_kernel(grid = [1])]
+fn masked_by_a_swap(y: &mut Tensor<i32, n>) {
+    let y = y.atomic_view();
+    let at = Tile::<i32, 1>::iota([4], 0);
+    y.fetch_add_masked(
+        y.swap([at], 5, Relaxed, DeviceScope).lt(1),
+        [at],
+        y.load([at], Relaxed, DeviceScope),
+        Relaxed,
+        DeviceScope,
+    );
+}
+
+#[test]
+fn masks_are_evaluated_before_values() {
+    let expected = [10.0, 5.0, 10.0, 5.0];
+    Case {
+        ir: masked_by_a_swap::ir(),
+        bindings: &[],
+        arguments: vec![array(&[0, 1, 0, 2], &[4])],
+        output: 0,
+        expected: expected.to_vec(),
+        tolerance: 0.0,
+        run: &|device| {
+            let mut y = Tensor::from_slice(device, &[0, 1, 0, 2], [4])?;
+            masked_by_a_swap(&mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
 }
 
 /// The larger and the smaller, with and without a sign.

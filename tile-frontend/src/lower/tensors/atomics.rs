@@ -71,8 +71,17 @@ impl Lowering {
         if !kind.accepts(order) {
             return self.wrong_order(kind, order, words[0].span());
         }
-        let mut operands = operands.iter().map(|&operand| (operand, operand.span()));
-        let mask = if masked { operands.next() } else { None };
+        let mut operands = operands.iter().map(|&operand| (operand, operand.span())).peekable();
+        // Arguments are evaluated in the order in which they stand.
+        let mask = match operands.next_if(|_| masked) {
+            Some((mask, at)) => {
+                let mask = self.expression(mask)?;
+                let mask = self.data(&mask, &format!("the mask of `{name}`"), at)?;
+                self.require_elem(mask, &DType::Bool.into(), &format!("the mask of `{name}`"), at)?;
+                Some((Val::Data(mask), at))
+            }
+            None => None,
+        };
         let (indices, _) = operands.next().expect("arguments were counted");
         let indices = self.atomic_indices(indices, &usage)?;
         let mut values = Vec::new();
@@ -82,12 +91,7 @@ impl Lowering {
         }
         let mut all: Vec<Placed> = indices;
         all.extend(values);
-        if let Some((mask, at)) = mask {
-            let mask = self.expression(mask)?;
-            let mask = self.data(&mask, &format!("the mask of `{name}`"), at)?;
-            self.require_elem(mask, &DType::Bool.into(), &format!("the mask of `{name}`"), at)?;
-            all.push((Val::Data(mask), at));
-        }
+        all.extend(mask);
         let atomic = Atomic { kind, order, scope, masked };
         match self.common_shape_of(&format!("`{name}` mixes tiles"), &all)? {
             Some(shape) => {
