@@ -25,7 +25,8 @@ impl Verifier<'_> {
     pub(super) fn own_tile(&mut self, op: OpId) {
         let data = self.kernel.op(op);
         let view = data.operands.first().and_then(|&view| self.kernel.ty(view).as_partition());
-        let is_own = data.op.is_load() || data.op.is_store() || data.op == Op::BlockIndex;
+        let is_own =
+            data.op.is_load() || data.op.is_store() || matches!(data.op, Op::BlockIndex | Op::Prefetch);
         if !is_own || !view.is_some_and(|view| view.tensor.mutable) {
             return;
         }
@@ -115,6 +116,8 @@ mod tests {
         let help = " / move it into the loop over `tiles_persistent`, where it means the loop's tile";
         let outside = "stands outside of the loop over tiles, where the block owns no tile";
         assert_eq!(errors("", body), [format!("`store_masked` of `y` {outside}{help}")]);
+        let body = "  prefetch %vy\n  tiles %vy row_major {\n    prefetch %vy\n    store_masked %vy, %t\n  }";
+        assert_eq!(errors("", body), [format!("`prefetch` of `y` {outside}{help}")]);
         let body = "  %i, %j = block_index %vy : index, index
   %1 = load_masked %vy pad %0 : tile<4 x 4 x f32>
   tiles %vy row_major {
