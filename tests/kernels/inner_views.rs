@@ -1,6 +1,6 @@
 //! Views that are made in loops and branches: what they see is what the same view sees at the top of the kernel.
 
-use super::{Case, array, check_exact, widen};
+use super::{Case, array, check_exact, devices, widen};
 use tile::ir::ops::Literal;
 use tile::ir::{Array, Binding, DType};
 use tile::prelude::*;
@@ -91,6 +91,43 @@ fn an_index_from_before_the_loop_is_selected() {
         },
     }
     .check();
+}
+
+/// An output is cut at a literal index in two branches, and in a loop that is unrolled: each a view of its own in the text.
+#[tile_kernel]
+fn selected_output(x: &Tensor<i32, 3, n>, y: &mut Tensor<i32, 2, n>, other: i32) {
+    if other > 0 {
+        let mut y = y.select(0, 1).partition_view_mut([4]);
+        y.store_masked(x.select(0, 0).partition_view([4]).load_masked(y.index()));
+    } else {
+        let mut y = y.select(0, 1).partition_view_mut([4]);
+        y.store_masked(Tile::full([4], 7));
+    }
+    for k in 0..3 {
+        let mut y = y.select(0, 1).partition_view_mut([4]);
+        let x = x.select(0, k).partition_view([4]);
+        y.store_masked(y.load_masked() * 10 + x.load_masked(y.index()));
+    }
+}
+
+#[test]
+fn an_output_is_selected_wherever_it_is_cut() {
+    let n = 6;
+    let x: Vec<i32> = (0..3 * n).map(|i| i as i32 % 10).collect();
+    for other in [0, 1] {
+        for (device, label) in devices() {
+            let x = Tensor::from_slice(&device, &x, [3, n]).unwrap();
+            let mut y = Tensor::zeros(&device, [2, n]).unwrap();
+            selected_output(&x, &mut y, other).launch().unwrap();
+            let at = |k: usize, i: usize| (k * n + i) as i32 % 10;
+            let row = (0..n).map(|i| {
+                let first = if other > 0 { at(0, i) } else { 7 };
+                (0..3).fold(first, |sum, k| sum * 10 + at(k, i))
+            });
+            let expected: Vec<i32> = std::iter::repeat_n(0, n).chain(row).collect();
+            assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+        }
+    }
 }
 
 /// A matrix of a stack as one axis, and windows of that; of a matrix beyond the stack nothing exists.

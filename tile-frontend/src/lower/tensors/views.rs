@@ -91,11 +91,23 @@ impl Lowering {
     ) -> Lowered<ValueId> {
         let is_written = matches!(self.kernel.ty(operands[0]), Type::Tensor(tensor) if tensor.mutable);
         let body = self.kernel.region(self.kernel.body()).ops.iter().map(|&made| self.kernel.op(made));
-        let twin = body.rev().find(|made| is_same_view(&made.op, &op) && made.operands == operands);
+        let are_same = |made: &[ValueId]| {
+            made.len() == operands.len()
+                && made.iter().zip(operands).all(|(&made, &operand)| self.is_same_number(made, operand))
+        };
+        let twin = body.rev().find(|made| is_same_view(&made.op, &op) && are_same(&made.operands));
         match twin.filter(|_| is_written && self.nesting > 0) {
             Some(made) => Ok(made.results[0]),
             None => self.at_top_level(|lowering| lowering.emit_one(op, operands, span, places)),
         }
+    }
+
+    /// Whether two values are one, or numbers that are written alike.
+    fn is_same_number(&self, a: ValueId, b: ValueId) -> bool {
+        a == b
+            || self.kernel.definition(a).zip(self.kernel.definition(b)).is_some_and(|(a, b)| {
+                a.op == b.op && a.operands.is_empty() && b.operands.is_empty() && a.results.len() == 1
+            })
     }
 
     /// The op that made a partition view, to which more may be said of it.
