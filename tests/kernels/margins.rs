@@ -208,6 +208,63 @@ fn launches_check_that_windows_fit() {
     wide::<5>(&x, &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [6.0, 0.0, 0.0]);
     let message = wide::<6>(&x, &mut y).launch().unwrap_err().to_string();
-    assert!(message.contains("needs `SIZE <= n + 2`") && message.contains("n = 3"), "{message}");
+    assert!(
+        message.contains(
+            "`unfold` of axis 0 of a view of `x`: windows of 6 elements don't fit, it has 5 (n + 2)"
+        ),
+        "{message}"
+    );
     assert!(specialize(&wide::ir(), &[("SIZE".to_owned(), Binding::Const(5))]).is_ok());
+}
+
+/// Sums of windows, each where a parameter or an argument asks for it.
+#[tile_kernel]
+fn summed<const WIDE: bool, const D: usize>(
+    x: &Tensor<f32, n>,
+    more: Option<&Tensor<f32, n>>,
+    y: &mut Tensor<f32, n>,
+) {
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let mut sums = Tile::zeros([4]);
+    if WIDE {
+        let windows = x.pad([(1, 1)]).unfold(0, 9, 1).partition_view([4, 16]);
+        sums += windows.load_masked([i, 0]).sum(1).squeeze(1);
+    }
+    if D > 4 {
+        let windows = x.shift(0, 1).unfold(0, D, 1).partition_view([4, D]);
+        sums += windows.load_masked([i, 0]).sum(1).squeeze(1);
+    }
+    if let Some(more) = more {
+        let groups = more.pad([(0, 1)]).unfold(0, 2, 1).unflatten(0, [n / 2, 2]).select(1, 0);
+        sums += groups.partition_view([4, 2]).load_masked([i, 0]).sum(1).squeeze(1);
+    }
+    y.store_masked(sums);
+}
+
+#[test]
+fn windows_of_a_branch_that_is_not_taken_fit_anything() {
+    let refusal = |error: tile::Error| error.to_string();
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0], [2]).unwrap();
+        let mut y = Tensor::<f32>::zeros(&device, [2]).unwrap();
+        summed::<false, 4>(&x, None, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [0.0; 2], "{label}");
+        let message = refusal(summed::<true, 4>(&x, None, &mut y).launch().unwrap_err());
+        assert!(message.contains("windows of 9 elements don't fit, it has 4 (n + 2)"), "{label}: {message}");
+        let message = refusal(summed::<false, 5>(&x, None, &mut y).launch().unwrap_err());
+        assert!(message.contains("windows of 5 elements don't fit, it has 2 (n)"), "{label}: {message}");
+        let paired = |n: usize| {
+            let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0][..n], [n]).unwrap();
+            let mut y = Tensor::<f32>::zeros(&device, [n]).unwrap();
+            let launched = summed::<false, 4>(&x, Some(&x), &mut y).launch();
+            launched.map(|()| y.to_vec().unwrap())
+        };
+        assert_eq!(paired(4).unwrap(), [3.0, 7.0, 0.0, 0.0], "{label}");
+        let message = refusal(paired(3).unwrap_err());
+        assert!(
+            message.contains("`unflatten` of axis 0 of a view of `more`: it has 3 (n)"),
+            "{label}: {message}"
+        );
+    }
 }

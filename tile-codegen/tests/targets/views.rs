@@ -7,7 +7,8 @@ use tile_codegen::Options;
 use tile_ir::array::Elements;
 use tile_ir::ops::Literal;
 use tile_ir::types::TensorType;
-use tile_ir::view::TensorMovement;
+use tile_ir::view::requirement::Rule;
+use tile_ir::view::{Requirement, TensorMovement};
 use tile_ir::{Array, DType, Dim, Instance, interp};
 use tile_test_edit::Edit;
 
@@ -90,7 +91,13 @@ fn read_only_chains() -> Vec<Vec<TensorMovement>> {
         vec![TensorMovement::Unfold { axis: 1, size: Dim::from(3), step: Dim::from(2) }],
         vec![TensorMovement::Shrink(pairs(&[(2, 3), (0, 8)])), TensorMovement::Expand(dims(&[4, 8]))],
         vec![TensorMovement::Select { axis: 1 }, TensorMovement::Expand(vec![Dim::from(3), Dim::size("m")])],
+        vec![TensorMovement::Step { axis: 1, step: Dim::from(2) }, TensorMovement::Require(vec![fits(5)])],
     ]
+}
+
+/// That so many rows, at least, are there.
+fn fits(rows: i64) -> Requirement {
+    Requirement { axis: 0, rule: Rule::Window, left: Dim::from(rows), right: Dim::size("m") }
 }
 
 /// Names, extents and partition arguments for a rank.

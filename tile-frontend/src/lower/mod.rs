@@ -44,7 +44,6 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{Generics, ItemFn, ItemStruct};
 use tile_ir::analysis::Facts;
-use tile_ir::condition::Comparison;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::result_types_under;
 use tile_ir::{Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
@@ -82,7 +81,6 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         singles: HashMap::new(),
         scalar_casts: Vec::new(),
         frames: Vec::new(),
-        lacking: Vec::new(),
         table_singles: HashMap::new(),
         nesting: 0,
         operand_spans: HashMap::new(),
@@ -140,8 +138,6 @@ pub(crate) struct Lowering {
     scalar_casts: Vec<(Place, Option<Elem>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
     frames: Vec<control::exits::Frame>,
-    /// Where an instance lacks the turns of unrolled loops around the current place.
-    lacking: Vec<Comparison>,
     /// How many loops and branches of the source are around the current place.
     nesting: usize,
     /// The spans of the operands of ops that the verifier may blame one of.

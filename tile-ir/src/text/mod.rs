@@ -176,6 +176,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %18 = gather_load %9[%17, %17] pad %16 : tile<B x 8 x f32>
   %19 = load_masked %5[%i, %j] pad %16 : tile<B x 8 x f32>
   %20 = load %w : tile<B x 8 x f32>
+  %21 = view %x require [window 0 (3, m + 2), elements 1 (n, 4*floor_div(n, 4)), step 1 (1, B)] : tensor<m x n x f32>
   prefetch %13[%j, %i]
   prefetch %w
   store %w, %18

@@ -5,7 +5,8 @@ use super::parse_ops::{Head, HeadOp};
 use crate::dim::Dim;
 use crate::ops::Op;
 use crate::types::TensorType;
-use crate::view::{Strided, TensorMovement};
+use crate::view::requirement::Rule;
+use crate::view::{Requirement, Strided, TensorMovement};
 
 impl Parser {
     /// `d x d x elem`, then its layout where it has one; and whether a comma after it was read.
@@ -86,8 +87,21 @@ impl Parser {
                 step: self.after("step")?,
             },
             "select" => TensorMovement::Select { axis: self.axis_number()? },
+            "require" => TensorMovement::Require(self.list('[', ']', Self::requirement)?),
             _ => return self.error_at(position, format!("`{name}` is not a movement")),
         })
+    }
+
+    /// `window 0 (3, n)`.
+    fn requirement(&mut self) -> Parsed<Requirement> {
+        let position = self.position;
+        let name = self.word("a rule")?;
+        let Some(rule) = Rule::named(&name) else {
+            return self.error_at(position, format!("`{name}` is no rule of a movement"));
+        };
+        let axis = self.axis_number()?;
+        let (left, right) = self.pair()?;
+        Ok(Requirement { axis, rule, left, right })
     }
 
     fn after(&mut self, keyword: &str) -> Parsed<Dim> {

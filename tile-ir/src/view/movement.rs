@@ -70,6 +70,8 @@ pub enum TensorMovement {
         /// The axis.
         axis: usize,
     } = "select",
+    /// As it is, where this holds of sizes: what is asked by windows over a margin of it, which are no view.
+    Require(Vec<Requirement>) = "require",
 }
 }
 
@@ -91,6 +93,9 @@ impl TensorMovement {
             }
             TensorMovement::Unfold { axis, size, step } => {
                 TensorMovement::Unfold { axis: *axis, size: f(size), step: f(step) }
+            }
+            TensorMovement::Require(requires) => {
+                TensorMovement::Require(requires.iter().map(|requirement| requirement.map(f)).collect())
             }
             TensorMovement::Permute(_)
             | TensorMovement::Flip(_)
@@ -137,6 +142,8 @@ impl TensorMovement {
             TensorMovement::Unfold { axis, size, step } => {
                 TensorMovement::Unfold { axis: axis + count, size: size.clone(), step: step.clone() }
             }
+            // What it asks of axes of windows doesn't change with those of the tensor beneath.
+            TensorMovement::Require(_) => self.clone(),
             TensorMovement::Expand(_) | TensorMovement::Select { .. } => return None,
         })
     }
@@ -222,6 +229,10 @@ impl Draft {
             TensorMovement::Select { axis } => {
                 self.axis("select", *axis)?;
                 self.remove("select", *axis)
+            }
+            TensorMovement::Require(requires) => {
+                self.requires.extend(requires.iter().cloned());
+                Ok(())
             }
         }
     }
@@ -494,6 +505,10 @@ impl fmt::Display for TensorMovement {
             }
             TensorMovement::Flatten { start, end } => write!(f, "{name} {start} to {end}"),
             TensorMovement::Unfold { axis, size, step } => write!(f, "{name} {axis} size {size} step {step}"),
+            TensorMovement::Require(requires) => {
+                let requires: Vec<String> = requires.iter().map(ToString::to_string).collect();
+                write!(f, "{name} [{}]", requires.join(", "))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a movement asks of extents: decided where they are known by form, else checked at the launch.
 
 use crate::dim::{Dim, DimError};
+use std::fmt;
 
 /// A relation between two extents that a movement relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +36,29 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// Every rule, by its name in the text form.
+    const NAMED: [(&'static str, Rule); 7] = [
+        ("elements", Rule::Elements),
+        ("begin", Rule::Begin),
+        ("end", Rule::End),
+        ("one", Rule::One),
+        ("window", Rule::Window),
+        ("step", Rule::Step),
+        ("natural", Rule::Natural),
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Rule> {
+        Rule::NAMED.iter().find(|(known, _)| *known == name).map(|&(_, rule)| rule)
+    }
+
+    fn name(self) -> &'static str {
+        let (name, _) =
+            Rule::NAMED.iter().find(|(_, rule)| *rule == self).expect("verified: every rule has a name");
+        name
+    }
+
     /// Whether the sides are equal; else the left one is no larger.
-    pub fn is_equality(self) -> bool {
+    fn is_equality(self) -> bool {
         matches!(self, Rule::Elements | Rule::One)
     }
 }
@@ -44,6 +66,11 @@ impl Rule {
 impl Requirement {
     pub(super) fn new(axis: usize, rule: Rule, left: impl Into<Dim>, right: impl Into<Dim>) -> Requirement {
         Requirement { axis, rule, left: left.into(), right: right.into() }
+    }
+
+    /// The same of other extents.
+    pub(super) fn map(&self, f: &dyn Fn(&Dim) -> Dim) -> Requirement {
+        Requirement { left: f(&self.left), right: f(&self.right), ..self.clone() }
     }
 
     /// Whether it holds, where that is known without sizes.
@@ -99,6 +126,12 @@ impl Requirement {
             Rule::Natural => format!("a count for {axis} is negative: {right}"),
             Rule::Step => format!("a step along {axis} is {right}, but must be 1 or more"),
         }
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({}, {})", self.rule.name(), self.axis, self.left, self.right)
     }
 }
 

@@ -239,6 +239,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("load_unchecked", "nobody vouches for random indices"),
     ("convert_layout", "schedules add it"),
     ("mma_scaled", "schedules add it"),
+    ("require", "random movements ask nothing of sizes that a launch would decide"),
 ];
 
 #[test]

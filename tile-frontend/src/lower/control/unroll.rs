@@ -6,22 +6,13 @@ use crate::span::Spanned;
 use crate::value::Val;
 use syn::ExprForLoop;
 use tile_ir::ValueId;
-use tile_ir::condition::Comparison;
 
 /// A turn of a loop that is unrolled.
 pub(in crate::lower) struct Unrolled {
     /// What the loop's pattern is bound to.
     pub(in crate::lower) value: Val,
     /// Whether an instance has the turn, where not every one does.
-    pub(in crate::lower) exists: Option<Existence>,
-}
-
-/// Whether an instance has a turn.
-pub(in crate::lower) struct Existence {
-    /// In the kernel.
-    pub(in crate::lower) holds: ValueId,
-    /// Where it doesn't, in a condition.
-    pub(in crate::lower) lacks: Comparison,
+    pub(in crate::lower) exists: Option<ValueId>,
 }
 
 impl Unrolled {
@@ -69,14 +60,8 @@ impl Lowering {
         };
         let mut if_it_exists = |lowering: &mut Self| match exists {
             None => iteration(lowering),
-            Some(Existence { holds, lacks }) => {
-                let mut iteration = |lowering: &mut Self| {
-                    lowering.lacking.push(lacks.clone());
-                    let done = iteration(lowering);
-                    lowering.lacking.pop();
-                    done
-                };
-                lowering.choose("for", *holds, &assigned, span, &mut iteration, &mut |_| Ok(Val::Unit))
+            Some(exists) => {
+                lowering.choose("for", *exists, &assigned, span, &mut &iteration, &mut |_| Ok(Val::Unit))
             }
         };
         match self.goes_on() {

@@ -12,17 +12,16 @@ use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
 use std::rc::Rc;
 use syn::ExprMethodCall;
-use tile_ir::condition::{Comparison, Formula};
 use tile_ir::ops::{BinaryOp, Literal, Predicate};
 use tile_ir::view::{Requirement, Strided, TensorMovement};
-use tile_ir::{Condition, DType, Dim, Elem, Op, ValueId};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 /// How elements of windows are asked for.
 const USAGE: &str = "cut them, `let x = x.partition_view([B, 3]);`, and load tiles with a mask, `x.load_masked([i, 0])`; or `gather` elements";
 
 impl Lowering {
-    /// The windows that a movement makes, of which a `select` is given an index. What it asks of sizes is a condition of
-    /// the kernel.
+    /// The windows that a movement makes, of which a `select` is given an index. What it asks of sizes is asked of the tensor
+    /// beneath, so that it holds where elements of these windows are read.
     pub(in crate::lower) fn moved_windows(
         &mut self,
         windowed: &Windowed,
@@ -38,25 +37,22 @@ impl Lowering {
                 return self.report(diagnostic);
             }
         };
-        let loc = self.loc(call.span());
-        for Requirement { left, right, rule, .. } in requires {
-            let predicate = if rule.is_equality() { Predicate::Eq } else { Predicate::Le };
-            // An instance needs nothing of a turn that it lacks.
-            let comparisons = self.lacking.iter().cloned().chain([Comparison { left, predicate, right }]);
-            let formula = Formula::any(comparisons.map(Formula::Compare).collect());
-            let condition = Condition { loc, source: format!("{formula:#}"), formula };
-            // The text of an unrolled loop is lowered again each turn.
-            if !self.kernel.conditions.contains(&condition) {
-                self.kernel.conditions.push(condition);
-            }
-        }
+        let tensor = self.requiring(windowed.tensor, requires, call.span())?;
         let mut selected = windowed.selected.clone();
         if let TensorMovement::Select { .. } = movement {
             let (index, place) = (&arguments.values[1], arguments.spans[1]);
             self.share(index, &DType::Index.into(), "the index", place)?;
             selected.insert(0, self.number(index, &DType::Index.into(), "the index", place)?);
         }
-        Ok(Val::Windows(Rc::new(Windowed { tensor: windowed.tensor, windows, selected })))
+        Ok(Val::Windows(Rc::new(Windowed { tensor, windows, selected })))
+    }
+
+    /// The tensor beneath windows, as one that asks this of sizes.
+    fn requiring(&mut self, tensor: ValueId, requires: Vec<Requirement>, span: Span) -> Lowered<ValueId> {
+        if requires.is_empty() {
+            return Ok(tensor);
+        }
+        self.make_view(Op::View(TensorMovement::Require(requires)), &[tensor], span, &[span])
     }
 
     pub(in crate::lower) fn windows_method(

@@ -2,14 +2,13 @@
 //! turns as there may be, each in a branch that an instance takes or not.
 
 use super::{Adapter, MAX_UNROLLED, Range, known};
-use crate::lower::control::unroll::{Existence, Unrolled};
+use crate::lower::control::unroll::Unrolled;
 use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::span::Span;
 use crate::value::{Int, Val};
-use tile_ir::condition::Comparison;
 use tile_ir::ops::Predicate;
-use tile_ir::{DType, Dim, Op};
+use tile_ir::{DType, Dim, Op, ValueId};
 
 impl Lowering {
     /// The turns of such a range; `None` of others. Their numbers are known.
@@ -46,12 +45,10 @@ impl Lowering {
     }
 
     /// Whether an instance has a turn, where an extent is larger than a number.
-    pub(in crate::lower) fn exceeds(&mut self, extent: &Dim, number: i64, span: Span) -> Lowered<Existence> {
-        let lacks = Comparison { left: extent.clone(), predicate: Predicate::Le, right: Dim::from(number) };
+    pub(in crate::lower) fn exceeds(&mut self, extent: &Dim, number: i64, span: Span) -> Lowered<ValueId> {
         let extent = self.extent(extent, span);
         let number = self.number(&Val::int(number.into()), &DType::Index.into(), "a loop bound", span)?;
-        let holds = self.emit_one(Op::Compare(Predicate::Gt), &[extent, number], span, &[])?;
-        Ok(Existence { holds, lacks })
+        self.emit_one(Op::Compare(Predicate::Gt), &[extent, number], span, &[])
     }
 }
 
