@@ -268,3 +268,30 @@ fn windows_of_a_branch_that_is_not_taken_fit_anything() {
         );
     }
 }
+
+/// The sum of each window of a view, which brings the next tile near.
+#[tile_fn]
+fn sums_of<const B: usize>(windows: &PartitionView<'_, f32, 2>, i: usize) -> Tile<f32, 1> {
+    windows.prefetch([i + 1, 0]);
+    windows.load_masked([i, 0]).sum(1).squeeze(1)
+}
+
+#[tile_kernel]
+fn summed_by_a_function<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let margin = x.pad([(1, 1)]).unfold(0, 3, 1).partition_view([B, 4]).latency(2).bulk_copy(false);
+    let padded = x.pad([(0, 2)]);
+    let last = padded.unfold(0, 2, 1).partition_view([B, 4]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let sums = |windows: PartitionView<'_, f32, 2>| sums_of::<B>(&windows, i);
+    y.store_masked(sums(margin) + sums_of::<B>(&last, i) * 100.0);
+}
+
+#[test]
+fn functions_take_views_of_windows() {
+    let n = 7i32;
+    let x: Vec<f32> = (0..n).map(|i| (i * 3 % 5) as f32).collect();
+    let at = |i: i32| if (0..n).contains(&i) { x[i as usize] } else { 0.0 };
+    let expected = (0..n).map(|i| at(i - 1) + at(i) + at(i + 1) + 100.0 * (at(i) + at(i + 1)));
+    check_exact!(summed_by_a_function<B = 4>(x: &x, [7]) -> f32, [7] => expected);
+}

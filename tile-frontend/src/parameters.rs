@@ -12,8 +12,11 @@ const HELP: &str = "functions take tiles, numbers, `&PartitionView<…>`, `&Atom
 const TENSOR_HELP: &str = "pass a view of the tensor, `&PartitionView<'_, f32, 2>`; where the function looks up elements, it takes a closure, \
      `fetch: impl Fn(Tile<i32, 2>, Tile<i32, 2>) -> Tile<f32, 2>`, and is called as `sample(|r, c| image.gather([r, c]), …)`";
 
+/// Partition views that are read, of windows over a margin too.
+pub(crate) const PARTITION_VIEW: &str = "PartitionView";
+
 /// Partition views, which functions take by reference.
-pub(crate) const VIEWS: [&str; 3] = ["PartitionView", "PartitionViewMut", "SpanningViewMut"];
+pub(crate) const VIEWS: [&str; 3] = [PARTITION_VIEW, "PartitionViewMut", "SpanningViewMut"];
 
 /// Atomic views, which functions take by value or by reference.
 pub(crate) const ATOMIC_VIEW: &str = "AtomicView";

@@ -104,7 +104,7 @@ impl Lowering {
             Val::Data(_) => {
                 "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar"
             }
-            Val::View(_) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
+            Val::View(_) | Val::WindowsView(..) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
             Val::Tensor(_) => {
                 "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it; `x.gather([rows, columns])` looks up elements at indices"
             }

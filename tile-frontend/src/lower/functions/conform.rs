@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering, Reported, kind, rust_elem};
-use crate::parameters::{ATOMIC_VIEW, VIEWS, is_view};
+use crate::parameters::{ATOMIC_VIEW, PARTITION_VIEW, VIEWS, is_view};
 use crate::span::Span;
 use crate::value::{Int, Val};
 use syn::{Expr, GenericArgument, PathArguments, Type};
@@ -29,7 +29,7 @@ impl Lowering {
         match (ty, value) {
             (Type::Paren(inner), value) => self.conform(value, &inner.elem, what, span),
             (Type::Group(inner), value) => self.conform(value, &inner.elem, what, span),
-            (Type::Reference(inner), value @ (Val::View(_) | Val::Atomic(_))) => {
+            (Type::Reference(inner), value @ (Val::View(_) | Val::WindowsView(..) | Val::Atomic(_))) => {
                 self.conform(value, &inner.elem, what, span)
             }
             (Type::Infer(_), value) => Ok(value),
@@ -56,6 +56,10 @@ impl Lowering {
                     let rank = self.view_type(view).tile.len();
                     self.of_rank_declared(rank, path, what, span)?;
                     Ok(Val::View(view))
+                }
+                (PARTITION_VIEW, Val::WindowsView(windowed, tile, steps)) => {
+                    self.of_rank_declared(tile.len(), path, what, span)?;
+                    Ok(Val::WindowsView(windowed, tile, steps))
                 }
                 (ATOMIC_VIEW, Val::Atomic(tensor)) => {
                     self.atomic_view_of(tensor, path, what, span).map(|()| Val::Atomic(tensor))

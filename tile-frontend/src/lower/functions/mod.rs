@@ -62,7 +62,10 @@ impl Lowering {
             .map(|argument| {
                 let value = match argument {
                     Expr::Reference(reference) => match self.expression(&reference.expr)? {
-                        value @ (Val::View(_) | Val::Atomic(_) | Val::Closure(_)) => value,
+                        value @ (Val::View(_)
+                        | Val::WindowsView(..)
+                        | Val::Atomic(_)
+                        | Val::Closure(_)) => value,
                         other if reference.mutability.is_some() => {
                             let message = format!("`&mut` of {} can't be passed in a kernel", kind(&other));
                             let help = "a method of a struct may change it, `state.update(x)`; a function gives back what it changes, `x = f(x)`";

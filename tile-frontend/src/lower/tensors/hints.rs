@@ -48,6 +48,18 @@ impl Lowering {
                 "leave it out: of a `&mut` tensor a block has one tile, which `prefetch()` brings near";
             return self.error(call.method.span(), message, help);
         }
+        let hints = self.hints(call)?;
+        let maker = self.maker_of(view);
+        if let Op::Partition(cut) = &mut self.kernel.op_mut(maker).op {
+            cut.hints.latency = hints.latency.or(cut.hints.latency.take());
+            cut.hints.bulk_copy = hints.bulk_copy.or(cut.hints.bulk_copy);
+        }
+        Ok(Val::View(view))
+    }
+
+    /// What `latency(3)` or `bulk_copy(true)` says.
+    pub(in crate::lower) fn hints(&mut self, call: &ExprMethodCall) -> Lowered<Hints> {
+        let name = call.method.to_string();
         let usage = if name == "latency" { "latency(3)" } else { "bulk_copy(true)" };
         let arguments = self.arguments(&name, &call.args, 1, usage, call.span())?;
         let place = arguments.spans[0];
@@ -61,14 +73,9 @@ impl Lowering {
             };
             Hints { latency: None, bulk_copy: Some(whole.value) }
         };
-        if let Err(error) = hints.check() {
-            return self.error(place, error.message, error.help.as_deref().unwrap_or("leave it out"));
+        match hints.check() {
+            Ok(()) => Ok(hints),
+            Err(error) => self.error(place, error.message, error.help.as_deref().unwrap_or("leave it out")),
         }
-        let maker = self.maker_of(view);
-        if let Op::Partition(cut) = &mut self.kernel.op_mut(maker).op {
-            cut.hints.latency = hints.latency.or(cut.hints.latency.take());
-            cut.hints.bulk_copy = hints.bulk_copy.or(cut.hints.bulk_copy);
-        }
-        Ok(Val::View(view))
     }
 }

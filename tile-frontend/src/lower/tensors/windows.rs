@@ -13,6 +13,7 @@ use crate::value::{Val, Windowed};
 use std::rc::Rc;
 use syn::ExprMethodCall;
 use tile_ir::ops::{BinaryOp, Literal, Predicate};
+use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::view::{Requirement, Strided, TensorMovement};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
@@ -92,6 +93,11 @@ impl Lowering {
         }
     }
 
+    /// A tensor of the extents of windows.
+    fn of_windows(&self, windowed: &Windowed) -> TensorType {
+        TensorType::dense(windowed.windows.extents().to_vec(), self.elem(windowed.tensor), false)
+    }
+
     pub(in crate::lower) fn windows_view_method(
         &mut self,
         windowed: &Windowed,
@@ -107,6 +113,19 @@ impl Lowering {
                 self.extent_of(&tiles, call)
             }
             "load_masked" | "load_masked_or" => self.load_windows(windowed, [tile, steps], call),
+            "prefetch" => {
+                let arguments = self.arguments("prefetch", &call.args, 1, "prefetch([i, 0])", call.span())?;
+                let tensor = self.of_windows(windowed);
+                let (tile, steps) = (tile.to_vec(), steps.to_vec());
+                let ty = PartitionType { tensor, tile, steps, spanned: Vec::new() };
+                // What is gathered has no one place that could be brought near.
+                self.tile_index(&ty, &arguments.values[0], &call.args[0])?;
+                Ok(Val::Unit)
+            }
+            "latency" | "bulk_copy" => {
+                self.hints(call)?;
+                Ok(Val::WindowsView(Rc::new(windowed.clone()), tile.to_vec(), steps.to_vec()))
+            }
             _ => self.no_method("a view of windows over a margin", call, USAGE),
         }
     }
