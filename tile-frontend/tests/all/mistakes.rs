@@ -194,3 +194,31 @@ fn other_ways_are_offered() {
         assert!(message.trim_end().ends_with(refused), "{message}");
     }
 }
+
+/// Windows over a margin are cut and used as other tensors are, and refused with the same words.
+#[test]
+fn cuts_of_windows() {
+    let after = |rest: &str| {
+        signature_message(&format!(
+            "fn k<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {{ y.partition_view_mut([B]).store_masked(Tile::zeros([B]));
+let x = x.pad([(1, 1)]).unfold(0, 3, 1){rest} }}"
+        ))
+    };
+    insta::assert_snapshot!(report(
+        &[
+            ".strided_view([4, 3], [0, 3]);",
+            ".strided_view([0, 3], [1, 3]);",
+            ".partition_view([n, 3]);",
+            ".partition_view([4]);",
+            ".partition_view(4);",
+            ".strided_view([4, 3], [1]);",
+            ".strided_view([4, 3]);",
+            ".partition_view_mut([4, 3]);",
+            ".partition_view([4, 3]).latency(65);",
+            ".partition_view([4, 3]); x.prefetch([0]);",
+            ".partition_view([4, 3]); x.prefetch(0, 0);",
+            ".partition_view([4, 3]); let e = x[0];",
+        ],
+        after
+    ));
+}

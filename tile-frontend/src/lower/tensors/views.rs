@@ -46,14 +46,20 @@ impl Lowering {
     }
 
     fn partition(&mut self, tensor: ValueId, ty: &TensorType, call: &ExprMethodCall) -> Lowered<Val> {
+        let (cut, place) = self.cut(ty.mutable, call)?;
+        self.make_view(Op::Partition(cut), &[tensor], call.span(), &[place]).map(Val::View)
+    }
+
+    /// How `partition_view` and its kin cut a tensor, and where the tile's extents stand.
+    pub(in crate::lower) fn cut(&mut self, mutable: bool, call: &ExprMethodCall) -> Lowered<(Cut, Span)> {
         let name = call.method.to_string();
         let span = call.span();
         let (base, written) = match name.strip_suffix("_mut") {
             Some(base) => (base, true),
             None => (name.as_str(), false),
         };
-        if ty.mutable != written {
-            let diagnostic = if ty.mutable {
+        if mutable != written {
+            let diagnostic = if mutable {
                 Diagnostic::new(
                     call.method.span(),
                     "the tensor is `&mut`: blocks may only see the tile that they own",
@@ -74,8 +80,7 @@ impl Lowering {
             Some(steps) => Some(self.extents(steps, arguments.spans[1])?),
             None => None,
         };
-        let cut = Op::Partition(Cut { tile, steps, spanned: Vec::new(), hints: Hints::default() });
-        self.make_view(cut, &[tensor], span, &[arguments.spans[0]]).map(Val::View)
+        Ok((Cut { tile, steps, spanned: Vec::new(), hints: Hints::default() }, arguments.spans[0]))
     }
 
     /// Emits what makes a view of a tensor, of operands that are known at the top level: it stands there, before the

@@ -12,10 +12,11 @@ use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
 use std::rc::Rc;
 use syn::ExprMethodCall;
-use tile_ir::ops::{BinaryOp, Literal, Predicate};
+use tile_ir::ops::{BinaryOp, Literal, Predicate, result_types};
 use tile_ir::types::{PartitionType, TensorType};
+use tile_ir::view::requirement::Rule;
 use tile_ir::view::{Requirement, Strided, TensorMovement};
-use tile_ir::{DType, Dim, Elem, Op, ValueId};
+use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
 /// How elements of windows are asked for.
 const USAGE: &str = "cut them, `let x = x.partition_view([B, 3]);`, and load tiles with a mask, `x.load_masked([i, 0])`; or `gather` elements";
@@ -65,32 +66,35 @@ impl Lowering {
         match name.as_str() {
             "extent" => self.extent_of(windowed.windows.extents(), call),
             "gather" | "gather_or" => self.gather_of_windows(windowed, call),
-            "partition_view" | "strided_view" => {
-                let usage = if name == "strided_view" {
-                    "strided_view([B, 3], [1, 3])"
-                } else {
-                    "partition_view([B, 3])"
-                };
-                let count = 1 + usize::from(name == "strided_view");
-                let arguments = self.arguments(&name, &call.args, count, usage, call.span())?;
-                let mut cut = Vec::new();
-                for (value, &place) in arguments.values.iter().zip(&arguments.spans) {
-                    let (extents, rank) = (self.extents(value, place)?, windowed.windows.extents().len());
-                    if extents.len() != rank {
-                        let message = format!("a tile of rank {} of windows of rank {rank}", extents.len());
-                        return self.error(place, message, "give one extent per axis");
-                    }
-                    cut.push(extents);
-                }
-                let steps = cut.pop().expect("arguments were counted");
-                let tile = cut.pop().unwrap_or_else(|| steps.clone());
-                Ok(Val::WindowsView(Rc::new(windowed.clone()), tile, steps))
+            "partition_view" | "partition_view_mut" | "strided_view" | "strided_view_mut" => {
+                self.cut_windows(windowed, call)
             }
             _ => match self.movement_of_windows(windowed, call)? {
                 Some(moved) => Ok(moved),
                 None => self.no_method("a tensor of windows over a margin", call, USAGE),
             },
         }
+    }
+
+    /// Windows cut into tiles, as any tensor of their extents is.
+    fn cut_windows(&mut self, windowed: &Windowed, call: &ExprMethodCall) -> Lowered<Val> {
+        let (cut, place) = self.cut(false, call)?;
+        let shown = self.of_windows(windowed);
+        if let Err(error) = result_types(&Op::Partition(cut.clone()), &[Type::Tensor(shown)]) {
+            let diagnostic = self.explain(error, &[], call.span(), &[place]);
+            return self.report(diagnostic);
+        }
+        // A tile that is made has extents of 1 or more in every instance; steps make nothing.
+        let steps = cut.steps.iter().flatten().enumerate().filter(|(_, step)| step.as_const().is_none());
+        let requires = steps.map(|(axis, step)| Requirement {
+            axis,
+            rule: Rule::Step,
+            left: Dim::from(1),
+            right: step.clone(),
+        });
+        let tensor = self.requiring(windowed.tensor, requires.collect(), call.span())?;
+        let steps = cut.steps.unwrap_or_else(|| cut.tile.clone());
+        Ok(Val::WindowsView(Rc::new(Windowed { tensor, ..windowed.clone() }), cut.tile, steps))
     }
 
     /// A tensor of the extents of windows.

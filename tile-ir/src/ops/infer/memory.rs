@@ -59,6 +59,9 @@ fn spanned(axes: &[usize], tensor: &TensorType) -> Inferred<()> {
 
 fn steps(op: &Op, cut: &Cut, mutable: bool) -> Inferred<Vec<Dim>> {
     let Some(steps) = &cut.steps else { return Ok(cut.tile.clone()) };
+    if let Some(step) = steps.iter().find(|step| step.as_const().is_some_and(|step| step <= 0)) {
+        return Err(TypeError::new(format!("the step `{step:#}` from one tile to the next is not positive")));
+    }
     static_shape(op, steps)?;
     if steps.len() != cut.tile.len() {
         return Err(TypeError::new(format!(
