@@ -222,3 +222,26 @@ let x = x.pad([(1, 1)]).unfold(0, 3, 1){rest} }}"
         after
     ));
 }
+
+/// PyTorch's `roll` has the distance before the axis. What may be 0 in one turn or instance is no mistake.
+#[test]
+fn distances_of_0() {
+    let of = |rest: &str| message(&format!("let axis = 0; {rest} y.store_masked(t);"));
+    for (body, refused) in [
+        (
+            "let t = t.roll(1, 0);",
+            "`roll` by 0 moves nothing\n  help: the axis comes first: `x.roll(axis, by)`",
+        ),
+        (
+            "let t = t.shift(2, 0, 0.0);",
+            "`shift` by 0 moves nothing\n  help: the axis comes first: `x.shift(axis, by, fill)`",
+        ),
+    ] {
+        let found = of(body);
+        assert!(found.trim_end().ends_with(refused), "{found}");
+    }
+    let accepted = of(
+        "let t = t.roll(0, C) + t.shift(axis, 1, 0.0); for (axis, by) in [(0, 0), (1, 2)] { let a = t.roll(axis, by); }",
+    );
+    assert!(accepted.starts_with("accepted"), "{accepted}");
+}

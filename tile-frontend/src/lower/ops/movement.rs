@@ -6,7 +6,7 @@ use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use proc_macro2::Literal;
 use std::borrow::Cow;
-use syn::{Expr, ExprCall, ExprMethodCall, GenericArgument, Lit, Pat, parse_quote};
+use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, GenericArgument, Lit, Pat, parse_quote};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{Movement, ScatterMode};
 use tile_ir::{DType, Dim, Op, ValueId};
@@ -97,11 +97,11 @@ impl Lowering {
                 self.moved(&call, Movement::Flip { axis }, &[], &[])
             }
             "roll" => {
-                let (axis, by) = (self.axis_of(&call, 0)?, self.distance(&call)?);
+                let (by, axis) = (self.distance(&call)?, self.axis_of(&call, 0)?);
                 self.moved(&call, Movement::Roll { axis, by }, &[], &[])
             }
             "shift" => {
-                let (axis, by) = (self.axis_of(&call, 0)?, self.distance(&call)?);
+                let (by, axis) = (self.distance(&call)?, self.axis_of(&call, 0)?);
                 let elem = self.elem(tile);
                 let fill = self.number(&call.values[2], &elem, "what `shift` fills with", call.spans[2])?;
                 self.moved(&call, Movement::Shift { axis, by }, &[fill], &[call.spans[2]])
@@ -163,8 +163,15 @@ impl Lowering {
         self.axis(&call.values[argument], rank, call.spans[argument])
     }
 
-    /// By how much elements move: the argument after the axis, which may be negative.
+    /// By how much elements move: the argument after the axis, which may be negative. PyTorch's `roll` has it before the axis,
+    /// which would be taken for the other silently; a counter or a parameter may well be 0.
     fn distance(&mut self, call: &Call<'_>) -> Lowered<Dim> {
+        if let Expr::Lit(ExprLit { lit: Lit::Int(by), .. }) = &call.syntax.args[1]
+            && by.base10_digits() == "0"
+        {
+            let message = format!("`{}` by 0 moves nothing", call.syntax.method);
+            return self.error(call.spans[1], message, &format!("the axis comes first: `{}`", call.usage));
+        }
         match &call.values[1] {
             Val::Int(Int { value: by, .. }) => match i64::try_from(*by) {
                 Ok(by) => Ok(Dim::from(by)),
