@@ -89,6 +89,24 @@ fn errors_of_launches_name_elements() {
     assert!(message.contains("needs `K > 0`") && message.contains("K = 0"), "{message}");
 }
 
+/// A length that is computed, with arguments behind the array.
+#[tile_kernel]
+fn scaled_pair<const B: usize>(xs: [&Tensor<f32, n>; 1 << 1], by: f32, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let [a, b] = xs.map(|x| x.partition_view([B]).load_masked(y.index()));
+    y.store_masked((a - b) * by);
+}
+
+#[test]
+fn arguments_stand_behind_an_array_of_a_computed_length() {
+    for (device, label) in devices() {
+        let tensor = |values: [f32; 3]| Tensor::from_slice(&device, &values, [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        scaled_pair::<4>([&tensor([4.0, 5.0, 6.0]), &tensor([1.0, 2.0, 4.0])], 2.0, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [6.0, 6.0, 4.0], "{label}");
+    }
+}
+
 /// A step of momentum of several parameters.
 #[tile_kernel(where(K <= 3))]
 fn momentum<const K: usize>(

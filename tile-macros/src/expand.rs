@@ -364,7 +364,7 @@ fn block_call(function: &ItemFn, arguments: &[Argument], parameters: &[TokenStre
     let passed = arguments.iter().map(|Argument { kind, .. }| {
         let passed = passed(kind, &position);
         position = match kind {
-            ArgumentKind::Array { length, .. } => quote!(#position + #length),
+            ArgumentKind::Array { length, .. } => quote!(#position + (#length)),
             _ => quote!(#position + 1),
         };
         passed
