@@ -70,6 +70,7 @@ mod scatter;
 mod schedules;
 mod sequences;
 mod serving;
+mod signatures;
 mod simulated;
 mod solvers;
 mod spanning;

@@ -50,7 +50,7 @@ pub use groups::write_out as write_out_groups;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use macros::expressions as macro_expressions;
 pub use methods::methods;
-pub use signature::{is_bool, optional};
+pub use signature::{Size, is_bool, lone_name, optional, sizes};
 pub use span::Span;
 pub use tile_ir::{Binding, Bindings};
 

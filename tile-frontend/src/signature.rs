@@ -4,9 +4,11 @@ mod arguments;
 mod bounds;
 mod conditions;
 mod extents;
+mod sizes;
 
 pub use bounds::is_bool;
 pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter};
+pub use sizes::{Size, lone_name, sizes};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;

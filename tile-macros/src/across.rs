@@ -288,10 +288,11 @@ fn go_on(request: Request) -> TokenStream {
         return macro_of(request);
     }
     match lowered(&request) {
-        Ok(lowered) => expand::meaning(function, &lowered),
+        Ok(lowered) => expand::meaning(function, &request.helpers(), &lowered),
         Err(Unknown::Wanted(path)) => ask(function, &path, &request),
         Err(Unknown::Refused(errors)) => {
-            let (errors, stub) = (errors.to_compile_errors(), expand::meaning_of_refused(function));
+            let stub = expand::meaning_of_refused(function, &request.helpers());
+            let errors = errors.to_compile_errors();
             quote!(#errors #stub)
         }
     }
@@ -377,13 +378,14 @@ pub(crate) fn expand(request: Request) -> TokenStream {
 pub(crate) fn kernel(request: Request) -> TokenStream {
     let function = &request.function;
     match lowered(&request) {
-        Ok(lowered) => expand::kernel(function, &request.options(), &lowered),
+        Ok(lowered) => expand::kernel(function, &request.options(), &request.helpers(), &lowered),
         Err(Unknown::Wanted(path)) => {
             let (face, asked) = (expand::face(function, &request.options()), ask(function, &path, &request));
             quote!(#face #asked)
         }
         Err(Unknown::Refused(errors)) => {
-            let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
+            let stub = expand::stub(function, &request.helpers());
+            let errors = errors.to_compile_errors();
             quote!(#errors #stub)
         }
     }

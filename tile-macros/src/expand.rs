@@ -14,11 +14,16 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use syn::visit::Visit;
 use syn::{Attribute, ConstParam, GenericParam, ItemFn, TypeParam};
-use tile_frontend::Lowered;
+use tile_frontend::{Helpers, Lowered, Size};
 
-/// Writes out a kernel: `function` and its options as the user wrote them, and what the front end made of it.
-pub(crate) fn kernel(function: &ItemFn, options: &TokenStream, lowered: &Lowered) -> TokenStream {
-    let (face, meaning) = (face(function, options), meaning(function, lowered));
+/// Writes out a kernel: `function` and its options as the user wrote them, what it sees, and what the front end made of it.
+pub(crate) fn kernel(
+    function: &ItemFn,
+    options: &TokenStream,
+    seen: &Helpers,
+    lowered: &Lowered,
+) -> TokenStream {
+    let (face, meaning) = (face(function, options), meaning(function, seen, lowered));
     quote!(#face #meaning)
 }
 
@@ -52,7 +57,7 @@ fn named_tensors(function: &ItemFn) -> TokenStream {
 }
 
 /// What the front end made of a kernel, which may stand in a block beneath its [`face`].
-pub(crate) fn meaning(function: &ItemFn, lowered: &Lowered) -> TokenStream {
+pub(crate) fn meaning(function: &ItemFn, seen: &Helpers, lowered: &Lowered) -> TokenStream {
     let text = lowered.text();
     let arguments = &Argument::all(&function.sig);
     let ir = ir(
@@ -65,7 +70,7 @@ pub(crate) fn meaning(function: &ItemFn, lowered: &Lowered) -> TokenStream {
         }),
     );
     let definition = definition(&function.sig.ident, lowered);
-    let block = block_function(&lowered.function, arguments, &size_bindings(function, arguments));
+    let block = block_function(&lowered.function, arguments, &size_bindings(function, seen));
     let name = &function.sig.ident;
     let best = match lowered.instances.as_slice() {
         [] => choice::refused(function, arguments),
@@ -87,7 +92,7 @@ pub(crate) fn meaning(function: &ItemFn, lowered: &Lowered) -> TokenStream {
 /// that the only errors are the real ones. Nothing of it can run, because compilation has failed.
 ///
 /// A method has no stub: an enum can't stand in an `impl`.
-pub(crate) fn stub(function: &ItemFn) -> TokenStream {
+pub(crate) fn stub(function: &ItemFn, seen: &Helpers) -> TokenStream {
     if function.sig.receiver().is_some() {
         return TokenStream::new();
     }
@@ -96,7 +101,7 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
     let head = head(function, arguments, "");
     let (name, best) = (&function.sig.ident, choice::head(function, arguments));
     // While a kernel is being written it is mostly wrong; completion should work in its body all the same.
-    let block = block_function(function, arguments, &size_bindings(function, arguments));
+    let block = block_function(function, arguments, &size_bindings(function, seen));
     quote! {
         #namespace
         #ir
@@ -117,10 +122,10 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
 }
 
 /// [`stub`] for a kernel whose [`face`] stands already: what that calls.
-pub(crate) fn meaning_of_refused(function: &ItemFn) -> TokenStream {
+pub(crate) fn meaning_of_refused(function: &ItemFn, seen: &Helpers) -> TokenStream {
     let arguments = &Argument::all(&function.sig);
     let (name, best) = (&function.sig.ident, choice::head(function, arguments));
-    let block = block_function(function, arguments, &size_bindings(function, arguments));
+    let block = block_function(function, arguments, &size_bindings(function, seen));
     let mut without_body = function.clone();
     without_body.block = syn::parse_quote!({ loop {} });
     let empty = block_function(&without_body, arguments, &[]);
@@ -425,32 +430,17 @@ fn is_lint(attribute: &Attribute) -> bool {
 }
 
 /// `let m: usize = a.extent(0);` for every run-time size that the body names.
-fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> {
+fn size_bindings(function: &ItemFn, seen: &Helpers) -> Vec<TokenStream> {
     let mut used = Identifiers::default();
     used.visit_block(&function.block);
-    let mut bindings = Vec::new();
-    for Argument { name, kind, .. } in arguments {
-        let (extents, tensor) = match kind {
-            ArgumentKind::Tensor { extents, .. } => (extents, quote!(#name)),
-            ArgumentKind::Array { element, .. } => match &**element {
-                ArgumentKind::Tensor { extents, .. } => (extents, quote!(#name[0])),
-                _ => continue,
-            },
-            ArgumentKind::Optional { .. } | ArgumentKind::Scalar(_) | ArgumentKind::OptionalScalar(_) => {
-                continue;
-            }
-        };
-        for (axis, extent) in extents.iter().enumerate() {
-            let Ok(size) = syn::parse2::<Ident>(extent.clone()) else { continue };
-            let is_parameter = function.sig.generics.const_params().any(|parameter| parameter.ident == size);
-            let is_argument = arguments.iter().any(|argument| argument.name == size);
-            if !is_parameter && !is_argument && used.0.remove(&size) {
-                // The use may be of a variable that hides the size.
-                bindings.push(quote!(#[allow(unused_variables)] let #size: usize = #tensor.extent(#axis);));
-            }
-        }
-    }
-    bindings
+    let sizes = tile_frontend::sizes(&function.sig, seen);
+    let sizes = sizes.into_iter().filter(|size| used.0.contains(&size.name));
+    let binding = |Size { name, argument, is_of_array, axis }| {
+        let tensor = if is_of_array { quote!(#argument[0]) } else { quote!(#argument) };
+        // The use may be of a variable that hides the size.
+        quote!(#[allow(unused_variables)] let #name: usize = #tensor.extent(#axis);)
+    };
+    sizes.map(binding).collect()
 }
 
 /// The names that expressions use.
@@ -490,7 +480,7 @@ mod tests {
         let function: ItemFn = syn::parse_str(&source).expect("the test's source is a function");
         let lowered = tile_frontend::lower(TokenStream::new(), function.clone(), "src/main.rs");
         assert!(lowered.is_err(), "the front end refuses it");
-        stub(&function).to_string().replace(' ', "")
+        stub(&function, &Helpers::default()).to_string().replace(' ', "")
     }
 
     #[test]

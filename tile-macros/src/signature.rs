@@ -4,7 +4,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::visit::{self, Visit};
-use syn::{Expr, FnArg, GenericArgument, GenericParam, Pat, Path, PathArguments, Signature, Type, TypePath};
+use syn::{
+    Expr, FnArg, GenericArgument, GenericParam, Pat, Path, PathArguments, Signature, Type, TypePath,
+    parse_quote,
+};
 
 /// One argument of a kernel.
 pub(crate) struct Argument {
@@ -53,7 +56,10 @@ impl ArgumentKind {
         }
         if let Type::Array(array) = ty {
             let element = Box::new(ArgumentKind::of(&array.elem));
-            return ArgumentKind::Array { element, length: array.len.clone() };
+            // Rust takes a const parameter as a length where it stands alone.
+            let name = tile_frontend::lone_name(&array.len);
+            let length = name.map_or_else(|| array.len.clone(), |name| parse_quote!(#name));
+            return ArgumentKind::Array { element, length };
         }
         // A tensor by value is refused, and read as a reference in the stub.
         let (target, mutable) = match ty {

@@ -8,6 +8,11 @@ use syn::{Expr, GenericArgument, Lit};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::{DType, Dim};
 
+/// Whether a name that is nothing else to the kernel may be that of a run-time size.
+pub(super) fn is_name_of_size(name: &str) -> bool {
+    !name.starts_with(char::is_uppercase) && DType::from_rust_name(name).is_none()
+}
+
 impl Parser<'_> {
     pub(super) fn extent(
         &mut self,
@@ -87,7 +92,7 @@ impl Parser<'_> {
             self.error(ident.span(), format!("`{name}` is not a const parameter of the kernel"), &help);
             return None;
         }
-        if DType::from_rust_name(&name).is_some() {
+        if !is_name_of_size(&name) {
             return self.bad_extent(ident.span().into());
         }
         match &self.optional {
