@@ -40,6 +40,7 @@ mod integers;
 mod iterators;
 mod launches;
 mod lines;
+mod lints;
 mod literals;
 mod loops;
 mod losses;

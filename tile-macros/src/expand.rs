@@ -6,6 +6,7 @@
 mod choice;
 mod documentation;
 
+use crate::lints;
 use crate::signature::{Argument, ArgumentKind, names_of_tensors};
 use documentation::documentation;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -13,7 +14,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use syn::visit::Visit;
-use syn::{Attribute, ConstParam, GenericParam, ItemFn, TypeParam};
+use syn::{ConstParam, GenericParam, ItemFn, TypeParam};
 use tile_frontend::{Helpers, Lowered, Size};
 
 /// Writes out a kernel: `function` and its options as the user wrote them, what it sees, and what the front end made of it.
@@ -197,7 +198,8 @@ fn definition(name: &Ident, lowered: &Lowered) -> TokenStream {
 /// The launch function up to its body: attributes, name, generics, host types. Behind its documentation, if its author wrote
 /// any, stands `shown`.
 fn head(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
-    let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
+    let (attributes, visibility, name) =
+        (lints::of_launch(&function.attrs), &function.vis, &function.sig.ident);
     let is_documented = attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
     let shown = (is_documented && !shown.is_empty()).then(|| format!("\n{shown}"));
     let shown = shown.map(|shown| quote!(#[doc = #shown]));
@@ -308,18 +310,16 @@ fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
 fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStream]) -> TokenStream {
     let generics = function.sig.generics.params.iter();
     let bounds = &function.sig.generics.where_clause;
-    let allowed = function.attrs.iter().filter(|attribute| is_lint(attribute));
+    let (said, allowed) = (lints::of_block(&function.attrs), lints::allowed());
     let body = &function.block.stmts;
-    let views = arguments.iter().map(|Argument { name, mutable, kind }| {
+    let views = arguments.iter().map(|Argument { name, mutable, lints, kind }| {
         let (ty, mutable) = (block_type(kind), (*mutable || is_lent(kind)).then(|| quote!(mut)));
-        quote!(#mutable #name: #ty)
+        quote!(#(#lints)* #mutable #name: #ty)
     });
     let name = block_name();
     quote! {
-        #(#allowed)*
-        // Indexing by a counter is how a kernel goes through several arrays. That outputs are lent, and that operators are
-        // calls, nobody wrote.
-        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, clippy::needless_option_as_deref, clippy::redundant_closure, unused_mut)]
+        #(#said)*
+        #allowed
         fn #name<#(#generics),*>(#(#views),*) #bounds {
             #(#sizes)*
             #(#body)*
@@ -423,10 +423,6 @@ fn views_name() -> Ident {
 /// It stands beside what users call, so its name is one that no user chooses.
 fn block_name() -> Ident {
     format_ident!("__tile_block")
-}
-
-fn is_lint(attribute: &Attribute) -> bool {
-    ["allow", "expect", "warn", "deny"].iter().any(|lint| attribute.path().is_ident(lint))
 }
 
 /// `let m: usize = a.extent(0);` for every run-time size that the body names.

@@ -4,6 +4,7 @@
 
 mod across;
 mod expand;
+mod lints;
 mod module;
 mod signature;
 mod structs;

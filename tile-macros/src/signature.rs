@@ -1,12 +1,13 @@
 //! What expansion needs of a kernel's signature, read off syntax that the front end has accepted. Also reads
 //! as much as there is of a signature that it has refused, so that the stub of a wrong kernel fits its callers.
 
+use crate::lints::is_lint;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::visit::{self, Visit};
 use syn::{
-    Expr, FnArg, GenericArgument, GenericParam, Pat, Path, PathArguments, Signature, Type, TypePath,
-    parse_quote,
+    Attribute, Expr, FnArg, GenericArgument, GenericParam, Pat, Path, PathArguments, Signature, Type,
+    TypePath, parse_quote,
 };
 
 /// One argument of a kernel.
@@ -14,6 +15,8 @@ pub(crate) struct Argument {
     pub(crate) name: Ident,
     /// Whether the body may assign to it.
     pub(crate) mutable: bool,
+    /// What its author says of lints at it.
+    pub(crate) lints: Vec<Attribute>,
     pub(crate) kind: ArgumentKind,
 }
 
@@ -41,7 +44,8 @@ impl Argument {
         let FnArg::Typed(input) = input else { return None };
         let Pat::Ident(name) = &*input.pat else { return None };
         let mutable = name.mutability.is_some();
-        Some(Argument { name: name.ident.clone(), mutable, kind: ArgumentKind::of(&input.ty) })
+        let lints = input.attrs.iter().filter(|attribute| is_lint(attribute)).cloned().collect();
+        Some(Argument { name: name.ident.clone(), mutable, lints, kind: ArgumentKind::of(&input.ty) })
     }
 }
 

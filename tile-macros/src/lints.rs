@@ -1,0 +1,108 @@
+//! What a kernel's author says of lints. A kernel is two functions for rustc: the one that launches it, which uses all
+//! arguments, and the one that has its body. What is expected happens in one of them.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Meta, Token, parse_quote};
+
+/// Lints of what a function is called and who calls it: of the launch function.
+const OF_ITEMS: &[&str] = &["dead_code", "missing_docs", "non_snake_case", "unreachable_pub"];
+
+/// Lints that both functions allow, because what they are about nobody wrote, or is how kernels are written: indexing by a
+/// counter is how one goes through several arrays, outputs are lent, and operators are calls.
+const ALLOWED: &[&str] = &[
+    "clippy::too_many_arguments",
+    "clippy::needless_range_loop",
+    "clippy::needless_option_as_deref",
+    "clippy::redundant_closure",
+    "unused_mut",
+];
+
+/// Whether an attribute says something of lints.
+pub(crate) fn is_lint(attribute: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny"].iter().any(|lint| attribute.path().is_ident(lint))
+}
+
+/// The attributes of a kernel that its launch function has.
+pub(crate) fn of_launch(attributes: &[Attribute]) -> Vec<Attribute> {
+    let launch = |attribute| with_expectations(attribute, is_of_item, |lint| !is_allowed(lint));
+    attributes.iter().flat_map(launch).collect()
+}
+
+/// Those that the function with its body has.
+pub(crate) fn of_block(attributes: &[Attribute]) -> Vec<Attribute> {
+    let block = |attribute| with_expectations(attribute, |it| !is_of_item(it) && !is_allowed(it), is_of_item);
+    attributes.iter().filter(|attribute| is_lint(attribute)).flat_map(block).collect()
+}
+
+/// The attribute that allows what both functions allow.
+pub(crate) fn allowed() -> TokenStream {
+    let lints = ALLOWED.iter().map(|lint| lint.parse::<TokenStream>().expect("it is a path"));
+    quote!(#[allow(#(#lints),*)])
+}
+
+fn is_of_item(lint: &str) -> bool {
+    OF_ITEMS.contains(&lint)
+}
+
+fn is_allowed(lint: &str) -> bool {
+    ALLOWED.contains(&lint)
+}
+
+/// An attribute as a function has it that expects some of the lints of an `expect`, and allows some of the others.
+fn with_expectations(
+    attribute: &Attribute,
+    is_expected: impl Fn(&str) -> bool,
+    is_allowed: impl Fn(&str) -> bool,
+) -> Vec<Attribute> {
+    let listed = attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+    let (true, Ok(listed)) = (attribute.path().is_ident("expect"), listed) else {
+        return vec![attribute.clone()];
+    };
+    let (lints, reason): (Vec<Meta>, Vec<Meta>) =
+        listed.into_iter().partition(|meta| matches!(meta, Meta::Path(_)));
+    let name = |lint: &Meta| lint.to_token_stream().to_string().replace(' ', "");
+    let (expected, others): (Vec<Meta>, Vec<Meta>) =
+        lints.into_iter().partition(|lint| is_expected(&name(lint)));
+    let allowed: Vec<Meta> = others.into_iter().filter(|lint| is_allowed(&name(lint))).collect();
+    let mut attributes = Vec::new();
+    if !expected.is_empty() {
+        attributes.push(parse_quote!(#[expect(#(#expected,)* #(#reason),*)]));
+    }
+    if !allowed.is_empty() {
+        attributes.push(parse_quote!(#[allow(#(#allowed,)* #(#reason),*)]));
+    }
+    attributes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(attributes: &[Attribute]) -> Vec<String> {
+        attributes.iter().map(|attribute| attribute.to_token_stream().to_string().replace(' ', "")).collect()
+    }
+
+    #[test]
+    fn each_expectation_is_of_one_function() {
+        let attributes: Vec<Attribute> = vec![
+            parse_quote!(#[doc = "x"]),
+            parse_quote!(#[expect(unused_variables, dead_code, clippy::redundant_closure, reason = "r")]),
+            parse_quote!(#[warn(unused)]),
+        ];
+        let launch = [
+            "#[doc=\"x\"]",
+            "#[expect(dead_code,reason=\"r\")]",
+            "#[allow(unused_variables,reason=\"r\")]",
+            "#[warn(unused)]",
+        ];
+        assert_eq!(texts(&of_launch(&attributes)), launch);
+        let block = [
+            "#[expect(unused_variables,reason=\"r\")]",
+            "#[allow(dead_code,reason=\"r\")]",
+            "#[warn(unused)]",
+        ];
+        assert_eq!(texts(&of_block(&attributes)), block);
+    }
+}
