@@ -8,7 +8,7 @@ use tile::prelude::*;
 mod kernels {
     use tile::prelude::*;
 
-    const WIDE: usize = 8;
+    const WIDE: usize = 2usize.pow(3);
     #[allow(non_upper_case_globals)]
     const rows: usize = 2;
 

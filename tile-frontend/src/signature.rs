@@ -73,7 +73,6 @@ pub(crate) fn parse(
         anonymous: 0,
         declared: false,
         helpers,
-        constants: Vec::new(),
     };
     parser.refuse_modifiers(function);
     let generics = parser.generics(function);
@@ -184,13 +183,20 @@ struct Parser<'h> {
     /// Whether all sizes are declared: a new name is a mistake.
     declared: bool,
     helpers: &'h Helpers,
-    /// The constants of the module whose values are being read.
-    constants: Vec<String>,
 }
 
 impl Parser<'_> {
     fn error(&mut self, span: impl Into<Span>, message: impl Into<String>, help: &str) {
         self.errors.push(Diagnostic::new(span, message).help(help));
+    }
+
+    /// Notes what is wrong with a constant of the module once, however often it is named.
+    fn refuse(&mut self, errors: Diagnostics) {
+        for error in errors {
+            if !self.errors.iter().any(|known| known.is_same(&error)) {
+                self.errors.push(error);
+            }
+        }
     }
 
     fn refuse_modifiers(&mut self, function: &ItemFn) {

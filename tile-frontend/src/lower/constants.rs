@@ -1,17 +1,34 @@
 //! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
 
 use super::control::ranges::known;
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, Reported};
 use crate::conditional;
 use crate::constants::in_order;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::helpers::Helpers;
 use crate::rewrite::place;
-use crate::scope::{Changes, Variable};
+use crate::scope::{Changes, Scopes, Variable};
+use crate::signature::Signature;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use std::rc::Rc;
-use syn::{Block, ExprMethodCall, ItemConst, Stmt, Type};
-use tile_ir::{DType, Dim, Elem, Op, ValueId};
+use syn::{Block, ExprMethodCall, Generics, ItemConst, Stmt, Type};
+use tile_ir::{DType, Dim, Elem, Kernel, Op, ValueId};
+
+/// The extent that a constant of the module is where a signature names it, which is lowered before any body.
+pub(crate) fn extent_of(item: &ItemConst, span: Span, helpers: &Helpers) -> Result<Dim, Diagnostics> {
+    let name = item.ident.to_string();
+    let signature = Signature { kernel: Kernel::new(name.clone(), Vec::new()), scopes: Scopes::default() };
+    let mut lowering = Lowering::new(signature, Generics::default(), helpers);
+    let found = match lowering.module_constant(&name, item) {
+        Ok(Val::Dim(extent)) => return Ok(extent),
+        Ok(Val::Data(value)) => lowering.display_type(value),
+        Ok(value) => lowering.kind_of(&value).to_owned(),
+        Err(Reported) => return Err(Diagnostics::new(lowering.errors)),
+    };
+    let help = format!("write `const {name}: usize`");
+    Err(Diagnostic::new(span, format!("`{name}` is {found}, and an extent is a `usize`")).help(help).into())
+}
 
 impl Lowering {
     /// The constants of a block, which all of it sees, as items of Rust: those first that others are made of.

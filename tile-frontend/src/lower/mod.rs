@@ -25,6 +25,7 @@ mod tensors;
 pub(crate) mod unknown;
 mod unreached;
 
+pub(crate) use constants::extent_of as extent_of_constant;
 pub(crate) use control::counters::mentions;
 pub(crate) use control::iterators::is_counted;
 pub(crate) use control::tiles::tiles_persistent;
@@ -63,41 +64,7 @@ pub(crate) type Lowered<T> = Result<T, Reported>;
 
 /// Lowers a function's body into its signature's kernel.
 pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -> Result<Body, Diagnostics> {
-    let region = signature.kernel.body();
-    let text = Text::of_kernel(helpers, &signature.kernel.generics);
-    let mut lowering = Lowering {
-        facts: Facts::of(&signature.kernel),
-        kernel: signature.kernel,
-        generics: function.sig.generics.clone(),
-        scopes: signature.scopes,
-        region,
-        elements: Elements::default(),
-        errors: Vec::new(),
-        spans: HashMap::new(),
-        closure: None,
-        rewrites: Rewrites::default(),
-        scalar_arithmetic: Vec::new(),
-        float_literals: Vec::new(),
-        singles: HashMap::new(),
-        scalar_casts: Vec::new(),
-        frames: Vec::new(),
-        table_singles: HashMap::new(),
-        nesting: 0,
-        operand_spans: HashMap::new(),
-        messages: 0,
-        text: Rc::new(text),
-        calls: Vec::new(),
-        called: HashMap::new(),
-        bounds: Vec::new(),
-        declared: HashMap::new(),
-        in_constant: false,
-        folded: Vec::new(),
-        lazy: Vec::new(),
-        structs: Vec::new(),
-        fields: Vec::new(),
-        constants: Vec::new(),
-        unreached: 0,
-    };
+    let mut lowering = Lowering::new(signature, function.sig.generics.clone(), helpers);
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
     {
@@ -171,6 +138,45 @@ pub(crate) struct Lowering {
 }
 
 impl Lowering {
+    /// The walk where it begins, at the start of a body.
+    fn new(signature: Signature, generics: Generics, helpers: &Helpers) -> Lowering {
+        let region = signature.kernel.body();
+        let text = Text::of_kernel(helpers, &signature.kernel.generics);
+        Lowering {
+            facts: Facts::of(&signature.kernel),
+            kernel: signature.kernel,
+            generics,
+            scopes: signature.scopes,
+            region,
+            elements: Elements::default(),
+            errors: Vec::new(),
+            spans: HashMap::new(),
+            closure: None,
+            rewrites: Rewrites::default(),
+            scalar_arithmetic: Vec::new(),
+            float_literals: Vec::new(),
+            singles: HashMap::new(),
+            scalar_casts: Vec::new(),
+            frames: Vec::new(),
+            table_singles: HashMap::new(),
+            nesting: 0,
+            operand_spans: HashMap::new(),
+            messages: 0,
+            text: Rc::new(text),
+            calls: Vec::new(),
+            called: HashMap::new(),
+            bounds: Vec::new(),
+            declared: HashMap::new(),
+            in_constant: false,
+            folded: Vec::new(),
+            lazy: Vec::new(),
+            structs: Vec::new(),
+            fields: Vec::new(),
+            constants: Vec::new(),
+            unreached: 0,
+        }
+    }
+
     /// Notes a mistake once, also where its place is lowered again: a condition before and in its loop, the
     /// body of an unrolled loop.
     fn report<T>(&mut self, mut diagnostic: Diagnostic) -> Lowered<T> {

@@ -1,8 +1,8 @@
 //! Extents of tensors.
 
 use super::Parser;
-use crate::diagnostic::Diagnostic;
 use crate::extent::{OPERATIONS, operation};
+use crate::lower::extent_of_constant;
 use crate::span::{Span, Spanned};
 use syn::{Expr, GenericArgument, Lit};
 use tile_ir::kernel::{Generic, GenericKind};
@@ -65,15 +65,8 @@ impl Parser<'_> {
             return Some(Dim::size(name));
         }
         if let Some(constant) = self.helpers.constant(&name).cloned() {
-            if self.constants.contains(&name) {
-                self.errors.push(Diagnostic::of_constant(ident.span(), &name));
-                return None;
-            }
-            // Its names are those of the module.
-            self.constants.push(name);
-            let extent = self.extent_expression(&[], &constant.expr);
-            self.constants.pop();
-            return extent;
+            let extent = extent_of_constant(&constant, ident.span().into(), self.helpers);
+            return extent.map_err(|refused| self.refuse(refused)).ok();
         }
         if self.declared && !self.sizes.contains_key(&name) {
             let help = "conditions are of const parameters, of run-time sizes that an argument declares, and of arguments that are a \

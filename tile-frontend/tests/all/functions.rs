@@ -172,6 +172,41 @@ fn constants_that_are_made_of_themselves_are_refused() {
 }
 
 #[test]
+fn constants_mean_in_a_signature_what_they_mean_in_a_body() {
+    let items = syn::parse_str::<syn::File>(
+        "const EIGHTS: usize = 2usize.pow(2) + WIDE.ilog2() as usize; const WIDE: usize = [3, 16][1];
+         #[cfg(feature = \"big\")] const LIMIT: usize = 4096;
+         #[cfg(not(feature = \"big\"))] const LIMIT: usize = 256;
+         const SIGNED: i32 = 4; const UNKNOWN: usize = size_of::<f32>();",
+    );
+    let helpers = Helpers::of(&items.unwrap().items);
+    let lower = |condition: &str, arguments: &str| {
+        let function = format!(
+            "fn k({arguments}, y: &mut Tensor<f32, n>) {{ y.partition_view_mut([4]).store_masked(Tile::zeros([4])); }}"
+        );
+        let (options, function) = (condition.parse().unwrap(), syn::parse_str(&function).unwrap());
+        match tile_frontend::lower_with(options, function, &helpers, "src/main.rs") {
+            Ok(lowered) => lowered.kernel.to_string(),
+            Err(errors) => errors.to_string(),
+        }
+    };
+    for (condition, arguments, expected) in [
+        ("", "x: &Tensor<f32, { EIGHTS * 2 }>", "tensor<16 x f32>"),
+        ("", "x: [&Tensor<f32, n>; EIGHTS]", "x[7]"),
+        ("where(n <= WIDE)", "a: f32", "n <= WIDE"),
+        ("", "x: &Tensor<f32, LIMIT>, z: &Tensor<f32, LIMIT>", "can't know whether `#[cfg]` leaves it out"),
+        ("", "x: [&Tensor<f32, n>; LIMIT]", "can't know whether `#[cfg]` leaves it out"),
+        ("where(n <= LIMIT)", "a: f32", "can't know whether `#[cfg]` leaves it out"),
+        ("", "x: &Tensor<f32, SIGNED>", "`SIGNED` is i32, and an extent is a `usize`"),
+        ("where(n <= UNKNOWN)", "a: f32", "help: write the number of bytes"),
+    ] {
+        let text = lower(condition, arguments);
+        assert!(text.contains(expected), "{condition} {arguments}\n{text}");
+        assert!(text.matches("can't know").count() < 2, "it is said once: {text}");
+    }
+}
+
+#[test]
 fn conditions_are_printed_and_refused() {
     let options = [
         "where(B % 16 == 0, (m + 1) * 2 <= n.div_ceil(WIDTH) && m != n)",
