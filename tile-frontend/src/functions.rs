@@ -35,7 +35,7 @@ use tile_ir::DType;
 /// # Errors
 /// [`Diagnostics`] of what such a function can't be.
 pub fn function(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Diagnostics> {
-    let mut errors = wrong(&function);
+    let mut errors = wrong(&function, seen);
     errors.extend(refused_name(&function));
     if let Some(receiver) = function.sig.receiver() {
         let message = "a function of kernels has no `self`";
@@ -60,7 +60,7 @@ pub fn in_a_circle(caller: &ItemFn, path: &syn::Path, through: &[String]) -> Dia
 
 /// The same of a function of a type, which may take `self`; or what such a function can't be.
 pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Diagnostic>> {
-    let mut errors = wrong(&function);
+    let mut errors = wrong(&function, seen);
     let name = &function.sig.ident;
     let receiver = function.sig.receiver();
     match receiver.map(|receiver| &receiver.kind) {
@@ -107,7 +107,7 @@ fn refused_name(function: &ItemFn) -> Option<Diagnostic> {
     })
 }
 
-fn wrong(function: &ItemFn) -> Vec<Diagnostic> {
+fn wrong(function: &ItemFn, seen: &Helpers) -> Vec<Diagnostic> {
     let signature = &function.sig;
     let mut errors = refused::inside(function);
     let words = [
@@ -119,7 +119,7 @@ fn wrong(function: &ItemFn) -> Vec<Diagnostic> {
         let message = format!("a function of kernels can't be `{word}`");
         errors.push(Diagnostic::new(span, message).help("remove the word"));
     }
-    errors.extend(crate::parameters::refused(function));
+    errors.extend(crate::parameters::refused(function, seen));
     errors
 }
 

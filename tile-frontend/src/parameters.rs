@@ -3,6 +3,7 @@
 
 use crate::callable::{self, Callable};
 use crate::diagnostic::Diagnostic;
+use crate::helpers::Helpers;
 use crate::lower::names;
 use crate::span::Spanned;
 use syn::{FnArg, GenericParam, Generics, ItemFn, Type};
@@ -30,12 +31,14 @@ pub(crate) fn is_view(name: &str) -> bool {
 const FOREIGN: [&str; 7] = ["char", "f128", "i128", "isize", "str", "u128", "Option"];
 
 /// Mistakes in the types of a function's parameters.
-pub(crate) fn refused(function: &ItemFn) -> Vec<Diagnostic> {
+///
+/// A struct that the module is seen to have is one, whatever its name.
+pub(crate) fn refused(function: &ItemFn, seen: &Helpers) -> Vec<Diagnostic> {
     let signature = &function.sig;
     let mut errors = Vec::new();
     for input in &signature.inputs {
         if let FnArg::Typed(input) = input {
-            check(&input.ty, &signature.generics, &mut errors);
+            check(&input.ty, seen, &signature.generics, &mut errors);
         }
     }
     for parameter in &signature.generics.params {
@@ -48,23 +51,23 @@ pub(crate) fn refused(function: &ItemFn) -> Vec<Diagnostic> {
     errors
 }
 
-fn check(ty: &Type, generics: &Generics, errors: &mut Vec<Diagnostic>) {
+fn check(ty: &Type, seen: &Helpers, generics: &Generics, errors: &mut Vec<Diagnostic>) {
     match ty {
-        Type::Paren(inner) => check(&inner.elem, generics, errors),
-        Type::Group(inner) => check(&inner.elem, generics, errors),
-        Type::Array(array) => check(&array.elem, generics, errors),
-        Type::Tuple(tuple) => tuple.elems.iter().for_each(|ty| check(ty, generics, errors)),
+        Type::Paren(inner) => check(&inner.elem, seen, generics, errors),
+        Type::Group(inner) => check(&inner.elem, seen, generics, errors),
+        Type::Array(array) => check(&array.elem, seen, generics, errors),
+        Type::Tuple(tuple) => tuple.elems.iter().for_each(|ty| check(ty, seen, generics, errors)),
+        Type::Path(path) if seen.structure(&path.path).is_some() => {}
         Type::ImplTrait(bounds) => match callable::of_bounds(&bounds.bounds) {
             Some(callable) => check_closure(&callable, errors),
             None => errors.push(unknown(ty, HELP)),
         },
-        Type::Reference(reference) => check_reference(ty, &reference.elem, generics, errors),
+        Type::Reference(reference) => check_reference(ty, &reference.elem, seen, generics, errors),
         Type::Path(_) if is_named(ty, &["Tensor"]) => errors.push(unknown(ty, TENSOR_HELP)),
         Type::Path(path) => {
-            let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
             if is_named(ty, &FOREIGN) {
                 errors.push(unknown(ty, HELP));
-            } else if let Some(help) = names::help_of_type(&name) {
+            } else if let Some(help) = path.path.segments.last().and_then(names::help_of_parameter) {
                 errors.push(unknown(ty, help));
             }
         }
@@ -75,13 +78,19 @@ fn check(ty: &Type, generics: &Generics, errors: &mut Vec<Diagnostic>) {
 }
 
 /// Views and closures may be passed by reference.
-fn check_reference(ty: &Type, inner: &Type, generics: &Generics, errors: &mut Vec<Diagnostic>) {
+fn check_reference(
+    ty: &Type,
+    inner: &Type,
+    seen: &Helpers,
+    generics: &Generics,
+    errors: &mut Vec<Diagnostic>,
+) {
     let closures =
         generics.type_params().filter(|parameter| callable::of_parameter(parameter, generics).is_some());
     match inner {
-        Type::Paren(inner) => check_reference(ty, &inner.elem, generics, errors),
-        Type::Group(inner) => check_reference(ty, &inner.elem, generics, errors),
-        Type::ImplTrait(_) => check(inner, generics, errors),
+        Type::Paren(inner) => check_reference(ty, &inner.elem, seen, generics, errors),
+        Type::Group(inner) => check_reference(ty, &inner.elem, seen, generics, errors),
+        Type::ImplTrait(_) => check(inner, seen, generics, errors),
         Type::Slice(_) => errors.push(unknown(ty, "write an array, `[T; N]`, with `const N: usize`")),
         Type::TraitObject(_) => errors.push(unknown(ty, "write `impl Fn(…) -> …`")),
         Type::Path(_) if is_named(inner, &VIEWS) || is_named(inner, &[ATOMIC_VIEW]) => {}

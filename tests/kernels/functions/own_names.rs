@@ -42,6 +42,85 @@ fn dot(x: Tile<i32, 1>, y: Tile<i32, 1>) -> Tile<i32, 1> {
     x * y
 }
 
+/// Modules and functions of names that other languages have.
+mod tl {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn sum(x: Tile<i32, 1>, y: Tile<i32, 1>) -> Tile<i32, 1> {
+        x + y
+    }
+}
+
+mod cuda {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn zeros<const N: usize>() -> Tile<i32, 1> {
+        Tile::zeros([N])
+    }
+
+    #[tile_fn]
+    pub(super) fn ravel(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x * 7
+    }
+}
+
+use cuda::zeros;
+
+#[tile_fn]
+fn around<const N: usize>(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    self::tl::sum(cuda::ravel(x), zeros::<N>())
+}
+
+#[tile_kernel]
+fn names_of_others<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    y.store_masked(self::tl::sum(around::<B>(t) + zeros::<B>(), cuda::ravel(t) + cuda::zeros::<B>()));
+}
+
+#[test]
+fn users_name_functions_as_other_languages_do() {
+    let x: Vec<i32> = (-9..10).collect();
+    let expected = x.iter().map(|&x| f64::from(14 * x)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(names_of_others::ir(), bindings, &x, expected, 0.0, |x, y| {
+        names_of_others::<8>(x, y).launch()
+    });
+}
+
+/// A struct of the name of a type that allocates, beside a function that takes it.
+#[tile_kernels]
+mod boxes {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    struct Box {
+        kept: Tile<i32, 1>,
+    }
+
+    #[tile_fn]
+    fn opened(of: Box) -> Tile<i32, 1> {
+        of.kept
+    }
+
+    #[tile_kernel]
+    pub(super) fn kernel<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(opened(Box { kept: x.partition_view([B]).load_masked(y.index()) }));
+    }
+}
+
+#[test]
+fn users_name_structs_as_they_like() {
+    let x: Vec<i32> = (-9..10).collect();
+    let expected = x.iter().map(|&x| f64::from(x)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(boxes::kernel::ir(), bindings, &x, expected, 0.0, |x, y| boxes::kernel::<8>(x, y).launch());
+}
+
 /// Of any rank.
 #[tile_fn]
 fn scaled<T: Number, const R: usize>(x: Tile<T, R>, factor: T) -> Tile<T, R> {

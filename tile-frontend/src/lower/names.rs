@@ -2,8 +2,8 @@
 
 mod foreign;
 
-pub(crate) use foreign::help_of_type;
-pub(super) use foreign::{help_of_foreign_type, help_of_value, is_foreign};
+pub(super) use foreign::{help_of_foreign_type, help_of_value};
+pub(crate) use foreign::{help_of_parameter, help_of_type};
 
 use super::ops::folds::Fold;
 use super::ops::movement;
@@ -120,11 +120,19 @@ pub(super) fn is_standard_macro(path: &syn::Path) -> bool {
 
 /// Whether a function of another module may be at a path.
 pub(crate) fn may_be_elsewhere(path: &syn::Path) -> bool {
-    let mut names = path.segments.iter().rev().map(|segment| segment.ident.to_string());
-    let (name, owner) = (names.next().unwrap_or_default(), names.next());
-    let is_refused =
-        is_foreign(owner.as_deref(), &name) || is_standard_macro(path) || is_of_standard_library(path);
+    let is_refused = is_foreign(path) || is_standard_macro(path) || is_of_standard_library(path);
     is_free(path) && !is_known(path) && !is_refused
+}
+
+/// Whether a path is that of another language's function, `tl::sum`, and one of which is known what it is here. rustc would say
+/// of a path whose module isn't there no more than that, so nobody asks for such a function: one that is the author's is
+/// called by a longer path, `self::tl::sum`.
+pub(super) fn is_foreign(path: &syn::Path) -> bool {
+    let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let [module, name] = &names[..] else { return false };
+    let kinds = [tile_methods(), view_methods()];
+    foreign::is_foreign_module(module)
+        && (foreign(name).is_some() || is_function(name) || kinds.iter().any(|kinds| are_named(kinds, name)))
 }
 
 /// Whether a path is of Rust's library, by its crate.
@@ -309,10 +317,16 @@ pub(super) fn help_of_standard(owner: &str, name: &str) -> String {
         "min" | "max" if matches!(owner, "cmp" | "usize") => {
             format!("write `{name}(a, b)`, and of `usize` in a `#[tile_fn]` `a.{name}(b)`")
         }
-        name if is_function(name) => format!("write `{}`", usage(name)),
-        name => help_of_function(name)
-            .unwrap_or_else(|| "kernels call the functions of `tile::prelude`".to_owned()),
+        name => help_of_known(name),
     }
+}
+
+/// What to write instead of a function of another library, where kernels have one of this name or near it.
+pub(super) fn help_of_known(name: &str) -> String {
+    if is_function(name) {
+        return format!("write `{}`", usage(name));
+    }
+    help_of_function(name).unwrap_or_else(|| "kernels call the functions of `tile::prelude`".to_owned())
 }
 
 /// How a function of kernels is called.

@@ -66,11 +66,12 @@ fn of_rust(path: &Path, name: &str, owner: Option<&str>) -> Option<(String, Stri
     if let Some(help) = help_of_rust(owner, name) {
         return Some((text, help));
     }
-    let near = names::help_of_function(name);
-    if names::is_foreign(owner, name) {
-        let help = near.unwrap_or_else(|| "the functions of kernels are those of `tile::prelude`".to_owned());
-        return Some((name.to_owned(), help));
+    if names::is_foreign(path) {
+        let help =
+            format!("{}; a function of a module of yours is `self::{text}`", names::help_of_known(name));
+        return Some((text, help));
     }
+    let near = names::help_of_function(name);
     names::is_standard_macro(path).then(|| {
         let help = near.unwrap_or_else(|| format!("`{name}` is a macro of Rust; a function of yours with this name is called by its path, `module::{name}(…)`"));
         (name.to_owned(), help)

@@ -160,3 +160,58 @@ fn methods_of_other_modules_that_may_be_others_are_refused() {
     ];
     insta::assert_snapshot!(values.map(refused).concat());
 }
+
+#[test]
+fn functions_with_names_of_other_languages_may_be_the_authors() {
+    let missing = |call: &str| {
+        let source = format!(
+            "fn k(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {{
+                let mut y = y.partition_view_mut([4]);
+                let t = x.partition_view([4]).load_masked(y.index());
+                y.store_masked({call});
+            }}"
+        );
+        let function = syn::parse_str(&source).unwrap();
+        let errors = tile_frontend::lower(Default::default(), function, "src/main.rs").expect_err(call);
+        (!errors.missing().is_empty(), errors.to_string())
+    };
+    for call in [
+        "zeros::<4>()",
+        "cdiv(t)",
+        "cuda::softmax(t)",
+        "wgpu::zeros(t)",
+        "crate::tl::sum(t)",
+        "self::tl::sum(t)",
+        "np::mine(t)",
+    ] {
+        let (may_be_elsewhere, message) = missing(call);
+        assert!(may_be_elsewhere && message.contains("isn't a function that this kernel sees"), "{message}");
+    }
+    for (call, said) in [
+        (
+            "tl::sum(t)",
+            "it is a method of tiles: `x.sum(…)`; a function of a module of yours is `self::tl::sum`",
+        ),
+        ("np::clip(t)", "write `x.clamp(low, high)`; a function of a module of yours is `self::np::clip`"),
+        ("tl::exp(t)", "write `exp(x)`; a function of a module of yours is `self::tl::exp`"),
+    ] {
+        let (may_be_elsewhere, message) = missing(call);
+        assert!(!may_be_elsewhere && message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn structs_may_have_the_names_of_types_that_allocate() {
+    let module = items("#[derive(TileStruct)] struct Vec<T> { of: Tile<T, 1> } struct Option { a: f32 }");
+    let of_module = |parameter: &str| {
+        let function = syn::parse_str(&format!("fn f({parameter}) {{}}")).unwrap();
+        tile_frontend::function(function, &Helpers::of(&module))
+    };
+    for parameter in ["a: Vec<f32>", "a: Option", "a: Box", "a: [(Arc, f32); 2]"] {
+        assert!(of_module(parameter).is_ok(), "{parameter}");
+    }
+    for parameter in ["a: Box<f32>", "a: std::vec::Vec<f32>", "a: String", "a: HashMap<u32, u32>"] {
+        let errors = of_module(parameter).expect_err(parameter).to_string();
+        assert!(errors.contains("kernels allocate nothing"), "{errors}");
+    }
+}

@@ -3,9 +3,9 @@
 /// Who names a function so.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
-    /// No one but the other language: a call of it is a habit.
+    /// No one but the other language: a value of the name is a habit.
     OnlyThere,
-    /// Users as well: a call may be of a function of theirs.
+    /// Users as well.
     Anywhere,
 }
 use Named::{Anywhere, OnlyThere};
@@ -341,22 +341,19 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("zeros_like", OnlyThere, "write `Tile::zeros([M, N])`, with the extents of the other tile"),
 ];
 
-/// Modules of other languages, whose functions are none of the user's.
+/// Modules of other languages, by the names that they are imported under.
 const FOREIGN_MODULES: &[&str] = &[
     "tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jax", "jnp", "lax", "pl", "pltpu", "plgpu",
-    "wgpu", "cuda", "cubecl", "cmma", "cub", "cutlass", "cute",
+    "cubecl", "cmma", "cub", "cutlass", "cute",
 ];
 
 /// Types of Rust's library that allocate.
 const ALLOCATING: &[&str] =
     &["Vec", "VecDeque", "String", "Box", "Rc", "Arc", "HashMap", "HashSet", "BTreeMap", "BTreeSet"];
 
-/// Whether a name is one of another language's alone, by its module or by itself.
-pub(in crate::lower) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
-    match owner {
-        Some(owner) => FOREIGN_MODULES.contains(&owner),
-        None => FOREIGN.iter().any(|&(known, named, _)| known == name && named == OnlyThere),
-    }
+/// Whether a module is one of another language.
+pub(super) fn is_foreign_module(name: &str) -> bool {
+    FOREIGN_MODULES.contains(&name)
 }
 
 /// Types of other libraries that a block's threads work together by, and what they are here.
@@ -385,6 +382,12 @@ pub(crate) fn help_of_type(owner: &str) -> Option<&'static str> {
     )
 }
 
+/// The same of a type that a function declares to take. Those of Rust are of other types, but for texts.
+pub(crate) fn help_of_parameter(ty: &syn::PathSegment) -> Option<&'static str> {
+    let name = ty.ident.to_string();
+    help_of_type(&name).filter(|_| name == "String" || !ty.arguments.is_none())
+}
+
 /// What a name of another language or library is here.
 pub(super) fn foreign(name: &str) -> Option<&'static str> {
     FOREIGN.iter().find(|(known, ..)| *known == name).map(|&(.., help)| help)
@@ -392,5 +395,5 @@ pub(super) fn foreign(name: &str) -> Option<&'static str> {
 
 /// What a value is here that another language has by this name.
 pub(in crate::lower) fn help_of_value(name: &str) -> Option<&'static str> {
-    foreign(name).filter(|_| is_foreign(None, name))
+    FOREIGN.iter().find(|&&(known, named, _)| known == name && named == OnlyThere).map(|&(.., help)| help)
 }
