@@ -196,7 +196,7 @@ fn bits_go_where_they_are_said_to() {
 
 /// Scalars, which are converted otherwise than tiles are.
 #[tile_kernel]
-fn scalars(x: i32, base: f32, y: &mut Tensor<f32, 9>) {
+fn scalars(x: i32, base: f32, y: &mut Tensor<f32, 10>) {
     let (condition, a, b) = (x < 0, 1.5, 2.5);
     let kept = matches!(x, 1 | 2);
     let rows = [
@@ -218,6 +218,7 @@ fn scalars(x: i32, base: f32, y: &mut Tensor<f32, 9>) {
             let x = x.abs() as f32;
             x.ln() / base.ln()
         },
+        (x as f16 * 0.5) as f32,
     ];
     let mut y = y.partition_view_mut([1]).spanning([0]);
     for i in 0..rows.len() {
@@ -228,11 +229,11 @@ fn scalars(x: i32, base: f32, y: &mut Tensor<f32, 9>) {
 #[test]
 fn scalars_are_chosen_and_converted() {
     for (value, expected) in [
-        (-3, [-3.0, 3.0, 1.5, 0.0, -2.0, 0.0, -1.0, 3f32.ln(), 3f32.log2()]),
-        (2, [2.0, 2.0, 2.5, 1.0, 2.0, 1.0, 1.0, 2f32.ln(), 1.0]),
+        (-3, [-3.0, 3.0, 1.5, 0.0, -2.0, 0.0, -1.0, 3f32.ln(), 3f32.log2(), -1.5]),
+        (2, [2.0, 2.0, 2.5, 1.0, 2.0, 1.0, 1.0, 2f32.ln(), 1.0, 1.0]),
     ] {
         check_kernel!(scalars<>(
-            number x: (value), number base: (2f32), output y: ([0f32; 9], [9] => expected, 1e-6),
+            number x: (value), number base: (2f32), output y: ([0f32; 10], [10] => expected, 1e-6),
         ));
     }
 }

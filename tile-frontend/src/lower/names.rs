@@ -431,6 +431,14 @@ mod tests {
     }
 
     #[test]
+    fn scalars_are_converted_with_as() {
+        for (name, ..) in foreign::FOREIGN {
+            let help = help_of_scalar(name);
+            assert!(!help.contains(".cast::<") || help.contains(" as "), "{name}: {help}");
+        }
+    }
+
+    #[test]
     fn every_message_is_short_and_names_the_table() {
         for help in [help_of_tile("frobnicate"), help_of_tensor("frobnicate"), help_of_view("lod")] {
             assert!(help.len() < 500 && help.contains("documentation of `tile::kernel"), "{help}");
