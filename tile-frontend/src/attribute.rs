@@ -12,7 +12,8 @@ use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized, token};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{
-    Binding, Bindings, DType, FastAccumulation, Kernel, Presence, ScheduleHint, VerifiedKernel, specialize,
+    Binding, Bindings, DType, FastAccumulation, Kernel, Loc, Presence, ScheduleHint, VerifiedKernel,
+    specialize,
 };
 
 /// The parsed attribute.
@@ -292,9 +293,15 @@ impl Instances {
             SpecializeError::Condition { kernel, condition, values, loc, .. } => {
                 let of_all = if self.count() > 1 { " in one combination, and none is left" } else { "" };
                 let message = format!("`{kernel}` needs `{condition}`, but {values}{of_all}");
-                let note = format!("\n  line {}: the condition", loc.line);
-                Diagnostic::new(self.place(error), message + &note)
-                    .help("choose other values, or change the condition")
+                // A condition that nobody wrote is that of an array of arguments.
+                let (note, help) = match *loc == Loc::UNKNOWN {
+                    true => (String::new(), "an array of arguments has at least one element"),
+                    false => {
+                        let note = format!("\n  line {}: the condition", loc.line);
+                        (note, "choose other values, or change the condition")
+                    }
+                };
+                Diagnostic::new(self.place(error), message + &note).help(help)
             }
             SpecializeError::Invalid { errors, .. } => {
                 let help = errors.first().and_then(|error| error.help.clone());

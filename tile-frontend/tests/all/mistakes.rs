@@ -158,6 +158,16 @@ fn in_the_attribute() {
 
 #[test]
 fn several_mistakes_are_all_reported() {
+#[test]
+fn an_instance_without_elements_of_an_array_is_told_so() {
+    let kernel = "fn k<const K: usize>(xs: [&Tensor<f32, n>; K], y: &mut Tensor<f32, n>) { y.partition_view_mut([4]).store_masked(Tile::zeros([4])); }";
+    let message = signature_message_with("where(K <= 8), instances(K = 0)", kernel);
+    assert_eq!(
+        message,
+        "1:26: `k` needs `K > 0`, but K = 0\n  help: an array of arguments has at least one element"
+    );
+}
+
     let text = message("let a = t + N;\nlet b = a + 1.0;\ny.store_masked(t.sum(1));");
     assert_eq!(text.matches("help:").count(), 1, "{text}");
     assert_eq!(
