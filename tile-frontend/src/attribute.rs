@@ -88,8 +88,15 @@ impl Parse for Attribute {
             fast_accumulation: FastOption::All(false),
             allows_slow_products: false,
         };
+        let mut said = Vec::new();
         while !input.is_empty() {
             let key: Ident = input.call(Ident::parse_any)?;
+            // Of hints the values are looked at as well, so that these are refused later.
+            if matches!(&*key.to_string(), "grid" | "fast_accumulation") && said.contains(&key) {
+                let message = format!("`{key}` is said twice\n  help: say it once");
+                return Err(syn::Error::new(key.span(), message));
+            }
+            said.push(key.clone());
             match key.to_string().as_str() {
                 "grid" => attribute.grid = Some(grid(input)?),
                 "where" => {

@@ -150,6 +150,8 @@ fn in_the_attribute() {
             "occupancy",
             "occupancy =",
             "stages = 3, stages = 4",
+            "grid = [4], grid = tiles",
+            "fast_accumulation, fast_accumulation = false",
             "instances(T = f32, B = 48), threads = B",
         ],
         message
