@@ -222,18 +222,27 @@ impl Instances {
                 input.parse::<Token![,]>()?;
             }
         }
-        let instances = Instances { span, parameters };
-        match instances.count() {
-            1..=MOST_COMBINATIONS => Ok(instances),
-            count => Err(syn::Error::new(
-                span,
-                format!(
-                    "these choices are {count} instances, each of which is compiled for every target; at most \
-                     {MOST_COMBINATIONS} stand in a list\n  help: name fewer values, or the combinations that \
-                     matter: `instances(…; …)`"
-                ),
-            )),
+        Ok(Instances { span, parameters })
+    }
+
+    /// What is said of more combinations than are meant. `added` is the first optional argument of which nothing is said.
+    fn too_many(&self, added: Option<&str>) -> Option<Diagnostic> {
+        let count = self.count();
+        if count <= MOST_COMBINATIONS {
+            return None;
         }
+        let message = format!(
+            "these choices are {count} instances, each of which is compiled for every target; at most \
+             {MOST_COMBINATIONS} stand in a list"
+        );
+        let help = "name fewer values, or the combinations that matter: `instances(…; …)`";
+        let of_optional = added.map_or_else(String::new, |name| {
+            format!(
+                "; an optional argument of which nothing is said is given in one instance and left out in another, \
+                 `{name} = true` has it given"
+            )
+        });
+        Some(Diagnostic::new(self.span, message).help(format!("{help}{of_optional}")))
     }
 
     fn count(&self) -> usize {
@@ -253,14 +262,17 @@ impl Instances {
         })
     }
 
-    /// An optional argument of which nothing is said is given in one instance and left out in another.
-    fn complete(&mut self, kernel: &VerifiedKernel) {
-        for parameter in optional_arguments(kernel) {
-            if !self.parameters.iter().any(|choices| choices.name == parameter) {
-                let values = vec![Binding::Bool(true), Binding::Bool(false)];
-                self.parameters.push(Choices { name: Ident::new(parameter, self.span), values });
-            }
-        }
+    /// An optional argument of which nothing is said is given in one instance and left out in another. Gives what is wrong
+    /// with so many combinations.
+    fn complete(&mut self, kernel: &VerifiedKernel) -> Option<Diagnostic> {
+        let is_said = |parameter: &&str| self.parameters.iter().any(|choices| choices.name == **parameter);
+        let unsaid: Vec<&str> = optional_arguments(kernel).filter(|parameter| !is_said(parameter)).collect();
+        let choices = unsaid.iter().map(|parameter| {
+            let values = vec![Binding::Bool(true), Binding::Bool(false)];
+            Choices { name: Ident::new(parameter, self.span), values }
+        });
+        self.parameters.extend(choices);
+        self.too_many(unsaid.first().copied())
     }
 
     /// The smallest place of an error.
@@ -391,9 +403,12 @@ impl Attribute {
         if self.instances.is_empty() && kernel.generics.len() == optional_arguments(kernel).count() {
             self.instances.push(Instances { span: Span::call_site(), parameters: Vec::new() });
         }
-        self.instances.iter_mut().for_each(|instances| instances.complete(kernel));
         let (mut instances, mut diagnostics) = (Vec::new(), Vec::new());
-        for wanted in self.instances {
+        for mut wanted in self.instances {
+            if let Some(too_many) = wanted.complete(kernel) {
+                diagnostics.push(too_many);
+                continue;
+            }
             match wanted.specialize(kernel) {
                 Ok(made) => made.into_iter().for_each(|bindings| {
                     if !instances.contains(&bindings) {

@@ -159,8 +159,6 @@ fn in_the_attribute() {
 }
 
 #[test]
-fn several_mistakes_are_all_reported() {
-#[test]
 fn an_instance_without_elements_of_an_array_is_told_so() {
     let kernel = "fn k<const K: usize>(xs: [&Tensor<f32, n>; K], y: &mut Tensor<f32, n>) { y.partition_view_mut([4]).store_masked(Tile::zeros([4])); }";
     let message = signature_message_with("where(K <= 8), instances(K = 0)", kernel);
@@ -170,6 +168,27 @@ fn an_instance_without_elements_of_an_array_is_told_so() {
     );
 }
 
+#[test]
+fn optional_arguments_make_at_most_so_many_combinations() {
+    let names: Vec<String> = (0..9).map(|i| format!("a{i}")).collect();
+    let arguments: String = names.iter().map(|name| format!("{name}: Option<f32>, ")).collect();
+    let kernel = format!(
+        "fn k({arguments}y: &mut Tensor<f32, n>) {{ y.partition_view_mut([4]).store_masked(Tile::zeros([4])); }}"
+    );
+    let said = "these choices are 512 instances, each of which is compiled for every target; at most 256 stand in a list\n  \
+                help: name fewer values, or the combinations that matter: `instances(…; …)`; an optional argument of which \
+                nothing is said is given in one instance and left out in another, ";
+    for (attribute, example) in
+        [("", "`a0 = true` has it given"), ("instances(a0 = true | false)", "`a1 = true` has it given")]
+    {
+        let message = signature_message_with(attribute, &kernel);
+        assert!(message.ends_with(&format!("{said}{example}")), "{message}");
+    }
+    assert!(lower("instances(a0 = true)", &kernel).is_ok_and(|lowered| lowered.instances.len() == 256));
+}
+
+#[test]
+fn several_mistakes_are_all_reported() {
     let text = message("let a = t + N;\nlet b = a + 1.0;\ny.store_masked(t.sum(1));");
     assert_eq!(text.matches("help:").count(), 1, "{text}");
     assert_eq!(
