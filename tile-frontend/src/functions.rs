@@ -16,6 +16,7 @@ use crate::lower::unknown::Unknown;
 use crate::macros;
 use crate::refused;
 use crate::rewrite::{assignment, bare, call_of_cast, is_literal, predicate};
+use crate::signature::refused_const_parameter;
 use crate::span::Spanned;
 use crate::totals;
 use crate::updates;
@@ -119,8 +120,16 @@ fn wrong(function: &ItemFn, seen: &Helpers) -> Vec<Diagnostic> {
         let message = format!("a function of kernels can't be `{word}`");
         errors.push(Diagnostic::new(span, message).help("remove the word"));
     }
+    errors.extend(refused_const_parameters(&signature.generics));
     errors.extend(crate::parameters::refused(function, seen));
     errors
+}
+
+/// Mistakes in the const parameters of a function, or of the type that it is of.
+pub(crate) fn refused_const_parameters(generics: &Generics) -> impl Iterator<Item = Diagnostic> {
+    generics
+        .const_params()
+        .filter_map(|parameter| refused_const_parameter(parameter, "a function of kernels"))
 }
 
 struct Rewrite {

@@ -139,6 +139,7 @@ pub fn methods(mut item: ItemImpl, seen: &Helpers) -> Result<ItemImpl, Diagnosti
         let message = "functions of kernels are of a type with a name";
         errors.push(Diagnostic::new(item.self_ty.span(), message).help("write them for a struct"));
     }
+    errors.extend(functions::refused_const_parameters(&item.generics));
     for member in &mut item.items {
         let ImplItem::Fn(method) = member else { continue };
         let function: ItemFn = parse_quote!(#method);

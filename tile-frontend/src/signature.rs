@@ -7,7 +7,7 @@ mod extents;
 mod sizes;
 
 pub use bounds::is_bool;
-pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter};
+pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter, refused_const_parameter};
 pub use sizes::{Size, lone_name, sizes};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -235,13 +235,8 @@ impl Parser<'_> {
         for param in &function.sig.generics.params {
             match param {
                 GenericParam::Const(param) => {
-                    let is_usize = matches!(&param.ty, syn::Type::Path(path) if path.path.is_ident("usize"));
                     let kind = if is_bool(&param.ty) { GenericKind::Bool } else { GenericKind::Const };
-                    if !is_usize && kind == GenericKind::Const {
-                        let help = format!("write `const {0}: usize` or `const {0}: bool`", param.ident);
-                        let message = "a const parameter of a kernel is a `usize` or a `bool`";
-                        self.error(param.ty.span(), message, &help);
-                    }
+                    self.errors.extend(refused_const_parameter(param, "a kernel"));
                     generics.push(Generic { name: param.ident.to_string(), kind });
                 }
                 GenericParam::Type(param) => {

@@ -1,13 +1,25 @@
 //! What the bounds of type parameters say, and the types of const parameters.
 
 use super::element;
-use syn::{GenericArgument, Generics, PathArguments, TypeParamBound, WherePredicate};
+use crate::diagnostic::Diagnostic;
+use crate::span::Spanned;
+use syn::{ConstParam, GenericArgument, Generics, PathArguments, TypeParamBound, WherePredicate};
 use tile_ir::ops::Domain;
 use tile_ir::{DType, Elem};
 
 /// Whether a const parameter is a `bool`.
 pub fn is_bool(ty: &syn::Type) -> bool {
     matches!(ty, syn::Type::Path(path) if path.path.is_ident("bool"))
+}
+
+/// What is said of a const parameter of another type than kernels have, as one of a kernel or a function, which is `of`.
+pub(crate) fn refused_const_parameter(parameter: &ConstParam, of: &str) -> Option<Diagnostic> {
+    let is_usize = matches!(&parameter.ty, syn::Type::Path(path) if path.path.is_ident("usize"));
+    (!is_usize && !is_bool(&parameter.ty)).then(|| {
+        let message = format!("a const parameter of {of} is a `usize` or a `bool`");
+        let help = format!("write `const {0}: usize` or `const {0}: bool`", parameter.ident);
+        Diagnostic::new(parameter.ty.span(), message).help(help)
+    })
 }
 
 /// The bounds of a type parameter, at its declaration and in `where`.

@@ -229,6 +229,7 @@ fn parameters_that_no_kernel_can_pass() {
         "(a: fn(f32) -> f32, b: &dyn Fn(f32) -> f32, c: *const f32, d: [Vec<f32>; 2], e: (char, i128))",
         "(f: impl FnMut(f32) -> f32, x: impl Float)",
         "<F: FnOnce(f32)>(f: F)",
+        "<const K: u8, const N: usize, const FAST: bool, const S: char>(x: Tile<f32, 1>)",
     ];
     let report = parameters.map(|parameters| {
         let function = syn::parse_str(&format!("fn f{parameters} {{}}")).unwrap();
