@@ -207,8 +207,8 @@ pub(crate) const GROUPS: &[Group] = &[
             ("view unflatten", "a.unflatten(0, [m / 4, 4])"),
             ("view flatten", "a.flatten(0, 1)"),
             ("view unfold", "a.unfold(1, 3, 1)"),
-            ("view require", "a.pad([(1, 1), (0, 0)]).unfold(0, 3, 1)"),
             ("view select", "a.select(0, 0)"),
+            ("view require", "a.pad([(1, 1), (0, 0)]).unfold(0, 3, 1)"),
         ],
         wrong: &[
             "a.partition_view([4])",
