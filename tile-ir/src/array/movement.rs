@@ -3,7 +3,7 @@
 use super::{Array, Elements, round_float, wrap_int};
 use crate::ops::movement::{Numbers, Piece};
 use crate::ops::{Literal, Movement, Op, ScatterMode};
-use tile_layout::{element_count, linear_index, multi_index};
+use tile_layout::{element_count, linear_index, multi_index, row_major_strides};
 
 impl Array {
     /// An op that moves elements, of operands that are tiles or, of rank 0, scalars.
@@ -45,12 +45,14 @@ impl Array {
     }
 
     fn place(&mut self, piece: &Piece, operand: &Array) {
-        for i in 0..piece.extents.iter().product() {
-            let inside = multi_index(i, &piece.extents);
-            let to: Vec<usize> = inside.iter().zip(&piece.start).map(|(i, start)| i + start).collect();
-            let from = linear_index(&piece.source(&Numbers, &inside), &operand.shape);
-            let to = linear_index(&to, &self.shape);
-            self.set(to, operand.get(from));
+        match (&mut self.elements, &operand.elements) {
+            (Elements::Int(to), Elements::Int(from)) => {
+                copy(piece, (to, &self.shape), (from, &operand.shape))
+            }
+            (Elements::Float(to), Elements::Float(from)) => {
+                copy(piece, (to, &self.shape), (from, &operand.shape));
+            }
+            _ => unreachable!("verified: elements of one format"),
         }
     }
 
@@ -104,6 +106,38 @@ impl Array {
         index[axis] = usize::try_from(indices.get_int(i)).ok().filter(|&k| k < self.shape[axis])?;
         Some(linear_index(&index, &self.shape))
     }
+}
+
+/// Copies a piece, row by row, into elements of a shape from elements of another.
+fn copy<E: Copy>(piece: &Piece, (to, shape): (&mut [E], &[usize]), (from, source): (&[E], &[usize])) {
+    let offsets = source_offsets(piece, source);
+    let (row, rows) = piece.extents.split_last().map_or((1, &[][..]), |(&row, rows)| (row, rows));
+    for i in 0..rows.iter().product() {
+        let mut index = multi_index(i, rows);
+        let first = index.iter().zip(&offsets).map(|(&i, offsets)| offsets[i]).sum::<usize>();
+        index.resize(shape.len(), 0);
+        index.iter_mut().zip(&piece.start).for_each(|(i, start)| *i += start);
+        let row = &mut to[linear_index(&index, shape)..][..row];
+        match offsets.last() {
+            Some(offsets) => row.iter_mut().zip(offsets).for_each(|(to, &offset)| *to = from[first + offset]),
+            None => row[0] = from[first],
+        }
+    }
+}
+
+/// How far into the operand each position along each axis of the box leads: every axis of the operand goes along one of
+/// these, or has one element, so that an element comes from the sum of one number for each.
+fn source_offsets(piece: &Piece, shape: &[usize]) -> Vec<Vec<usize>> {
+    let mut offsets: Vec<Vec<usize>> = piece.extents.iter().map(|&extent| vec![0; extent]).collect();
+    let mut index = vec![0; piece.extents.len()];
+    for (source, stride) in piece.sources.iter().zip(row_major_strides(shape)) {
+        let Some(axis) = source.axis() else { continue };
+        for (i, offset) in offsets[axis].iter_mut().enumerate() {
+            index[axis] = i;
+            *offset += source.position(&Numbers, &index) * stride;
+        }
+    }
+    offsets
 }
 
 #[cfg(test)]

@@ -162,6 +162,16 @@ impl IndexMath for Numbers {
 }
 
 impl Source {
+    /// The axis of the box that it follows; `None` where the operand's has one element.
+    pub fn axis(self) -> Option<usize> {
+        match self {
+            Source::Only => None,
+            Source::From { axis, .. } | Source::Backwards { axis, .. } | Source::Cyclic { axis, .. } => {
+                Some(axis)
+            }
+        }
+    }
+
     /// The position, for a position in the box.
     pub fn position<M: IndexMath>(self, math: &M, index: &[M::Int]) -> M::Int {
         match self {
