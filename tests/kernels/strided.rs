@@ -93,7 +93,7 @@ fn views_are_read_where_they_lie() {
             ("columns", x.slice((.., 3..17)).unwrap()),
             ("every third row", x.slice((every(3), ..)).unwrap()),
             ("every second column", x.slice((.., every(2))).unwrap()),
-            ("upside down", x.view().flip(&[0]).unwrap()),
+            ("upside down", x.view().flip([0]).unwrap()),
             ("backwards", x.slice((2..20, every(-1))).unwrap()),
             ("a row repeated", row.expand([7, 18]).unwrap()),
             ("a column repeated", x.slice((.., 4..5)).unwrap().expand([23, 9]).unwrap()),
@@ -217,10 +217,8 @@ fn check_chain(steps: &[Step]) {
     for (device, label) in devices() {
         let x = ramp(&device, &[4, 6, 5]);
         let view = matrix_of(&x.view(), steps, true);
-        let [mut found, mut expected] = [(); 2].map(|()| {
-            Tensor::<f32>::zeros(&device, view.shape().iter().map(|&n| n as usize).collect::<Vec<_>>())
-                .unwrap()
-        });
+        let [mut found, mut expected] =
+            [(); 2].map(|()| Tensor::<f32>::zeros(&device, view.shape()).unwrap());
         affine::<4, 8>(&view.to_dense().unwrap(), &mut expected).launch().unwrap();
         match affine::<4, 8>(&view, &mut found).launch() {
             Ok(()) => assert_eq!(found.to_vec().unwrap(), expected.to_vec().unwrap(), "{view:?} on {label}"),

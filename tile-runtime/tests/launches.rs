@@ -163,8 +163,8 @@ fn wrong_arguments_are_refused_before_anything_runs() {
     let mut matrix = Tensor::zeros(&device, [2, 2]).unwrap();
     assert_eq!(
         double(&x, &mut matrix).launch().unwrap_err().reason().to_string(),
-        "argument `y` has rank 2 (shape [2, 2]), but `double` declares rank 1; pass it in a shape of that rank: `unsqueeze`, \
-         `squeeze` and `reshape` make views of one"
+        "argument `y` has rank 2 (shape [2, 2]), but `double` declares rank 1; pass a view of it that has that rank: \
+         `unsqueeze`, `squeeze`, `flatten` and `reshape` make one"
     );
     let mut y = Tensor::zeros(&device, [4]).unwrap();
     assert_eq!(
@@ -266,8 +266,8 @@ fn tensors_that_no_code_can_be_made_for_are_refused() {
     let turned = matrix.t().unwrap();
     assert_eq!(
         message(&turned, &mut Tensor::zeros(&device, [12]).unwrap()),
-        "argument `x` has rank 2 (shape [4, 3]), but `double` declares rank 1; pass it in a shape of that rank: `unsqueeze`, \
-         `squeeze` and `reshape` make views of one"
+        "argument `x` has rank 2 (shape [4, 3]), but `double` declares rank 1; pass a view of it that has that rank: \
+         `unsqueeze`, `squeeze`, `flatten` and `reshape` make one"
     );
 }
 

@@ -32,10 +32,8 @@ const ESSENTIAL_OF_GPUS: [&str; 14] = [
     "streams::other_libraries_use_tensors_between_launches",
 ];
 
-/// Of the other modules those that a change needn't wait for: two are of numbers more than of memory, and take a quarter of
-/// the time of all.
-const BY_HAND: [&str; 4] = [
-    "reference::elements::tests::positions_are_those_of_all_indices",
+/// Of the other modules those that a change needn't wait for.
+const BY_HAND: [&str; 3] = [
     "reference::tests::a_position_that_is_not_the_tensors_is_an_error",
     "stream::tests::many_launches_keep_the_order_that_their_tensors_ask_for",
     "tensor::tests::sequences_have_the_elements_that_they_name",

@@ -196,8 +196,9 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it takes long, and touches no memory that isn't its own")]
     fn positions_are_those_of_all_indices() {
-        let choices: &[i64] = if cfg!(miri) { &[-2, 7] } else { &[-6, -2, 0, 1, 2, 3, 5, 12] };
+        let choices = [-6, -2, 0, 1, 2, 3, 5, 12];
         for extents in [[2, 3, 4], [4, 1, 2], [5, 2, 3], [3, 0, 1]] {
             for number in 0..choices.len().pow(3) {
                 let strides: Vec<i64> =
