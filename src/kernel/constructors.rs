@@ -213,6 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tensors_and_tiles_have_the_same_random_numbers() {
+        let device = crate::Device::cpu();
+        let uniform = crate::Tensor::<f32>::random(&device, [1000], 7).unwrap().to_vec().unwrap();
+        assert_eq!(Tile::random_uniform([1000], 7, 0).to_vec(), uniform);
+        let normal = crate::Tensor::<f32>::normal(&device, [1000], 7).unwrap().to_vec().unwrap();
+        let of_tile = Tile::random_normal([1000], 7, 0).to_vec();
+        for (of_tensor, of_tile) in normal.iter().zip(of_tile) {
+            assert!((of_tensor - of_tile).abs() < 4e-6, "{of_tensor} {of_tile}");
+        }
+    }
+
+    #[test]
     fn positions_of_tiles_continue_each_other() {
         let whole = Tile::random_bits([4, 8], 3, u64::MAX - 9).to_vec();
         let [top, bottom] =

@@ -1,7 +1,7 @@
 //! Functions of tiles and scalars: the leaf ops that have no operator. They are made of the rows of the op tables
 //! ([`tile_ir::unary_ops`], [`tile_ir::binary_ops`], [`tile_ir::classifications`]), so that a row is all a function needs.
 //!
-//! Every function is also a method of [`Tile`], but `min` and `max`, which as methods reduce an axis, and `philox`.
+//! Every function is also a method of [`Tile`], but `min` and `max`, which as methods reduce an axis.
 
 use super::arguments::{FloatValue, IntValue, SignedValue};
 use super::compare::Pair;

@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 }
 
 /// The environment variable that chooses [`Device::best`].
-pub const DEVICE_VARIABLE: &str = "TILE_DEVICE";
+const DEVICE_VARIABLE: &str = "TILE_DEVICE";
 
 impl Device {
     /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`, `simulated:sm_90a`); without it the

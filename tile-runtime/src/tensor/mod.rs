@@ -4,6 +4,7 @@
 //! descriptor of a memory, behind a reference. What copies elements, between them or to the host, goes through `transfer.rs`,
 //! and on streams through `on_stream.rs`; what GPUs do by themselves is in `on_device.rs`.
 
+mod cast;
 mod create;
 mod descriptor;
 mod display;

@@ -241,7 +241,7 @@ fn an_instance_that_was_left_out_says_why() {
     assert!(!missing.to_string().contains("B = 8"), "{missing}");
     // What it needs is said as a build script names it, not as the GPU is called.
     let Error::MissingInstance { target, .. } = missing.reason() else { unreachable!() };
-    assert_eq!((target.as_str(), TargetDesc::named(target).is_ok()), ("gfx942", true), "{missing}");
+    assert!(["sm_80", "gfx942"].contains(&target.as_str()), "{missing}");
     let choices = best(&x, &mut y).choices().unwrap();
     let reasons: Vec<_> = choices.rows().iter().filter_map(|row| row.prediction.as_ref().err()).collect();
     assert_eq!(reasons, [REASON, "the program has no code of it for the device"], "{choices}");
