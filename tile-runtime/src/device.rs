@@ -46,7 +46,8 @@ const DEVICE_VARIABLE: &str = "TILE_DEVICE";
 
 impl Device {
     /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`, `simulated:sm_90a`); without it the
-    /// first NVIDIA GPU, else the first GPU of AMD's, else this machine's processor.
+    /// first NVIDIA GPU that can be used, else the first such GPU of AMD's, else this machine's processor. Those that no
+    /// target's code runs on can't.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if `TILE_DEVICE` names a device that isn't there.
@@ -54,7 +55,7 @@ impl Device {
         match std::env::var_os(DEVICE_VARIABLE) {
             Some(name) => Device::asked_for(&name.to_string_lossy()),
             None => {
-                let gpu = VENDORS.iter().find_map(|vendor| vendor.device(0).ok());
+                let gpu = VENDORS.iter().find_map(|vendor| vendor.devices().next());
                 Ok(gpu.map_or_else(Device::cpu, |context| Device(Kind::Gpu(context))))
             }
         }
