@@ -48,7 +48,8 @@ fn chosen<const B: usize>(kinds: &Tensor<i32, 6>, x: &Tensor<f32, n>, y: &mut Te
     let mut count = Count { ones: 0 };
     for p in 0..6 {
         let step = Step { kind: kinds.load([p]).item(), by: p as f32 };
-        count.ones += if matches!(step.kind, 1 | 7) { 1 } else { 0 };
+        count.ones +=
+            if matches!(Step { kind: step.kind, by: 0.0 }, Step { kind: 1 | 7, .. }) { 1 } else { 0 };
         let Sums(before, _) = sums;
         sums.0 = match step {
             Step { kind: 0, .. } => before,
@@ -125,6 +126,27 @@ fn a_variable_gets_its_value_later() {
     let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
     let expected = [6.0 + 3.0 + 3.0, -12.0 + 3.0 + 3.0, 1.5 + 3.0 - 1.0, 9.0 + 3.0 - 1.0, 0.0f32];
     check_exact!(later<B = 2>(x: x, [5]) -> f32, [5] => expected);
+}
+
+/// A pattern is asked of a value that may leave the kernel.
+#[tile_kernel]
+fn left_in_a_value<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let k = x.load_masked(y.index()).sum(0).item();
+    let 0..=5 = (if k > 3 {
+        return;
+    } else {
+        k
+    }) else {
+        return;
+    };
+    y.store_masked(Tile::full([B], 7));
+}
+
+#[test]
+fn nothing_follows_a_value_that_has_left() {
+    check_exact!(left_in_a_value<B = 1>(x: [1, 9, -2, 4, 3], [5]) -> i32, [5] => [7, 0, 0, 0, 7]);
 }
 
 /// Ranges that are asked whether they contain a number, of its own arithmetic.

@@ -24,7 +24,10 @@ impl Question {
     pub(crate) fn as_match(&self) -> ExprMatch {
         let Question { value, pattern, guard } = self;
         let guard = guard.iter();
-        parse_quote!(match #value { #pattern #(if #guard)* => true, _ => false })
+        let mut asked: ExprMatch = parse_quote!(match () { #pattern #(if #guard)* => true, _ => false });
+        // The literal of a struct would be read as a path and the arms.
+        *asked.expr = value.clone();
+        asked
     }
 }
 

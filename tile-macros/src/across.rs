@@ -19,7 +19,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use syn::parse::{Parse, ParseStream};
 use syn::visit::{self, Visit};
-use syn::{ExprPath, Item, ItemFn, Path, Token, Visibility, braced, parse_quote};
+use syn::{ExprPath, Item, ItemFn, Macro, Path, Token, Visibility, braced, parse_quote};
 use tile_frontend::{Diagnostics, Helpers, Lowered, path_text};
 
 /// A kernel or a function of kernels, and what is known of the functions that it calls.
@@ -305,7 +305,7 @@ fn go_on(request: Request) -> TokenStream {
 /// `#[tile_fn]`, the import is of the function alone, and the name means the outer one. Where the path is a name that
 /// nobody has, the import would be an error of its own; a type of the name, which is none of macros, makes it none.
 fn ask(function: &ItemFn, path: &Path, request: &Request) -> TokenStream {
-    let stand_in = path.get_ident().filter(|name| !names_type(function, name)).map(|name| {
+    let stand_in = path.get_ident().filter(|name| !names_type(function, request, name)).map(|name| {
         quote! {
             #[allow(dead_code, non_camel_case_types)]
             enum #name {}
@@ -327,8 +327,8 @@ fn ask(function: &ItemFn, path: &Path, request: &Request) -> TokenStream {
     }
 }
 
-/// Whether a function uses a name as that of a type or module.
-fn names_type(function: &ItemFn, name: &Ident) -> bool {
+/// Whether a function, or what is known of its module, uses a name as that of a type or module.
+fn names_type(function: &ItemFn, request: &Request, name: &Ident) -> bool {
     struct Uses<'n>(&'n Ident, bool);
     impl<'ast> Visit<'ast> for Uses<'_> {
         fn visit_expr_path(&mut self, path: &'ast ExprPath) {
@@ -343,9 +343,22 @@ fn names_type(function: &ItemFn, name: &Ident) -> bool {
             self.1 |= path.segments.first().is_some_and(|first| first.ident == *self.0);
             visit::visit_path(self, path);
         }
+
+        fn visit_macro(&mut self, called: &'ast Macro) {
+            self.visit_path(&called.path);
+            for expression in tile_frontend::macro_expressions(called) {
+                let mut inside = Uses(self.0, false);
+                inside.visit_expr(&expression);
+                self.1 |= inside.1;
+            }
+        }
     }
     let mut uses = Uses(name, false);
     uses.visit_item_fn(function);
+    request.seen.iter().for_each(|item| uses.visit_item(item));
+    // What has a name alone stands in the module, too.
+    let beside = request.found.iter().filter(|found| found.path.get_ident().is_some());
+    beside.for_each(|found| uses.visit_item_fn(&found.function));
     uses.1
 }
 

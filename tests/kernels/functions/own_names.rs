@@ -42,6 +42,35 @@ fn dot(x: Tile<i32, 1>, y: Tile<i32, 1>) -> Tile<i32, 1> {
     x * y
 }
 
+/// The module of a function that a kernel names before.
+#[tile_fn]
+fn steep(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    relu::leaky(x) + 1
+}
+
+/// The rank that a parameter says.
+#[tile_fn]
+fn twice<const R: usize>(x: Tile<i32, R>) -> Tile<i32, R> {
+    let doubled: Tile<i32, R> = x * 2;
+    doubled
+}
+
+#[tile_kernel]
+fn name_and_module<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    y.store_masked(relu(t) + twice(steep(t)));
+}
+
+#[test]
+fn a_name_is_that_of_a_function_and_of_its_module() {
+    let x = [1, -2, 3, -4];
+    let expected = x.map(|x: i32| f64::from(x.max(0) + 2 * (if x < 0 { x * 2 } else { x } + 1)));
+    let launch = |x: &Tensor<i32>, y: &mut Tensor<i32>| name_and_module::<4>(x, y).launch();
+    check_vectors(name_and_module::ir(), &[("B", Binding::Const(4))], &x, expected.into(), 0.0, launch);
+}
+
 /// Modules and functions of names that other languages have.
 mod tl {
     use tile::prelude::*;

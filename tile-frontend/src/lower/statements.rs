@@ -305,6 +305,10 @@ impl Lowering {
                 _ => None,
             },
             GenericArgument::Type(Type::Infer(_)) => Some(rank),
+            // The name of a parameter reads as a type.
+            GenericArgument::Type(Type::Path(name)) => {
+                self.number_of_parameter(&name.path, rank).and_then(|number| usize::try_from(number).ok())
+            }
             _ => None,
         };
         if number == Some(rank) {

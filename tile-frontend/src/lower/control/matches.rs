@@ -72,6 +72,8 @@ struct Binding {
 
 type Bound = Vec<Binding>;
 
+const LET_ELSE: &str = "let … else";
+
 impl Lowering {
     pub(in crate::lower) fn match_expression(&mut self, expression: &ExprMatch) -> Lowered<Val> {
         let span = expression.match_token.span();
@@ -86,17 +88,24 @@ impl Lowering {
     /// `let pattern = value else { leave }; rest`: a branch whose one side is the rest of the block. That the other
     /// leaves is rustc's to check.
     pub(in crate::lower) fn let_else(&mut self, let_else: &LetElse<'_>) -> Lowered<Val> {
-        const KEYWORD: &str = "let … else";
+        let value = self.check_exits(let_else.value).and_then(|()| self.matched(let_else.value, LET_ELSE));
+        let Ok(value) = value else { return self.without_bound(let_else) };
+        // What gives the value may have left.
+        self.guarded(let_else.assigned.clone(), let_else.span, &mut |lowering| {
+            lowering.fit_or_leave(let_else, &value)
+        })
+    }
+
+    /// What was wrong is reported; what follows is lowered all the same.
+    fn without_bound(&mut self, let_else: &LetElse<'_>) -> Lowered<Val> {
+        self.define_poison(let_else.pattern);
+        self.statements(let_else.rest)
+    }
+
+    fn fit_or_leave(&mut self, let_else: &LetElse<'_>, value: &Val) -> Lowered<Val> {
         let rest = let_else.rest;
-        let fits = self
-            .check_exits(let_else.value)
-            .and_then(|()| self.matched(let_else.value, KEYWORD))
-            .and_then(|value| self.fits_and_binds(let_else.pattern, None, &value, false));
-        let Ok((fits, bound)) = fits else {
-            // What was wrong is reported; what follows is lowered all the same.
-            self.define_poison(let_else.pattern);
-            return self.statements(rest);
-        };
+        let fits = self.fits_and_binds(let_else.pattern, None, value, false);
+        let Ok((fits, bound)) = fits else { return self.without_bound(let_else) };
         let mut goes_on =
             |lowering: &mut Self| lowering.with_bound(&bound, |lowering| lowering.statements(rest));
         let mut leaves = |lowering: &mut Self| lowering.expression(let_else.otherwise).map(|_| Val::Never);
@@ -112,7 +121,7 @@ impl Lowering {
             }
             Fits::If(condition) => {
                 let (assigned, span) = (&let_else.assigned, let_else.span);
-                self.choose(KEYWORD, condition, assigned, span, &mut goes_on, &mut leaves)
+                self.choose(LET_ELSE, condition, assigned, span, &mut goes_on, &mut leaves)
             }
         };
         self.nesting -= 1;

@@ -193,7 +193,11 @@ impl Lowering {
 
     /// What a const parameter of the function that is called is: what was written or found of another argument, and
     /// otherwise what is found of this one, as of `N` in `[Tile<f32, 2>; N]`.
-    fn number_of_parameter(&mut self, parameter: &syn::Path, found: usize) -> Option<i64> {
+    pub(in crate::lower) fn number_of_parameter(
+        &mut self,
+        parameter: &syn::Path,
+        found: usize,
+    ) -> Option<i64> {
         let (name, call) = (parameter.get_ident()?, self.calls.last_mut()?);
         let constant = call.constants.get_mut(&name.to_string())?;
         if constant.is_none() {
