@@ -69,6 +69,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "many numbers, and nothing unsafe")]
     fn parts_follow_each_other() {
         let count = 2 * PART as i32 + 3;
         let x = Tensor::from_iter(&Device::cpu(), 0..count).unwrap();
