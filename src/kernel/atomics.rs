@@ -201,7 +201,7 @@ impl<T: Element, const R: usize> AtomicView<'_, T, R> {
             old.push(before);
         }
         kept.repeated.note(first, changed);
-        Tile::of_values(shape, old)
+        Tile::of_values(shape, &old)
     }
 
     /// Reads elements.

@@ -126,6 +126,6 @@ impl<const R: usize> Cut<R> {
                 values[in_tile + i] = element(in_tensor(i));
             }
         });
-        Tile::of_values(self.tile, values)
+        Tile::of_values(self.tile, &values)
     }
 }

@@ -113,7 +113,7 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
             let position = index.collect::<Option<Vec<i64>>>().and_then(|index| places.position(&index));
             position.map_or(pad, |position| self.element(position))
         });
-        Tile::of_values(shape, elements.collect())
+        Tile::of_values(shape, &elements.collect::<Vec<_>>())
     }
 }
 

@@ -10,9 +10,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use tile_ir::Array;
-use tile_ir::array::Elements;
 use tile_ir::message::{Format, array_text};
 use tile_ir::ops::ReduceOp;
+use tile_runtime::element::{array_of, elements_of};
 
 /// A dense array of rank `R` that one block of a kernel holds in registers or shared memory.
 ///
@@ -58,13 +58,8 @@ impl<T: Element, const R: usize> Tile<T, R> {
     }
 
     /// The tile of these values, in row-major order.
-    pub(super) fn of_values(shape: [usize; R], values: Vec<T>) -> Self {
-        let elements = if T::DTYPE.is_float() {
-            Elements::Float(values.into_iter().map(T::to_float).collect())
-        } else {
-            Elements::Int(values.into_iter().map(T::to_int).collect())
-        };
-        Tile::hold(Array::new(T::DTYPE, shape.to_vec(), elements))
+    pub(super) fn of_values(shape: [usize; R], values: &[T]) -> Self {
+        Tile::hold(array_of(&shape, values))
     }
 
     pub(super) fn reduce(self, op: ReduceOp, axes: impl Axes) -> Self {
@@ -99,10 +94,7 @@ impl<T: Element, const R: usize> Tile<T, R> {
     /// # Panics
     /// If the block that made the tile has ended.
     pub fn to_vec(self) -> Vec<T> {
-        match self.array().elements() {
-            Elements::Int(values) => values.iter().map(|&value| T::from_int(value)).collect(),
-            Elements::Float(values) => values.iter().map(|&value| T::from_float(value)).collect(),
-        }
+        elements_of(&self.array())
     }
 
     /// The element of a tile that has exactly one, of any rank: a scalar that may decide a branch or a loop.

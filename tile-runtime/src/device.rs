@@ -54,10 +54,7 @@ impl Device {
     pub fn best() -> Result<Device> {
         match std::env::var_os(DEVICE_VARIABLE) {
             Some(name) => Device::asked_for(&name.to_string_lossy()),
-            None => {
-                let gpu = VENDORS.iter().find_map(|vendor| vendor.devices().next());
-                Ok(gpu.map_or_else(Device::cpu, |context| Device(Kind::Gpu(context))))
-            }
+            None => Ok(Device::each_gpu().next().unwrap_or_else(Device::cpu)),
         }
     }
 
@@ -104,7 +101,12 @@ impl Device {
     /// # Ok::<(), tile_runtime::Error>(())
     /// ```
     pub fn gpus() -> Vec<Device> {
-        VENDORS.iter().flat_map(|vendor| vendor.devices()).map(|context| Device(Kind::Gpu(context))).collect()
+        Device::each_gpu().collect()
+    }
+
+    /// [`Device::gpus`], each opened when it is asked for.
+    fn each_gpu() -> impl Iterator<Item = Device> {
+        VENDORS.iter().flat_map(|vendor| vendor.devices()).map(|context| Device(Kind::Gpu(context)))
     }
 
     /// Whether it is a GPU: neither the processor nor what runs there, as the reference and simulated devices do.

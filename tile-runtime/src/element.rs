@@ -4,8 +4,9 @@ use crate::float8::{f8e4m3fn, f8e5m2, f8e8m0fnu};
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops;
+use tile_ir::array::Elements;
 use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
-use tile_ir::{DType, round};
+use tile_ir::{Array, DType, round};
 
 mod sealed {
     pub trait Sealed {}
@@ -62,6 +63,26 @@ pub trait Element: Scalar + Debug + Display + Default {
 
     /// An integer as this type; wraps to its width.
     fn from_int(value: i128) -> Self;
+}
+
+/// The elements as the evaluator has them, in row-major order.
+#[doc(hidden)]
+pub fn array_of<T: Element>(shape: &[usize], elements: &[T]) -> Array {
+    let elements = if T::DTYPE.is_float() {
+        Elements::Float(elements.iter().map(|element| element.to_float()).collect())
+    } else {
+        Elements::Int(elements.iter().map(|element| element.to_int()).collect())
+    };
+    Array::new(T::DTYPE, shape.to_vec(), elements)
+}
+
+/// The elements that the evaluator has.
+#[doc(hidden)]
+pub fn elements_of<T: Element>(array: &Array) -> Vec<T> {
+    match array.elements() {
+        Elements::Int(values) => values.iter().map(|&value| T::from_int(value)).collect(),
+        Elements::Float(values) => values.iter().map(|&value| T::from_float(value)).collect(),
+    }
 }
 
 /// An integer or float. It has the operators of numbers, so that the scalars of a generic kernel do.

@@ -299,19 +299,11 @@ impl Lowering {
         }
         let rank = self.shape(tile).map_or(0, |shape| shape.len());
         let Some(declared) = arguments.get(1) else { return Ok(()) };
-        let number = match declared {
-            GenericArgument::Const(Expr::Lit(literal)) => match &literal.lit {
-                syn::Lit::Int(number) => number.base10_parse().ok(),
-                _ => None,
-            },
-            GenericArgument::Type(Type::Infer(_)) => Some(rank),
-            // The name of a parameter reads as a type.
-            GenericArgument::Type(Type::Path(name)) => {
-                self.number_of_parameter(&name.path, rank).and_then(|number| usize::try_from(number).ok())
-            }
-            _ => None,
-        };
-        if number == Some(rank) {
+        if matches!(declared, GenericArgument::Type(Type::Infer(_))) {
+            return Ok(());
+        }
+        let number = self.declared_rank(path, rank);
+        if number.is_some_and(|number| i64::try_from(rank) == Ok(number)) {
             return Ok(());
         }
         let help = format!(

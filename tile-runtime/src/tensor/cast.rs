@@ -3,10 +3,8 @@
 use super::Tensor;
 use super::tensor_ref::TensorRef;
 use crate::device::Device;
-use crate::element::Element;
+use crate::element::{Element, array_of, elements_of};
 use crate::error::Result;
-use tile_ir::Array;
-use tile_ir::array::Elements;
 
 /// How many elements are converted at a time: they take up to 32 bytes each meanwhile.
 const PART: usize = 1 << 14;
@@ -36,15 +34,7 @@ impl<T: Element> TensorRef<T> {
 }
 
 fn converted<T: Element, U: Element>(elements: &[T]) -> Vec<U> {
-    let values = match T::DTYPE.is_float() {
-        true => Elements::Float(elements.iter().map(|element| element.to_float()).collect()),
-        false => Elements::Int(elements.iter().map(|element| element.to_int()).collect()),
-    };
-    let array = Array::new(T::DTYPE, vec![elements.len()], values).cast(U::DTYPE);
-    match array.elements() {
-        Elements::Float(values) => values.iter().copied().map(U::from_float).collect(),
-        Elements::Int(values) => values.iter().copied().map(U::from_int).collect(),
-    }
+    elements_of(&array_of(&[elements.len()], elements).cast(U::DTYPE))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! They are instructions that the executor carries out, so a kernel is compiled once and then runs without one of them.
 
-use crate::simt::instruction::{Call, Operation, Then};
+use crate::simt::instruction::{Operation, Then};
 use crate::simt::*;
 use inkwell::values::{
     AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, PhiValue,
@@ -125,7 +125,7 @@ pub(super) fn without<R>(kernel: &mut SimtKernel, number: usize, run: impl FnOnc
     let instruction = &mut kernel.code.program.instructions[number];
     let (is_test, is_wait) =
         (instruction.name.contains("try.wait"), instruction.name.starts_with("tile.wgmma.wait"));
-    let nothing = move |call: &Call<'_>| {
+    let nothing = Operation::Alone(Box::new(move |_, call| {
         for (i, slot) in call.instruction.results.iter().enumerate() {
             match (is_test, is_wait) {
                 (true, _) => call.give_word(i, 1),
@@ -133,9 +133,6 @@ pub(super) fn without<R>(kernel: &mut SimtKernel, number: usize, run: impl FnOnc
                 _ => call.give(i, &vec![0; slot.bytes]),
             }
         }
-    };
-    let nothing = Operation::Alone(Box::new(move |_, call| {
-        nothing(call);
         Ok(Then::GoOn)
     }));
     let operation = std::mem::replace(&mut instruction.operation, nothing);

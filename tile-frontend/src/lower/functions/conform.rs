@@ -168,36 +168,35 @@ impl Lowering {
 
     /// Requires the rank that `Tile<f32, 2>` says, or `Tile<f32, R>` once a value has said what `R` is.
     fn of_rank_declared(&mut self, rank: usize, ty: &syn::TypePath, what: &str, span: Span) -> Lowered<()> {
-        let declared = match type_arguments(ty).get(1) {
-            Some(GenericArgument::Const(Expr::Lit(literal))) => match &literal.lit {
-                syn::Lit::Int(rank) => rank.base10_parse().ok().map(|rank: i64| (rank, rank.to_string())),
+        let Some(number) = self.declared_rank(ty, rank).filter(|&number| i64::try_from(rank) != Ok(number))
+        else {
+            return Ok(());
+        };
+        let text = match type_arguments(ty).get(1) {
+            Some(GenericArgument::Type(name)) => format!("`{}`, which is {number}", type_text(name)),
+            _ => number.to_string(),
+        };
+        let message = format!("{what} has rank {rank}, but is declared with rank {text}");
+        self.report_at_call(Diagnostic::new(span, message).help("reshape it, or declare its rank"))
+    }
+
+    /// The rank that `Tile<f32, 2>` says, or `Tile<f32, R>`, of whose `R` a value of rank `found` decides where nothing has
+    /// before; `None` for what says none.
+    pub(in crate::lower) fn declared_rank(&mut self, ty: &syn::TypePath, found: usize) -> Option<i64> {
+        match type_arguments(ty).get(1)? {
+            GenericArgument::Const(Expr::Lit(literal)) => match &literal.lit {
+                syn::Lit::Int(rank) => rank.base10_parse().ok(),
                 _ => None,
             },
             // The name of a parameter reads as a type.
-            Some(GenericArgument::Type(Type::Path(name))) => {
-                let number = self.number_of_parameter(&name.path, rank);
-                number.map(|number| {
-                    (number, format!("`{}`, which is {number}", type_text(&Type::Path(name.clone()))))
-                })
-            }
+            GenericArgument::Type(Type::Path(name)) => self.number_of_parameter(&name.path, found),
             _ => None,
-        };
-        match declared {
-            Some((number, text)) if i64::try_from(rank) != Ok(number) => {
-                let message = format!("{what} has rank {rank}, but is declared with rank {text}");
-                self.report_at_call(Diagnostic::new(span, message).help("reshape it, or declare its rank"))
-            }
-            _ => Ok(()),
         }
     }
 
     /// What a const parameter of the function that is called is: what was written or found of another argument, and
     /// otherwise what is found of this one, as of `N` in `[Tile<f32, 2>; N]`.
-    pub(in crate::lower) fn number_of_parameter(
-        &mut self,
-        parameter: &syn::Path,
-        found: usize,
-    ) -> Option<i64> {
+    fn number_of_parameter(&mut self, parameter: &syn::Path, found: usize) -> Option<i64> {
         let (name, call) = (parameter.get_ident()?, self.calls.last_mut()?);
         let constant = call.constants.get_mut(&name.to_string())?;
         if constant.is_none() {
