@@ -189,7 +189,7 @@ fn alternatives<const B: usize>(pairs: &Tensor<i32, 5, 2>, x: &Tensor<f32, n>, y
         if let (7, v) | (v, 7) = (a, b) {
             sum -= v;
         }
-        let ([2, v] | [v, 2], true) = ([a, b], a < b) else { continue };
+        let ([2, v] | [v, 2], true): ([i32; 2], bool) = ([a, b], a < b) else { continue };
         sum += 10_000 * v;
     }
     let (first, second) = match (pairs.gather([0, 0]), (t, t * 2.0)) {

@@ -4,6 +4,7 @@ use crate::rewrite::Place;
 use crate::scope::Variable;
 use crate::structs::Struct;
 use crate::text::Text;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use syn::{ExprClosure, Type};
@@ -110,6 +111,27 @@ impl Val {
     }
 }
 
+/// What is known of a value's type: the formats of its numbers and tiles, decided or not.
+#[derive(Clone, Debug)]
+pub(crate) enum Formats {
+    /// That of a number, or of a tile's elements.
+    Elements(Elem),
+    /// Those of the parts of an array, a tuple or a struct.
+    Parts(Vec<Formats>),
+    /// None that another value could decide.
+    Open,
+}
+
+impl Formats {
+    /// The format of a number, or of a tile's elements.
+    pub(crate) fn elements(&self) -> Option<&Elem> {
+        match self {
+            Formats::Elements(elem) => Some(elem),
+            _ => None,
+        }
+    }
+}
+
 /// Windows over a margin of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Windowed {
@@ -135,6 +157,8 @@ pub(crate) struct Closure {
     pub(crate) captured: Vec<Variable>,
     /// The text that it stands in.
     pub(crate) text: Rc<Text>,
+    /// The types of what its calls so far were given, by the number of the parameter, and behind them of what they gave.
+    pub(crate) calls: Rc<RefCell<BTreeMap<usize, Formats>>>,
     /// As what the functions that it was passed to declare it, the first of them first.
     pub(crate) declared: Vec<Declared>,
 }

@@ -4,6 +4,7 @@
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
 mod arguments;
+mod common_types;
 mod constants;
 mod control;
 mod describe;

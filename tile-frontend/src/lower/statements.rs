@@ -161,11 +161,14 @@ impl Lowering {
     fn local(&mut self, local: &Local) -> Lowered<Val> {
         let Some(init) = &local.init else { return self.declaration(local) };
         let given = with_parts(&local.pat, &init.expr);
-        let value =
-            self.check_exits(&given).and_then(|()| self.initial(&given)).and_then(|value| match &local.pat {
-                Pat::Type(typed) => self.annotated_as_written(&typed.ty, value, &init.expr),
-                _ => Ok(value),
-            });
+        let ty = match &local.pat {
+            Pat::Type(typed) => Some(&*typed.ty),
+            _ => None,
+        };
+        let value = self
+            .check_exits(&given)
+            .and_then(|()| self.initial(&given))
+            .and_then(|value| self.of_declared_type(ty, value, &init.expr));
         match value {
             Ok(Val::Never) => Ok(Val::Never),
             Ok(value) => self.bind(&local.pat, value).map(|()| Val::Unit),
@@ -204,6 +207,14 @@ impl Lowering {
             self.declared.insert(variable, Type::clone(ty));
         }
         Ok(Val::Unit)
+    }
+
+    /// A value as one of the type that stands at what is given it, if one does.
+    pub(super) fn of_declared_type(&mut self, ty: Option<&Type>, value: Val, written: &Expr) -> Lowered<Val> {
+        match ty {
+            Some(ty) => self.annotated_as_written(ty, value, written),
+            None => Ok(value),
+        }
     }
 
     /// A value as one of the type that a variable is given, each part of it where it is written.

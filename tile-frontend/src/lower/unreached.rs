@@ -3,16 +3,15 @@
 //! must be rewritten there, and for what it says of the types of variables.
 
 use super::{Lowered, Lowering};
-use crate::value::Val;
-use tile_ir::Elem;
+use crate::value::{Formats, Val};
 
 /// How deep what isn't reached is looked for in itself: twice as much is lowered with each.
 const MOST_WITHIN: usize = 4;
 
 impl Lowering {
-    /// Lowers what isn't reached, and leaves the kernel as it was; gives the type of a number that it would have given. Each
+    /// Lowers what isn't reached, and leaves the kernel as it was; gives the type of what it would have given. Each
     /// turn of an unrolled loop has variables of its own, so it is lowered for each.
-    pub(super) fn unreached(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Elem> {
+    pub(super) fn unreached(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Formats> {
         if self.unreached == MOST_WITHIN {
             return None;
         }
@@ -23,7 +22,7 @@ impl Lowering {
         // What is wrong there is no mistake, or rustc's to report.
         self.unreached += 1;
         let value = lower(self).ok().map(|value| self.named(value));
-        let elem = value.and_then(|value| self.elem_of_number(&value));
+        let formats = value.map(|value| self.formats_of(&value));
         self.unreached -= 1;
         // But functions of other modules are looked up for it.
         let of_names: Vec<_> = self.errors.drain(errors..).filter(|error| error.missing.is_some()).collect();
@@ -33,15 +32,6 @@ impl Lowering {
         (self.messages, self.region, self.nesting) = (messages, region, nesting);
         (self.declared, self.singles, self.called) = (declared, singles, called);
         (self.kernel, self.scopes, self.frames) = (kernel, scopes, frames);
-        elem
-    }
-
-    /// The type of a number, decided or not.
-    pub(super) fn elem_of_number(&self, value: &Val) -> Option<Elem> {
-        match value {
-            Val::Dim(_) => Some(tile_ir::DType::Index.into()),
-            Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
-            value => value.shared().cloned(),
-        }
+        formats
     }
 }

@@ -81,9 +81,12 @@ impl Lowering {
             return self.error(call.span(), "`fold` takes a start and a closure", help);
         };
         let so_far = self.ops_so_far();
-        let mut folded = self.expression(start)?;
+        let start = self.expression(start)?;
+        let mut folded = self.named(start);
         for value in values {
-            folded = self.given_to_closure(call, 1, vec![folded, value])?;
+            let next = self.given_to_closure(call, 1, vec![folded.clone(), value])?;
+            let before = self.formats_of(&folded);
+            folded = self.of_type_with(next, [before]);
         }
         self.takes_all(&call.receiver, so_far);
         Ok(folded)
@@ -126,7 +129,9 @@ impl Lowering {
         };
         let so_far = self.ops_so_far();
         for value in values {
-            reduced = self.given_to_closure(call, 0, vec![reduced, value])?;
+            let next = self.given_to_closure(call, 0, vec![reduced.clone(), value])?;
+            let before = self.formats_of(&reduced);
+            reduced = self.of_type_with(next, [before]);
         }
         self.takes_all(&call.receiver, so_far);
         Ok(reduced)

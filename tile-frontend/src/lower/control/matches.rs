@@ -11,10 +11,10 @@ use crate::assigned::{self, Assigned};
 use crate::lower::optional::OptionPattern;
 use crate::lower::{Lowered, Lowering, kind};
 use crate::span::{Span, Spanned};
-use crate::value::Val;
-use syn::{Arm, Expr, ExprMatch, Ident, Lit, Local, Pat, PatRange, RangeLimits, Stmt};
+use crate::value::{Formats, Val};
+use syn::{Arm, Expr, ExprMatch, Ident, Lit, Local, Pat, PatRange, RangeLimits, Stmt, Type};
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::{DType, Elem, Op, ValueId};
+use tile_ir::{DType, Op, ValueId};
 
 /// Whether a value fits a pattern.
 #[derive(Clone, Copy)]
@@ -33,6 +33,8 @@ fn is_named_as_constant(name: &Ident) -> bool {
 /// `let pattern = value else { … };`, and what follows in its block.
 pub(in crate::lower) struct LetElse<'s> {
     pattern: &'s Pat,
+    /// The type that it is given, where it is.
+    ty: Option<&'s Type>,
     value: &'s Expr,
     otherwise: &'s Expr,
     span: Span,
@@ -50,8 +52,12 @@ impl LetElse<'_> {
             return None;
         };
         let (_, otherwise) = init.diverge.as_ref()?;
+        let (pattern, ty) = match pattern {
+            Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
+            pattern => (pattern, None),
+        };
         let assigned = assigned::by_statements(statements);
-        Some(LetElse { pattern, value: &init.expr, otherwise, span: let_token.span(), rest, assigned })
+        Some(LetElse { pattern, ty, value: &init.expr, otherwise, span: let_token.span(), rest, assigned })
     }
 }
 
@@ -88,7 +94,10 @@ impl Lowering {
     /// `let pattern = value else { leave }; rest`: a branch whose one side is the rest of the block. That the other
     /// leaves is rustc's to check.
     pub(in crate::lower) fn let_else(&mut self, let_else: &LetElse<'_>) -> Lowered<Val> {
-        let value = self.check_exits(let_else.value).and_then(|()| self.matched(let_else.value, LET_ELSE));
+        let value = self
+            .check_exits(let_else.value)
+            .and_then(|()| self.matched(let_else.value, LET_ELSE))
+            .and_then(|value| self.of_declared_type(let_else.ty, value, let_else.value));
         let Ok(value) = value else { return self.without_bound(let_else) };
         // What gives the value may have left.
         self.guarded(let_else.assigned.clone(), let_else.span, &mut |lowering| {
@@ -158,7 +167,7 @@ impl Lowering {
             |lowering: &mut Self| lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body));
         match fits {
             Fits::Always => {
-                let others: Vec<Elem> =
+                let others: Vec<Formats> =
                     rest.iter().filter_map(|arm| self.arm_not_taken(arm, value)).collect();
                 let given = taken(self)?;
                 Ok(self.of_type_with(given, others))
@@ -176,24 +185,8 @@ impl Lowering {
         }
     }
 
-    /// What the arm that is taken gives. To rustc all arms have one type, which may be decided by those that aren't.
-    fn of_type_with(&mut self, given: Val, others: impl IntoIterator<Item = Elem>) -> Val {
-        let mut others = others.into_iter().peekable();
-        if others.peek().is_none() {
-            return given;
-        }
-        let given = self.named(given);
-        if let Some(elem) = self.elem_of_number(&given) {
-            // Where they differ rustc says so.
-            for other in others {
-                self.elements.unify(&elem, &other);
-            }
-        }
-        given
-    }
-
-    /// An arm that is known not to be taken, and its guard, which isn't asked; gives the type of the number that it would give.
-    fn arm_not_taken(&mut self, arm: &Arm, value: &Val) -> Option<Elem> {
+    /// An arm that is known not to be taken, and its guard, which isn't asked; gives the type of what it would give.
+    fn arm_not_taken(&mut self, arm: &Arm, value: &Val) -> Option<Formats> {
         self.unreached(|lowering| {
             let (pattern, guard) = parts_of(arm);
             let (_, bound) = lowering.fits_and_binds(pattern, None, value, false)?;

@@ -13,7 +13,7 @@ use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
-use crate::value::{Float, Int, Val};
+use crate::value::{Int, Val};
 use syn::{Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
@@ -119,45 +119,6 @@ impl Lowering {
             }
         }
         self.counting(&range).map(Sequence::Counted)
-    }
-
-    /// The elements of an array, whose types are one.
-    pub(in crate::lower) fn of_one_type(&mut self, mut values: Vec<Val>, span: Span) -> Lowered<Vec<Val>> {
-        self.make_one_type(values.iter_mut().collect(), span)?;
-        Ok(values)
-    }
-
-    /// The same of values of one kind: of arrays, tuples and structs it is their parts, each with those of the others.
-    fn make_one_type(&mut self, mut values: Vec<&mut Val>, span: Span) -> Lowered<()> {
-        let count = values.first_mut().map_or(0, |value| parts_of(value).len());
-        if count > 0 && values.iter_mut().all(|value| parts_of(value).len() == count) {
-            let mut beside: Vec<Vec<&mut Val>> = (0..count).map(|_| Vec::new()).collect();
-            for value in values {
-                beside.iter_mut().zip(parts_of(value)).for_each(|(parts, part)| parts.push(part));
-            }
-            return beside.into_iter().try_for_each(|parts| self.make_one_type(parts, span));
-        }
-        let known = values.iter().find_map(|value| match value {
-            Val::Dim(_) => Some(DType::Index.into()),
-            Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
-            value => value.shared().cloned(),
-        });
-        let elem = known.unwrap_or_else(|| self.elements.unknown());
-        for value in values {
-            self.share(value, &elem, "an element of an array", span)?;
-            match value {
-                Val::Int(Int { shared, .. }) | Val::Float(Float { shared, .. }) => {
-                    shared.get_or_insert_with(|| elem.clone());
-                }
-                // What else it may be, rustc says.
-                Val::Data(value) if self.shape(*value).is_none() => {
-                    let found = self.elem(*value);
-                    self.elements.unify(&found, &elem);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {
@@ -492,15 +453,6 @@ impl Range {
             }
         }
         Some((first, stride, count))
-    }
-}
-
-/// The parts of an array, a tuple or a struct.
-fn parts_of(value: &mut Val) -> Vec<&mut Val> {
-    match value {
-        Val::List(parts) => parts.iter_mut().collect(),
-        Val::Record(_, fields) => fields.values_mut().collect(),
-        _ => Vec::new(),
     }
 }
 

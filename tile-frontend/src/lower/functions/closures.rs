@@ -40,7 +40,8 @@ impl Lowering {
         let captured = captured.map(|id| self.scopes.variables[id].clone());
         let captured = captured.map(|variable| Variable { changes: Changes::Never, ..variable }).collect();
         let (syntax, text) = (closure.clone(), Rc::clone(&self.text));
-        Ok(Val::Closure(Rc::new(Closure { syntax, captured, text, declared: Vec::new() })))
+        let (calls, declared) = (Rc::default(), Vec::new());
+        Ok(Val::Closure(Rc::new(Closure { syntax, captured, text, calls, declared })))
     }
 
     pub(in crate::lower) fn call_closure(
@@ -87,11 +88,24 @@ impl Lowering {
         self.scopes.enter();
         self.calls.push(self.site(name, called));
         let value = self.called_as_declared(closure, arguments, |lowering, arguments| {
+            let arguments = (0..).zip(arguments);
+            let arguments =
+                arguments.map(|(i, (value, span))| (lowering.as_before(closure, i, value), span)).collect();
             lowering.bind_arguments(&parameters, arguments)?;
-            lowering.inlined(&as_block(&syntax.body), output)
+            let value = lowering.inlined(&as_block(&syntax.body), output)?;
+            Ok(lowering.as_before(closure, parameters.len(), value))
         });
         self.calls.pop();
         self.scopes.restore(outer);
+        value
+    }
+
+    /// A value that a call of a closure is given or gives, of the type that the one at this place had in the calls before.
+    fn as_before(&mut self, closure: &Closure, place: usize, value: Val) -> Val {
+        let before = closure.calls.borrow().get(&place).cloned();
+        let value = self.named(value);
+        let value = self.of_type_with(value, before);
+        closure.calls.borrow_mut().insert(place, self.formats_of(&value));
         value
     }
 
