@@ -83,7 +83,7 @@ const OPS: &str = "\
 # Ops
 
 Every op works on every [target](#targets), with the same results: exactly, or within the bound that is given (\"2 ulp\": \
-units in the last place). Functions that are made of several ops (`argmax`, `mean`, `stack`, `take`, `clamp`, `powi`, \
+units in the last place), but for [what targets differ in](language.md#numbers). Functions that are made of several ops (`argmax`, `mean`, `stack`, `take`, `clamp`, `powi`, \
 `arange`, `mma_scaled` and others) are in [language](language.md#operators-and-functions). What is refused is an error at `cargo check`, at the tokens that are wrong. Below, `x` is a \
 tile `[4, 8]` of f32, `i` one of i32, `c` one of bool; `a` and `y` are tensors `[m, n]` of f32, `view` and `own` their \
 partitions. This page is made by `cargo xtask docs` from the op tables, and from uses that the front end lowers; its \
