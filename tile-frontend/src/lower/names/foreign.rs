@@ -276,7 +276,11 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("square", Anywhere, "write `x * x`"),
     ("static_assert", OnlyThere, "write a condition of the kernel, `#[tile_kernel(where(BK % 16 == 0))]`"),
     ("static_iter", OnlyThere, RANGES),
-    ("static_print", OnlyThere, "write `tile_println!(\"x = {x}\")`"),
+    (
+        "static_print",
+        OnlyThere,
+        "kernels print when they run, `tile_println!(\"x = {x}\")`; instances as they are compiled are files of the build script's, in target/tile",
+    ),
     ("static_range", OnlyThere, RANGES),
     (
         "store_tile",
