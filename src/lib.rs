@@ -37,7 +37,8 @@
 //! ```
 //!
 //! `docs/getting-started.md` leads from an empty folder to a kernel on a GPU, `docs/language.md` says what a kernel may
-//! contain, and `docs/coming-from.md` has the names of Triton, CUDA, cuTile and Mojo beside ours.
+//! contain, `docs/instances-and-grids.md` which of its code runs in which blocks, and `docs/coming-from.md` has the names
+//! of Triton, CUDA, cuTile and Mojo beside ours.
 //!
 //! # Where things are
 //!
@@ -106,6 +107,11 @@ struct ComingFrom;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/language.md")]
 struct Language;
+
+/// The examples of the page on instances and grids run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/instances-and-grids.md")]
+struct InstancesAndGrids;
 
 /// The examples of the tensors' page run.
 #[cfg(doctest)]
