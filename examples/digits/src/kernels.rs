@@ -24,8 +24,8 @@ pub(crate) fn distances<const BM: usize, const BN: usize>(
 }
 
 /// The label that most of the `K` nearest images have; the smaller one where labels tie. A block holds
-/// `ROWS` whole rows of at most `COLUMNS` distances.
-#[tile_kernel(instances(ROWS = 8, COLUMNS = 2048, K = 3))]
+/// `ROWS` whole rows, so there are at most `COLUMNS` distances in one.
+#[tile_kernel(where(n <= COLUMNS), instances(ROWS = 8, COLUMNS = 2048, K = 3))]
 pub(crate) fn vote<const ROWS: usize, const COLUMNS: usize, const K: usize>(
     distance: &Tensor<f32, m, n>,
     labels: &Tensor<i32, n>,
