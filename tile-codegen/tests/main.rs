@@ -46,6 +46,8 @@ mod copies;
 mod cpu;
 #[path = "targets/deadline.rs"]
 mod deadline;
+#[path = "targets/deep.rs"]
+mod deep;
 #[path = "targets/degenerate.rs"]
 mod degenerate;
 #[path = "targets/derivatives.rs"]

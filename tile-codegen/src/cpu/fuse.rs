@@ -20,6 +20,9 @@
 //! A stored tile whose first reader is a reduction of its rows is computed and stored in the reduction's loop, which saves
 //! one pass over its elements.
 //!
+//! What a chain of very many ops computes is stored on the way: a loop of all of them would take LLVM's vectoriser, whose time
+//! grows faster than loops, minutes.
+//!
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
@@ -48,6 +51,9 @@ use together::Together;
 /// The most uses of a tile that is read from its tensor, or computed, for each of them.
 const MOST_LOOPS: usize = 4;
 
+/// The longest chain of ops that computes an element from stored ones and from tensors.
+const LONGEST_CHAIN: usize = 256;
+
 /// One operand of an op.
 struct Use {
     op: OpId,
@@ -73,6 +79,8 @@ pub(super) struct Fusion<'a> {
     /// Tiles whose elements are read in another order by the loop that they end up in.
     permuted: HashSet<ValueId>,
     stored: HashSet<ValueId>,
+    /// By tiles that aren't stored, the longest chain of ops that computes an element.
+    chains: HashMap<ValueId, usize>,
     /// Tiles that one loop alone reads, and computes.
     consumers: HashMap<ValueId, Consumer>,
     /// By the result of a reduction, the stored tile that its loop computes.
@@ -97,6 +105,7 @@ impl<'a> Fusion<'a> {
             uses: HashMap::new(),
             permuted: HashSet::new(),
             stored: HashSet::new(),
+            chains: HashMap::new(),
             consumers: HashMap::new(),
             made_by_reduction: HashMap::new(),
             gathered_rows,
@@ -147,11 +156,20 @@ impl<'a> Fusion<'a> {
         self.stored.extend(params.filter(|&param| is_tile(instance, param)));
         for &op in &instance.region(region).ops {
             let data = instance.op(op);
-            if !self.is_computed(data) {
+            let chain = self.chain_to(data);
+            let is_too_long = chain > LONGEST_CHAIN && data.op.is_leaf();
+            if self.is_computed(data) && !is_too_long {
+                self.chains.extend(data.results.iter().map(|&result| (result, chain)));
+            } else {
                 self.stored.extend(data.results.iter().copied().filter(|&result| is_tile(instance, result)));
             }
             data.regions.iter().for_each(|&inner| self.decide(inner));
         }
+    }
+
+    /// The longest chain of ops that computes an element of what an op gives.
+    fn chain_to(&self, data: &OpData) -> usize {
+        data.operands.iter().filter_map(|operand| self.chains.get(operand)).max().map_or(1, |chain| chain + 1)
     }
 
     /// Finds the stored tiles that the loop of the reduction behind them computes. Between the two are only ops that
@@ -328,15 +346,8 @@ impl<'a> Fusion<'a> {
     /// Whether a tile is gathered by rows and a product packs it, or what is made of it element by element: packing goes
     /// across rows.
     fn is_row_of_factor(&self, tile: ValueId) -> bool {
-        let mut made = vec![tile];
-        let mut is_factor = false;
-        while let Some(tile) = made.pop() {
-            for (_, user) in self.users(tile) {
-                is_factor |= user.op == Op::Mma;
-                made.extend(user.results.iter().filter(|_| user.op.is_leaf()));
-            }
-        }
-        is_factor && self.gathered_row(tile).is_some()
+        let is_product = |(_, user): &(RegionId, &OpData)| user.op == Op::Mma;
+        self.gathered_row(tile).is_some() && self.users_through_leaves(tile).iter().any(is_product)
     }
 
     /// Whether the one use of a tile is to be transposed, and that of the transposed tile to be stored.

@@ -212,7 +212,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (loads, by_rows) = (self.fusion.streams_of(data), self.fusion.gathers_along_rows(data));
         self.with_streams(&loads, &[], &mut |emitter, _| match by_rows {
             true => emitter.fill_from_rows(buffer, data),
-            false => emitter.fill(buffer, &shape, |emitter, index| emitter.compute(data, index)),
+            false => emitter.fill(buffer, &shape, |emitter, index| {
+                emitter.computing_once(|emitter| emitter.compute(data, index))
+            }),
         });
     }
 

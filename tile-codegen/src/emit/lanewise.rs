@@ -15,12 +15,13 @@ use inkwell::values::{
     BasicValue, FloatValue, FunctionValue, InstructionOpcode, InstructionValue, IntValue, Operand,
     VectorValue,
 };
+use std::collections::HashSet;
 
 /// Lanes of an instruction.
 const LANES: u32 = 16;
 
-/// How far back it is looked for constants; what is computed of more than so many results may be one.
-const DEPTH: u32 = 64;
+/// How many instructions are asked for constants; what is computed of more results may be one.
+const MOST_ASKED: usize = 256;
 
 /// Lanes of the vectors that have variants: loops have as many as elements of 64 to 8 bits in 64 bytes, and few at the ends of
 /// rows.
@@ -214,7 +215,7 @@ impl<'c> Ir<'c> {
             let of: Vec<Value<'c>> = operands(it).collect();
             // Of two equal ones either both are constants, and so the result, or none is.
             let are_equal = of.windows(2).all(|pair| pair[0] == pair[1]);
-            is_arithmetic && (are_equal || !of.into_iter().any(|operand| may_be_constant(operand, DEPTH)))
+            is_arithmetic && (are_equal || !of.into_iter().any(|operand| may_be_constant(operand)))
         })
     }
 }
@@ -228,21 +229,29 @@ fn operands<'c>(instruction: InstructionValue<'c>) -> impl Iterator<Item = Value
 }
 
 /// Whether LLVM may find that a number is a constant, or one of several: what is computed or chosen from constants alone.
-fn may_be_constant(x: Value<'_>, depth: u32) -> bool {
+/// Each instruction is asked once, however many ways lead to it, and not more than [`MOST_ASKED`].
+fn may_be_constant(x: Value<'_>) -> bool {
     use InstructionOpcode::{Phi, Select};
-    let Some(instruction) = x.as_instruction_value() else {
-        return match x {
-            Value::FloatValue(x) => x.is_const(),
-            Value::IntValue(x) => x.is_const(),
-            Value::PointerValue(x) => x.is_const(),
-            _ => false,
+    let (mut asked, mut next) = (HashSet::new(), vec![x]);
+    while let Some(x) = next.pop() {
+        let Some(instruction) = x.as_instruction_value() else {
+            let is_constant = match x {
+                Value::FloatValue(x) => x.is_const(),
+                Value::IntValue(x) => x.is_const(),
+                Value::PointerValue(x) => x.is_const(),
+                _ => false,
+            };
+            if !is_constant {
+                return false;
+            }
+            continue;
         };
-    };
-    match instruction.get_opcode() {
-        Select | Phi => true,
-        _ if depth == 0 => true,
-        _ => operands(instruction).all(|operand| may_be_constant(operand, depth - 1)),
+        let is_chosen = matches!(instruction.get_opcode(), Select | Phi);
+        if !is_chosen && asked.len() < MOST_ASKED && asked.insert(instruction) {
+            next.extend(operands(instruction));
+        }
     }
+    true
 }
 
 /// The type of so many elements.

@@ -64,12 +64,15 @@ pub struct Lines<'k> {
     divisors: &'k Divisors,
     definitions: HashMap<ValueId, OpId>,
     known: HashMap<(ValueId, usize), Line>,
+    /// Which of those that are unknown go by ones, where that was asked.
+    counted: HashMap<(ValueId, usize), bool>,
 }
 
 impl<'k> Lines<'k> {
     /// Those of an instance whose divisors are known.
     pub fn of(kernel: &'k Kernel, divisors: &'k Divisors) -> Self {
-        Lines { kernel, divisors, definitions: kernel.definitions(), known: HashMap::new() }
+        let definitions = kernel.definitions();
+        Lines { kernel, divisors, definitions, known: HashMap::new(), counted: HashMap::new() }
     }
 
     /// How a tile goes along an axis; a scalar is constant along any.
@@ -228,12 +231,21 @@ impl<'k> Lines<'k> {
         if self.along(value, axis) != Line::Unknown {
             return true;
         }
-        let Some(data) = self.definition(value) else { return false };
+        if let Some(&is_counted) = self.counted.get(&(value, axis)) {
+            return is_counted;
+        }
+        let is_counted = self.definition(value).is_some_and(|data| self.goes_by_ones(data, axis));
+        self.counted.insert((value, axis), is_counted);
+        is_counted
+    }
+
+    /// The same of what an op gives.
+    fn goes_by_ones(&mut self, data: &'k OpData, axis: usize) -> bool {
         if let Some((before, axis)) = self.passed_on(data, axis) {
             return self.is_counted(before, axis);
         }
         use BinaryOp::{Add, Max, Min, Rem, RemEuclid, Sub};
-        let goes_by_ones = matches!(
+        let keeps_ones = matches!(
             data.op,
             Op::Binary(Add | Sub | Min | Max | Rem | RemEuclid)
                 | Op::Unary(UnaryOp::Neg | UnaryOp::Abs)
@@ -241,7 +253,7 @@ impl<'k> Lines<'k> {
                 | Op::Compare(_)
                 | Op::Select
         );
-        goes_by_ones && data.operands.iter().all(|&operand| self.is_counted(operand, axis))
+        keeps_ones && data.operands.iter().all(|&operand| self.is_counted(operand, axis))
     }
 
     fn shape(&self, value: ValueId) -> Option<&'k [Dim]> {

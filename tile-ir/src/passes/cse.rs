@@ -7,17 +7,23 @@ use super::replace_uses;
 use crate::kernel::{Kernel, OpData, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashMap;
+use std::mem::{Discriminant, discriminant};
 
 /// Merges equal ops in the scopes where the first is visible.
 pub(super) fn run(kernel: &mut Kernel) {
-    let mut merge = Merge { known: Vec::new(), replacement: HashMap::new() };
+    let mut merge = Merge { known: Vec::new(), places: HashMap::new(), replacement: HashMap::new() };
     merge.region(kernel, kernel.body());
     replace_uses(kernel, &merge.replacement);
 }
 
+/// What equal ops have in common, but for attributes.
+type Key = (Discriminant<Op>, Vec<ValueId>);
+
 struct Merge {
     /// Ops in scope, innermost region last.
     known: Vec<OpData>,
+    /// The places in `known` of those with a key.
+    places: HashMap<Key, Vec<usize>>,
     replacement: HashMap<ValueId, ValueId>,
 }
 
@@ -30,12 +36,16 @@ impl Merge {
                 *operand = self.replacement.get(operand).copied().unwrap_or(*operand);
             }
             if is_value(kernel, &data) {
-                match self.known.iter().find(|known| known.op == data.op && known.operands == data.operands) {
+                let places = self.places.entry(key(&data)).or_default();
+                match places.iter().map(|&place| &self.known[place]).find(|known| known.op == data.op) {
                     Some(known) => {
                         self.replacement
                             .extend(data.results.iter().copied().zip(known.results.iter().copied()));
                     }
-                    None => self.known.push(data),
+                    None => {
+                        places.push(self.known.len());
+                        self.known.push(data);
+                    }
                 }
             } else {
                 for &inner in &data.regions {
@@ -43,8 +53,15 @@ impl Merge {
                 }
             }
         }
-        self.known.truncate(outer);
+        for data in self.known.drain(outer..) {
+            let places = self.places.get_mut(&key(&data));
+            places.expect("what is known has a place").retain(|&place| place < outer);
+        }
     }
+}
+
+fn key(data: &OpData) -> Key {
+    (discriminant(&data.op), data.operands.clone())
 }
 
 /// Whether an op's results depend on its operands only.

@@ -3,7 +3,7 @@
 use super::{Fusion, Read, is_tile, keeps_place};
 use std::collections::HashSet;
 use tile_ir::kernel::OpData;
-use tile_ir::{Op, ValueId};
+use tile_ir::{Op, RegionId, ValueId};
 
 impl<'a> Fusion<'a> {
     /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
@@ -78,6 +78,20 @@ impl<'a> Fusion<'a> {
             }
         }
         computed
+    }
+
+    /// The ops that are given a tile, or what is made of it element by element, each once, and their regions.
+    pub(in super::super) fn users_through_leaves(&self, tile: ValueId) -> Vec<(RegionId, &'a OpData)> {
+        let (mut users, mut met, mut next) = (Vec::new(), HashSet::new(), vec![tile]);
+        while let Some(tile) = next.pop() {
+            for (region, user) in self.users(tile) {
+                if met.insert(std::ptr::from_ref(user)) {
+                    users.push((region, user));
+                    next.extend(user.results.iter().filter(|_| user.op.is_leaf()));
+                }
+            }
+        }
+        users
     }
 
     /// Whether element `i` of a row that an op's loop goes through needs only elements `i` of the rows that it reads.

@@ -1,6 +1,6 @@
-//! What is stored of tiles whose rows a reshape joins.
+//! What is stored of tiles whose rows a reshape joins, and of long chains.
 
-use super::Fusion;
+use super::{Fusion, LONGEST_CHAIN};
 use crate::cpu::compiled::assembly;
 use crate::cpu::region::extents;
 use tile_ir::Instance;
@@ -46,4 +46,26 @@ fn joined_rows_of_whole_vectors_are_computed_where_they_are_summed() {
     assert!(of_vectors < of_halves, "{of_vectors} and {of_halves} tiles are stored");
     let code = assembly(&scaled_in_groups_of(32), "x86-64-v4");
     assert!(!code.contains("gather") && code.contains("vbroadcastss"), "{code}");
+}
+
+#[test]
+fn long_chains_are_stored_on_the_way() {
+    let of_chain = |ops: usize| {
+        let steps = (0..ops).map(|i| format!("  %t{} = mul %t{i}, %t{i} : tile<256 x f32>\n", i + 1));
+        let steps: String = steps.collect();
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [256] : partition<n x f32, [256]>
+  %vy = partition %y [256] : mut partition<n x f32, [256]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %t0 = load_masked %vx[%i] pad %zero : tile<256 x f32>
+{steps}  store_masked %vy, %t{ops}
+}}
+"
+        );
+        Fusion::of(&Instance::parse(&source, &[]).unwrap()).stored.len()
+    };
+    // The load is the first op of the chain.
+    assert_eq!([LONGEST_CHAIN - 1, LONGEST_CHAIN, 3 * LONGEST_CHAIN].map(of_chain), [0, 1, 2]);
 }

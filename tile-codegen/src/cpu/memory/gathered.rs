@@ -300,7 +300,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let first = ir.mul(emitter.position(row, rows), ir.i64(width));
             let mut fill = |emitter: &mut Self, places: IndexRange<'c>, hint| {
                 ir.each(places.by(ir.i64(1)), hint, |i| {
-                    let value = emitter.compute(data, &[row, &[i]].concat());
+                    let value =
+                        emitter.computing_once(|emitter| emitter.compute(data, &[row, &[i]].concat()));
                     emitter.buffers.store(buffer, ir.add(first, i), value);
                 });
             };

@@ -46,25 +46,14 @@ pub(super) fn accumulation<'a>(
     if !(adds && is_one_matrix && is_exact && is_pure) {
         return None;
     }
-    let mut stores = Vec::new();
-    if !collect_stores(fusion, *sum, *sum, &mut stores) {
-        stores.clear();
-    }
-    Some(Accumulation { product, stores })
+    Some(Accumulation { product, stores: stores_of(fusion, *sum).unwrap_or_default() })
 }
 
-/// Whether a tile is only stored, element by element and in the region of the loop that gives `sum`, and by what.
-fn collect_stores<'a>(
-    fusion: &Fusion<'a>,
-    value: ValueId,
-    sum: ValueId,
-    stores: &mut Vec<&'a OpData>,
-) -> bool {
-    fusion.users(value).all(|(region, user)| {
-        if user.op.is_store() {
-            stores.push(user);
-            return Some(region) == fusion.home(sum);
-        }
-        user.op.is_leaf() && user.results.iter().all(|&result| collect_stores(fusion, result, sum, stores))
-    })
+/// What stores a tile, where it is only stored, element by element and in the region of the loop that gives it.
+fn stores_of<'a>(fusion: &Fusion<'a>, sum: ValueId) -> Option<Vec<&'a OpData>> {
+    let users = fusion.users_through_leaves(sum).into_iter();
+    let stores = users.filter(|(_, user)| !user.op.is_leaf());
+    stores
+        .map(|(region, user)| (user.op.is_store() && Some(region) == fusion.home(sum)).then_some(user))
+        .collect()
 }

@@ -10,7 +10,7 @@ use inkwell::llvm_sys::LLVMAtomicRMWBinOp;
 use inkwell::llvm_sys::core::{LLVMGetAtomicRMWBinOp, LLVMGetAtomicSyncScopeID};
 use inkwell::values::{AsValueRef, InstructionOpcode, InstructionValue};
 
-/// What is said of an addition.
+/// What is said of an addition. The last of these matters on gfx90a alone, which otherwise compares and exchanges f32.
 const SAID: [&str; 3] =
     ["amdgpu.no.fine.grained.memory", "amdgpu.no.remote.memory", "amdgpu.ignore.denormal.mode"];
 
