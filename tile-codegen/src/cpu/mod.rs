@@ -80,7 +80,7 @@ pub(crate) fn emit<'c>(
     machine: &Machine,
     symbol: &str,
 ) -> Result<(Module<'c>, Launch), Error> {
-    let instance = &passes::run(instance.clone(), &passes::REDUCTIONS);
+    let instance = &passes::OVER_MEMORY.iter().fold(instance.clone(), passes::run);
     let mut processor = Processor::of(machine);
     let is_narrow = vectors::narrow::has_narrow_tiles(instance);
     // The straight-line vectoriser knows no variants of functions.

@@ -8,6 +8,7 @@ mod licm;
 mod prefetch;
 mod reductions;
 mod transpose;
+mod unit_axes;
 mod unmask;
 
 pub(crate) use cse::is_value;
@@ -47,8 +48,11 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "prefetch", rewrite: prefetch::run },
 ];
 
-/// For targets that go over tiles in memory, after [`PIPELINE`]: reductions stand behind what they go through.
-pub const REDUCTIONS: Pass = Pass { name: "reductions", rewrite: reductions::run };
+/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: axes of one element are those of tensors,
+/// and reductions stand behind what they go through.
+pub const OVER_MEMORY: &[Pass] = &[UNIT_AXES, REDUCTIONS];
+const UNIT_AXES: Pass = Pass { name: "unit-axes", rewrite: unit_axes::run };
+const REDUCTIONS: Pass = Pass { name: "reductions", rewrite: reductions::run };
 
 /// Runs [`PIPELINE`].
 ///

@@ -130,9 +130,10 @@ pub(super) fn check(source: &str, given: &Given, way: Way) -> Shown {
 /// The evaluator, after every pass or after the last one.
 fn after_passes(placed: &Placed, every: bool, same: &dyn Fn(&[Array], &str)) {
     let mut rewritten = placed.instance.clone();
-    for (i, pass) in passes::PIPELINE.iter().enumerate() {
+    let all = passes::PIPELINE.len() + passes::OVER_MEMORY.len();
+    for (i, pass) in passes::PIPELINE.iter().chain(passes::OVER_MEMORY).enumerate() {
         rewritten = passes::run(rewritten, pass);
-        if every || i + 1 == passes::PIPELINE.len() {
+        if every || i + 1 == all {
             let mut memories = placed.memories.clone();
             let run = interp::run_tensors(&rewritten, &mut memories, &placed.given(), Sharing::default());
             run.expect("the shapes fit");
