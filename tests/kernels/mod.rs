@@ -85,6 +85,7 @@ mod threads;
 mod training;
 mod transforms;
 mod turns;
+mod unrolled;
 mod updates;
 mod variants;
 mod waiting;

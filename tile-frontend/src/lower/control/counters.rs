@@ -6,7 +6,7 @@ use crate::bindings;
 use crate::lower::Lowering;
 use crate::lower::tensors::view_movement::method_names;
 use crate::value::Val;
-use syn::{Block, Expr, ExprIndex, ExprMethodCall, Ident};
+use syn::{BinOp, Block, Expr, ExprIndex, ExprMethodCall, Ident};
 
 /// Methods whose arguments, or the one at this position, are parts of an op; those of scalars that have the name of one,
 /// as `n.max(i)`, aren't among them.
@@ -40,17 +40,42 @@ const STATIC: [(&str, Option<usize>); 27] = [
     ("unsqueeze", None),
 ];
 
-/// The first place where a body indexes by a name of around it.
-pub(in crate::lower) fn indexed_by(body: &Block, name: &Ident) -> Option<ExprIndex> {
-    let mut found = None;
+/// That a body indexes by a name of around it.
+pub(in crate::lower) struct Indexed {
+    /// The first place where it does.
+    pub(in crate::lower) first: ExprIndex,
+    /// Whether the name is a `usize` there, or in another index: it is computed with as it is. What it is converted to, or
+    /// passed to, says nothing of it.
+    pub(in crate::lower) by_size: bool,
+}
+
+/// Where a body indexes by a name of around it.
+pub(in crate::lower) fn indexed_by(body: &Block, name: &Ident) -> Option<Indexed> {
+    let mut found: Option<Indexed> = None;
     each_that_sees(body, name, &mut |expression| {
-        if let (Expr::Index(index), None) = (expression, &found)
-            && mentions(&index.index, name)
-        {
-            found = Some(index.clone());
+        let Expr::Index(index) = expression else { return };
+        if mentions(&index.index, name) {
+            let found = found.get_or_insert_with(|| Indexed { first: index.clone(), by_size: false });
+            found.by_size |= has_type_of(&index.index, name);
         }
     });
     found
+}
+
+/// Whether an expression is of the type of a name in it, by its form.
+fn has_type_of(expression: &Expr, name: &Ident) -> bool {
+    match expression {
+        Expr::Path(path) => path.path.is_ident(name),
+        Expr::Paren(inner) => has_type_of(&inner.expr, name),
+        Expr::Group(inner) => has_type_of(&inner.expr, name),
+        Expr::Unary(unary) => has_type_of(&unary.expr, name),
+        Expr::Binary(binary) => {
+            let is_shift = matches!(binary.op, BinOp::Shl(_) | BinOp::Shr(_));
+            has_type_of(&binary.left, name) || !is_shift && has_type_of(&binary.right, name)
+        }
+        Expr::MethodCall(call) => has_type_of(&call.receiver, name),
+        _ => false,
+    }
 }
 
 /// Whether a body has a name of around it where an axis, a start or a distance is written.

@@ -5,7 +5,7 @@
 
 mod bounded;
 
-use super::counters::{indexed_by, says_where};
+use super::counters::{Indexed, indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
 use crate::diagnostic::Diagnostic;
@@ -14,7 +14,7 @@ use crate::lower::{Lowered, Lowering};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
-use syn::{Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
+use syn::{Expr, ExprForLoop, ExprMethodCall, ExprRange, Pat, RangeLimits};
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
@@ -103,9 +103,9 @@ impl Lowering {
         }
         let range = self.range(expression)?;
         if let Pat::Ident(counter) = &*for_loop.pat
-            && let Some(index) = indexed_by(&for_loop.body, &counter.ident)
+            && let Some(indexed) = indexed_by(&for_loop.body, &counter.ident)
         {
-            return self.listed(&range, &index).map(Sequence::Unrolled);
+            return self.listed(&range, &indexed).map(Sequence::Unrolled);
         }
         if let Pat::Ident(counter) = &*for_loop.pat
             && (says_where(&for_loop.body, &counter.ident)
@@ -190,7 +190,11 @@ impl Lowering {
     }
 
     /// The turns of a range whose counter indexes an array.
-    fn listed(&mut self, range: &Range, index: &ExprIndex) -> Lowered<Vec<Unrolled>> {
+    fn listed(
+        &mut self,
+        range: &Range,
+        Indexed { first: index, by_size }: &Indexed,
+    ) -> Lowered<Vec<Unrolled>> {
         if let Some(turns) = self.bounded(range) {
             return turns;
         }
@@ -221,7 +225,9 @@ impl Lowering {
                 .help(format!("at most {MAX_UNROLLED} iterations are unrolled; use one tile with another axis instead of an array"));
             return self.report(diagnostic);
         }
-        // What indexes an array of Rust is `usize`.
+        if !by_size {
+            return Ok(known.turns(&self.counter_format(range)?));
+        }
         self.share_ends(range, &DType::Index.into())?;
         Ok(known.turns(&DType::Index.into()))
     }
