@@ -248,6 +248,11 @@ impl<T: Arithmetic> Value<T> {
         scalar::min(self.0, other)
     }
 
+    /// [`scalar::pow`].
+    pub fn pow(self, exponent: u32) -> T {
+        scalar::pow(self.0, exponent)
+    }
+
     /// [`scalar::rem_euclid`].
     pub fn rem_euclid(self, by: T) -> T {
         scalar::rem_euclid(self.0, by)

@@ -60,6 +60,21 @@ pub fn abs<T: Arithmetic>(value: T) -> T {
     value.unary(UnaryOp::Abs)
 }
 
+/// `value` to a power, which wraps.
+///
+/// ```
+/// use tile::kernel::scalar;
+///
+/// assert_eq!((scalar::pow(3u8, 4), scalar::pow(200u8, 2), scalar::pow(7, 0)), (81, 64, 1));
+/// ```
+pub fn pow<T: Arithmetic>(value: T, exponent: u32) -> T {
+    let bits = (0..u32::BITS - exponent.leading_zeros()).rev();
+    bits.fold(cast(1i32), |power, bit| {
+        let square = mul(power, power);
+        if exponent >> bit & 1 == 1 { mul(square, value) } else { square }
+    })
+}
+
 /// `value` within `low` and `high`, and `high` where that is the lower one; NaN stays.
 pub fn clamp<T: Scalar>(value: T, low: T, high: T) -> T {
     let value = if value < low { low } else { value };

@@ -1,6 +1,7 @@
 //! Methods and constants of Rust's numbers, on scalars.
 
 use super::check_exact;
+use super::whole::check_kernel;
 use tile::prelude::*;
 
 #[tile_fn]
@@ -320,4 +321,48 @@ fn methods_that_wrap_have_values_where_the_divisor_is_0() {
         sum.wrapping_add(f).wrapping_add(g).wrapping_add(h + i).wrapping_add(d)
     });
     check_exact!(wrapping<>(x: x, [3]) -> i32, [3] => expected);
+}
+
+/// Arguments of methods that count themselves.
+#[tile_kernel]
+fn counted(x: i32, counts: &mut Tensor<i32, 1>, y: &mut Tensor<i32, 3>) {
+    let counts = counts.atomic_view();
+    let most = x.max(counts.fetch_add([0], 1, Relaxed, DeviceScope));
+    let mut k = 0;
+    let least = x.min({
+        k += 1;
+        k
+    });
+    y.partition_view_mut([3]).store(cat([most, least, k].map(|number| Tile::full([1], number)), 0));
+}
+
+#[test]
+fn an_argument_of_a_method_is_computed_once() {
+    check_kernel!(counted<>(
+        number x: (3), output counts: (vec![5i32], [1] => [6i32], 0.0), output y: (vec![0i32; 3], [3] => [5i32, 1, 1], 0.0),
+    ));
+}
+
+/// Powers of numbers that are known, some of which wrap. `b` is 1.
+#[tile_kernel]
+fn known_powers(x: &Tensor<u8, 1>, y: &mut Tensor<i32, 3>) {
+    let b = x.partition_view([1]).load([0]).item();
+    let (mut sum, mut squares) = (b, 0);
+    let mut signs: i32 = 0;
+    for k in [100, 200] {
+        sum += k;
+        squares = squares * 1000 + k.pow(2) as i32;
+    }
+    for k in [-1, 0, 1] {
+        signs = signs * 10 + k;
+        signs += k.pow(3) + k.pow(1_000_000);
+    }
+    let sums = [sum as i32, squares, signs];
+    y.partition_view_mut([3]).store(cat(sums.map(|sum| Tile::full([1], sum)), 0));
+}
+
+#[test]
+fn powers_wrap_as_products_do() {
+    let expected = [45, 16_064, -97];
+    check_exact!(known_powers<>(x: [1u8], [1]) -> i32, [3] => expected);
 }

@@ -1,6 +1,7 @@
 //! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
 
 use super::control::ranges::known;
+use super::functions::calls::Arguments;
 use super::{Lowered, Lowering, Reported};
 use crate::conditional;
 use crate::constants::in_order;
@@ -13,7 +14,11 @@ use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use std::rc::Rc;
 use syn::{Block, ExprMethodCall, Generics, ItemConst, Stmt, Type};
+use tile_ir::ops::BinaryOp;
 use tile_ir::{DType, Dim, Elem, Kernel, Op, ValueId};
+
+/// The largest exponent of a power that is known: no format holds more factors.
+const MOST_FACTORS: i128 = 64;
 
 /// The extent that a constant of the module is where a signature names it, which is lowered before any body.
 pub(crate) fn extent_of(item: &ItemConst, span: Span, helpers: &Helpers) -> Result<Dim, Diagnostics> {
@@ -149,20 +154,18 @@ impl Lowering {
         }
     }
 
-    /// Methods of `usize` on numbers that are known; `None` where a number isn't, or the name is another's.
-    pub(super) fn known_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Option<Val>> {
+    /// One of the methods [`of_known`], of numbers that are known; `None` where a number isn't.
+    pub(super) fn known_method(
+        &mut self,
+        receiver: &Val,
+        arguments: &Arguments,
+        call: &ExprMethodCall,
+    ) -> Lowered<Option<Val>> {
         let name = call.method.to_string();
-        let (count, usage) = match name.as_str() {
-            "min" | "max" | "pow" => (1, format!("a.{name}(b)")),
-            "ilog2" | "next_power_of_two" => (0, format!("a.{name}()")),
-            _ => return Ok(None),
-        };
-        let arguments = self.arguments(&name, &call.args, count, &usage, call.span())?;
-        let other = arguments.values.first().map(known);
-        let (Some(a), false) = (known(receiver), other == Some(None)) else {
-            return match (receiver, name.as_str()) {
-                (_, "min" | "max") => {
-                    let other = &arguments.values[0];
+        let other = arguments.values.first();
+        let (Some(a), false) = (known(receiver), other.is_some_and(|other| known(other).is_none())) else {
+            return match (receiver, other) {
+                (_, Some(other)) if name != "pow" => {
                     let extreme = extreme(&name, receiver, other);
                     if extreme.is_some() {
                         self.share_with(receiver, other, &format!("`{name}`"), call.span())?;
@@ -173,11 +176,13 @@ impl Lowering {
                 _ => Ok(None),
             };
         };
-        let b = other.flatten().unwrap_or(0);
+        if let ("pow", Some(exponent)) = (name.as_str(), other) {
+            return self.power(receiver, exponent, call).map(Some);
+        }
+        let b = other.and_then(known).unwrap_or(0);
         let value = match name.as_str() {
             "min" => Some(a.min(b)),
             "max" => Some(a.max(b)),
-            "pow" => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
             "ilog2" => a.checked_ilog2().map(i128::from),
             _ => u64::try_from(a).ok().and_then(u64::checked_next_power_of_two).map(i128::from),
         };
@@ -188,23 +193,40 @@ impl Lowering {
             // In Rust a `u32`, of a number of any type.
             return Ok(Some(Val::Int(Int { value, shared: Some(DType::U32.into()) })));
         }
-        let other = arguments.values.first();
         let shared = match other {
-            // An exponent is a `u32` in Rust.
-            Some(exponent) if name == "pow" => {
-                self.share(exponent, &DType::U32.into(), "an exponent", call.span())?;
-                receiver.shared().cloned()
-            }
             Some(other) => self.share_with(receiver, other, &format!("`{name}`"), call.span())?,
             None => receiver.shared().cloned(),
         };
         let is_dim = matches!(receiver, Val::Dim(_))
-            || name != "pow" && matches!(other, Some(Val::Dim(_)))
-            || count == 0 && shared.is_none();
+            || matches!(other, Some(Val::Dim(_)))
+            || other.is_none() && shared.is_none();
         Ok(Some(match i64::try_from(value) {
             Ok(extent) if is_dim => Val::Dim(Dim::from(extent)),
             _ => Val::Int(Int { value, shared }),
         }))
+    }
+
+    /// `a.pow(b)` of numbers that are known: a product, which wraps where that of operators does.
+    fn power(&mut self, receiver: &Val, exponent: &Val, call: &ExprMethodCall) -> Lowered<Val> {
+        let (span, places) = (call.span(), [call.receiver.span(); 2]);
+        // An exponent is a `u32` in Rust.
+        self.share(exponent, &DType::U32.into(), "an exponent", span)?;
+        let (base, times) = (known(receiver).unwrap_or(0), known(exponent).unwrap_or(0));
+        let times = match times {
+            // These are no larger: it matters only whether the exponent is even.
+            3.. if (-1..=1).contains(&base) => 2 - times % 2,
+            0..=MOST_FACTORS => times,
+            _ => return self.error(span, format!("`pow` of {base} has no value"), "use another number"),
+        };
+        let mut power = match receiver {
+            Val::Dim(_) => Val::Dim(Dim::from(1)),
+            receiver => Val::Int(Int { value: 1, shared: receiver.shared().cloned() }),
+        };
+        for _ in 0..times {
+            power = self.arithmetic(BinaryOp::Mul, &power, receiver, span, places)?;
+        }
+        self.note_scalar(call.method.span().into(), "pow", &power);
+        Ok(power)
     }
 
     /// The type that two known numbers have together, if it is decided by more than this use.
@@ -230,6 +252,15 @@ impl Lowering {
         let message = format!("`{name}` needs a number that is known when the macro expands");
         let help = "const parameters have no value yet: make the result a const parameter of its own";
         self.error(span, message, help)
+    }
+}
+
+/// How many arguments a method of numbers has that is computed where these are known, and how it is written.
+pub(super) fn of_known(name: &str) -> Option<(usize, String)> {
+    match name {
+        "min" | "max" | "pow" => Some((1, format!("a.{name}(b)"))),
+        "ilog2" | "next_power_of_two" => Some((0, format!("a.{name}()"))),
+        _ => None,
     }
 }
 

@@ -105,7 +105,7 @@ impl Lowering {
     /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
     /// `max` and `min`, whose results Rust leaves open.
     fn note_arithmetic(&mut self) {
-        const PARTIAL: [&str; 12] = [
+        const PARTIAL: [&str; 13] = [
             "add",
             "sub",
             "mul",
@@ -118,6 +118,7 @@ impl Lowering {
             "div_floor",
             "rem_euclid",
             "abs",
+            "pow",
         ];
         for (place, function, ty) in std::mem::take(&mut self.scalar_arithmetic) {
             let ty = ty.with_elem(self.elements.resolve(ty.elem()));

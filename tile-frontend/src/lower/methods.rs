@@ -1,5 +1,6 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::tensors::views`].
 
+use super::constants::of_known;
 use super::names;
 use super::ops::movement::is_movement;
 use super::{Lowered, Lowering, kind};
@@ -190,15 +191,15 @@ impl Lowering {
 
     fn scalar_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
-        if let Some(value) = self.known_method(receiver, call)? {
-            return Ok(value);
-        }
-        if name == "div_ceil" {
-            return self.div_ceil(receiver, call);
-        }
-        if let "min" | "max" = name.as_str() {
+        if let Some((count, usage)) = of_known(&name) {
+            let arguments = self.arguments(&name, &call.args, count, &usage, call.span())?;
+            if let Some(value) = self.known_method(receiver, &arguments, call)? {
+                return Ok(value);
+            }
+            let ([_], "min" | "max") = (&arguments.values[..], name.as_str()) else {
+                return self.no_method("a scalar", call, &names::help_of_scalar(&name));
+            };
             let op = if name == "min" { BinaryOp::Min } else { BinaryOp::Max };
-            let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), call.span())?;
             let spans = [call.receiver.span(), arguments.spans[0]];
             let extreme = self.arithmetic(op, receiver, &arguments.values[0], call.span(), spans)?;
             // Of two zeros Rust's may give either.
@@ -206,6 +207,9 @@ impl Lowering {
                 self.note_scalar(call.method.span().into(), op.name(), &extreme);
             }
             return Ok(extreme);
+        }
+        if name == "div_ceil" {
+            return self.div_ceil(receiver, call);
         }
         if let "ln" | "log" = name.as_str() {
             return self.logarithm(receiver, call);

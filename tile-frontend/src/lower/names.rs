@@ -80,13 +80,14 @@ pub(super) fn is_of_elements(name: &str) -> bool {
 
 /// Methods of scalars that panic in Rust of some numbers, whose results it leaves open, or that it has under no stable name of
 /// all, and how many arguments they have.
-const OTHER_THAN_RUSTS: [(&str, usize); 10] = [
+const OTHER_THAN_RUSTS: [(&str, usize); 11] = [
     ("abs", 0),
     ("clamp", 2),
     ("div_ceil", 1),
     ("div_floor", 1),
     ("max", 1),
     ("min", 1),
+    ("pow", 1),
     ("powi", 1),
     ("rem_euclid", 1),
     ("wrapping_div", 1),
