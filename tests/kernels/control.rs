@@ -1,6 +1,6 @@
 //! Branches, loops, scalars, run-time sizes and block indices.
 
-use super::{Case, array, check_vectors, numbers, widen};
+use super::{Case, array, check_exact, check_vectors, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -220,4 +220,32 @@ fn arguments_of_macros_assign() {
     check_vectors(assigned_in_macros::ir(), &[("B", Binding::Const(2))], &x, expected, 0.0, |x, y| {
         assigned_in_macros::<2>(x, y).launch()
     });
+}
+
+/// A macro with `;` behind it gives nothing.
+#[tile_kernel]
+fn shown_at_the_end(y: &mut Tensor<i32, 1>) {
+    let mut sum = 0;
+    for p in 0..4 {
+        sum += p;
+        if p == 3 {
+            dbg!(p);
+        }
+        match p {
+            0 => {
+                matches!(p, 0 | 1);
+            }
+            _ => {}
+        }
+    }
+    let twice = {
+        dbg!(sum);
+        dbg!(2 * sum)
+    };
+    y.partition_view_mut([1]).store(Tile::full([1], twice));
+}
+
+#[test]
+fn a_macro_at_the_end_of_a_block_gives_nothing_before_a_semicolon() {
+    check_exact!(shown_at_the_end<>() -> i32, [1] => [12]);
 }

@@ -73,7 +73,9 @@ impl Lowering {
             Stmt::Macro(statement) => {
                 let called = ExprMacro { attrs: Vec::new(), mac: statement.mac.clone() };
                 self.check_exits(&Expr::Macro(called))?;
-                self.called_macro(&statement.mac)
+                let value = self.called_macro(&statement.mac)?;
+                let is_value = statement.semi_token.is_none() || matches!(value, Val::Never);
+                Ok(if is_value { value } else { Val::Unit })
             }
         }
     }
