@@ -22,6 +22,7 @@ mod choices;
 mod conditions;
 mod control;
 mod counters;
+mod decided;
 mod decoding;
 mod detection;
 mod elementwise;

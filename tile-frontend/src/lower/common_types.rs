@@ -72,6 +72,9 @@ impl Lowering {
                     shared.get_or_insert_with(|| elem.clone());
                 }
                 // What else it may be, rustc says.
+                Val::Dim(_) => {
+                    self.elements.unify(&DType::Index.into(), &elem);
+                }
                 Val::Data(data) => {
                     let found = self.elem(*data);
                     self.elements.unify(&found, &elem);
