@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::check_exact;
+use super::whole::check_kernel;
 use tile::prelude::*;
 
 /// Adapters that say which values there are, and in which order.
@@ -226,4 +227,21 @@ fn closures_with_effects_are_called_once_for_each_value() {
         assert_eq!(x.to_vec().unwrap(), [60, 60, 9], "{label}");
         assert_eq!(y.to_vec().unwrap(), [10, 40, 702, 35], "{label}");
     }
+}
+
+/// The ends of a range are computed before what it is asked for.
+#[tile_kernel]
+fn in_order(counts: &mut Tensor<i32, 1>, y: &mut Tensor<i32, 1>) {
+    let counts = counts.atomic_view();
+    let inside = (counts.fetch_add([0], 1, Relaxed, DeviceScope)
+        ..=counts.fetch_add([0], 1, Relaxed, DeviceScope) + 1)
+        .contains(&counts.fetch_add([0], 1, Relaxed, DeviceScope));
+    y.partition_view_mut([1]).store(Tile::full([1], inside as i32));
+}
+
+#[test]
+fn the_ends_of_a_range_come_before_what_it_contains() {
+    check_kernel!(in_order<>(
+        output counts: (vec![0i32], [1] => [3i32], 0.0), output y: (vec![0i32], [1] => [1i32], 0.0),
+    ));
 }

@@ -281,6 +281,10 @@ impl Lowering {
             let help = "write `(a..b).contains(&x)`";
             return self.error(call.span(), "`contains` takes a reference to a number", help);
         };
+        let mut ends = Vec::new();
+        for end in [&range.start, &range.end] {
+            ends.push(end.as_deref().map(|end| Ok((self.expression(end)?, end.span()))).transpose()?);
+        }
         let (value, place) = (self.expression(&number.expr)?, number.expr.span());
         if matches!(value, Val::Data(tile) if self.shape(tile).is_some()) {
             let help = "write `(x >= a) & (x < b)`, which compares element by element";
@@ -289,9 +293,9 @@ impl Lowering {
         let upper =
             if matches!(range.limits, RangeLimits::Closed(_)) { Predicate::Le } else { Predicate::Lt };
         let mut inside: Option<ValueId> = None;
-        for (end, predicate) in [(&range.start, Predicate::Ge), (&range.end, upper)] {
-            let Some(end) = end else { continue };
-            let (bound, spans) = (self.expression(end)?, [place, end.span()]);
+        for (end, predicate) in ends.into_iter().zip([Predicate::Ge, upper]) {
+            let Some((bound, at)) = end else { continue };
+            let spans = [place, at];
             let operands = self.pair(&value, &bound, "`contains`", call.span(), spans)?;
             let holds = self.emit_one(Op::Compare(predicate), &operands, call.span(), &spans)?;
             inside = Some(match inside {
