@@ -245,3 +245,19 @@ fn the_ends_of_a_range_come_before_what_it_contains() {
         output counts: (vec![0i32], [1] => [3i32], 0.0), output y: (vec![0i32], [1] => [1i32], 0.0),
     ));
 }
+
+/// A closure that counts what is done to make it.
+#[tile_kernel]
+fn made_once(y: &mut Tensor<i32, 1>) {
+    let mut k = 1;
+    let twice = [1, 2, 3].map({
+        k += 1;
+        |value| value * 2
+    });
+    y.partition_view_mut([1]).store(Tile::full([1], k * 100 + twice.iter().sum::<i32>()));
+}
+
+#[test]
+fn what_gives_a_closure_is_computed_once() {
+    check_exact!(made_once<>() -> i32, [1] => [212]);
+}

@@ -6,7 +6,7 @@ use crate::lower::{Lowered, Lowering};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::totals;
-use crate::value::{Int, Val};
+use crate::value::{Closure, Int, Val};
 use std::rc::Rc;
 use syn::{Expr, ExprMethodCall, ExprRange, RangeLimits};
 use tile_ir::ops::{BinaryOp, Predicate};
@@ -58,7 +58,8 @@ impl Lowering {
             "chain" => values.extend(self.other_values(call)?),
             "map" => {
                 let so_far = self.ops_so_far();
-                let given = values.into_iter().map(|value| self.given_to_closure(call, 0, vec![value]));
+                let closure = self.closure_given(call, 0)?;
+                let given = values.into_iter().map(|value| self.applied(&closure, vec![value], call));
                 // Each is lowered, so that each mistake is reported.
                 let given = given.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>()?;
                 values = self.of_one_type(given, call.span())?;
@@ -83,8 +84,9 @@ impl Lowering {
         let so_far = self.ops_so_far();
         let start = self.expression(start)?;
         let mut folded = self.named(start);
+        let closure = self.closure_given(call, 1)?;
         for value in values {
-            let next = self.given_to_closure(call, 1, vec![folded.clone(), value])?;
+            let next = self.applied(&closure, vec![folded.clone(), value], call)?;
             let before = self.formats_of(&folded);
             folded = self.of_type_with(next, [before]);
         }
@@ -128,8 +130,9 @@ impl Lowering {
             return self.error(call.span(), "this iterator gives nothing", "write the value");
         };
         let so_far = self.ops_so_far();
+        let closure = self.closure_given(call, 0)?;
         for value in values {
-            let next = self.given_to_closure(call, 0, vec![reduced.clone(), value])?;
+            let next = self.applied(&closure, vec![reduced.clone(), value], call)?;
             let before = self.formats_of(&reduced);
             reduced = self.of_type_with(next, [before]);
         }
@@ -239,25 +242,32 @@ impl Lowering {
         }
     }
 
-    /// What a closure among a method's arguments gives.
-    fn given_to_closure(&mut self, call: &ExprMethodCall, at: usize, values: Vec<Val>) -> Lowered<Val> {
+    /// The closure among a method's arguments, and its place. It is computed once, whatever it is given then.
+    fn closure_given(&mut self, call: &ExprMethodCall, at: usize) -> Lowered<(Rc<Closure>, Span)> {
         let name = call.method.to_string();
         let Some(argument) = call.args.get(at).filter(|_| call.args.len() == at + 1) else {
             let message = format!("`{name}` takes a closure");
             return self.error(call.span(), message, "write `x.map(|value| value * 2.0)`");
         };
         match self.expression(argument)? {
-            Val::Closure(closure) => {
-                let arguments = values.into_iter().map(|value| (value, argument.span())).collect();
-                let closure = Rc::clone(&closure);
-                self.apply_closure("the closure", &closure, arguments, [argument.span(), call.span()])
-            }
+            Val::Closure(closure) => Ok((closure, argument.span())),
             Val::Poison => Err(crate::lower::Reported),
             other => {
                 let message = format!("`{name}` takes a closure, not {}", crate::lower::kind(&other));
                 self.error(argument.span(), message, "write `|value| value * 2.0`")
             }
         }
+    }
+
+    /// What such a closure gives.
+    fn applied(
+        &mut self,
+        (closure, place): &(Rc<Closure>, Span),
+        values: Vec<Val>,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        let arguments = values.into_iter().map(|value| (value, *place)).collect();
+        self.apply_closure("the closure", closure, arguments, [*place, call.span()])
     }
 
     /// A method of a range outside of a `for`.
