@@ -40,3 +40,25 @@ fn converted_counters_are_integers_with_a_sign() {
     check_exact!(of_converted_counters<>(labels: [3i32, 1, 1, 0], [4]; x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [6] =>
         [10f32, 11.0, -1.0, 11.0, 9.0, 4.0]);
 }
+
+/// A variable of a loop that has the name of another.
+#[tile_kernel]
+fn of_the_loop(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let t = x.load([0]);
+    let mut sum = t;
+    for mut y in [t, t * 2.0, t * 4.0] {
+        y += 1.0;
+        sum += y;
+        if sum.sum(0).item() > 40.0 {
+            break;
+        }
+    }
+    y.store(sum);
+}
+
+#[test]
+fn a_variable_of_an_unrolled_loop_hides_another() {
+    check_exact!(of_the_loop<>(x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [4] => [6f32, 10.0, 14.0, 18.0]);
+}

@@ -1,10 +1,10 @@
 //! Loops over values that are known when the macro expands: the body is lowered once for each.
 
-use crate::assigned;
+use crate::assigned::{self, Assigned};
 use crate::lower::{Lowered, Lowering};
 use crate::span::Spanned;
 use crate::value::Val;
-use syn::ExprForLoop;
+use syn::{Expr, ExprForLoop};
 use tile_ir::ValueId;
 
 /// A turn of a loop that is unrolled.
@@ -49,7 +49,9 @@ impl Lowering {
 
     fn unrolled(&mut self, for_loop: &ExprForLoop, Unrolled { value, exists }: &Unrolled) -> Lowered<()> {
         let span = for_loop.for_token.span();
-        let assigned = assigned::by_statements(&for_loop.body.stmts);
+        // What the pattern binds is the turn's own; the exits are those of the body, which leave the turn.
+        let Assigned { names, .. } = assigned::by_expression(&Expr::ForLoop(for_loop.clone()));
+        let assigned = Assigned { names, ..assigned::by_statements(&for_loop.body.stmts) };
         let iteration = |lowering: &mut Self| {
             lowering.revive(span);
             lowering.scopes.enter();
