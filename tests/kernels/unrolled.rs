@@ -1,6 +1,7 @@
 //! Loops that are unrolled: of which type their counters are, and what is known of these.
 
 use super::check_exact;
+use super::whole::check_kernel;
 use tile::prelude::*;
 
 /// A counter that is converted where it indexes an array is an `i32`, as rustc has it.
@@ -61,4 +62,88 @@ fn of_the_loop(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
 #[test]
 fn a_variable_of_an_unrolled_loop_hides_another() {
     check_exact!(of_the_loop<>(x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [4] => [6f32, 10.0, 14.0, 18.0]);
+}
+
+/// Conditions and indices that follow from a counter.
+#[tile_kernel]
+fn of_known_conditions(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 9>) {
+    const FROM: i32 = 1;
+    let x = x.partition_view([4]).load([0]);
+    let parts = [0, 1, 2, 3].map(|i: usize| x.take(i, 0).item());
+    let (mut before, mut after, mut joined) = (0.0, 0.0, 0.0);
+    for i in 0..4 {
+        if i > 0 {
+            before += parts[i - 1];
+        }
+        if i + 1 < 4 {
+            after += parts[i + 1];
+        }
+        if i == 3 || i > 0 && parts[i - 1] > 1.5 {
+            joined += parts[i];
+        } else if !(i <= 0) {
+            joined -= 10.0 * parts[i - 1];
+        }
+    }
+    let (mut mixed, mut below, mut above) = (0.0, 0.0, parts[FROM as usize]);
+    for i in 0..4 {
+        mixed += parts[i ^ 1] * parts[i & 1] + parts[i >> 1] * parts[i | 2];
+    }
+    for i in 0..4usize {
+        below += parts[i.saturating_sub(1)];
+    }
+    for i in 0..3 {
+        above += parts[(i as i32 + 1) as usize];
+    }
+    let (mut left, mut chosen) = (0.0, 0.0);
+    for i in 0..4 {
+        chosen = chosen * 2.0 + if i == 0 { parts[3] } else { parts[i - 1] };
+        if i == 0 {
+            continue;
+        }
+        if i == 3 {
+            break;
+        }
+        left += parts[i - 1];
+        for k in 0..4 {
+            match k {
+                _ if k >= 2 => left += parts[k - 2] * 10.0,
+                _ => {}
+            }
+        }
+    }
+    let (two, mut later) = (parts[1] as u32, 0.0);
+    for i in 0..4 {
+        if i > 0 {
+            later += parts[(i - 1) as usize];
+        }
+        later += (i * two) as f32;
+    }
+    let sums = [before, after, joined, mixed, below, above, left, chosen, later];
+    y.partition_view_mut([9]).store(cat(sums.map(|sum| Tile::full([1], sum)), 0));
+}
+
+#[test]
+fn conditions_on_counters_choose_what_is_indexed() {
+    check_exact!(of_known_conditions<>(x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [9] =>
+        [6f32, 9.0, -3.0, 35.0, 7.0, 11.0, 63.0, 43.0, 18.0]);
+}
+
+/// A constant that switches something off, of which the types are decided all the same. `b` is 1.
+#[tile_kernel]
+fn switched_off(x: &Tensor<u8, 1>, y: &mut Tensor<i32, 1>, log: &mut Tensor<u8, 1>) {
+    const LOGS: bool = false;
+    let b = x.partition_view([1]).load([0]);
+    let mut log = log.partition_view_mut([1]);
+    if LOGS {
+        log.store(b);
+    }
+    let k = if LOGS { b.item() } else { 200 };
+    y.partition_view_mut([1]).store(Tile::full([1], (k + 200) as i32));
+}
+
+#[test]
+fn what_a_constant_switches_off_has_its_types_and_outputs() {
+    check_kernel!(switched_off<>(
+        input x: ([1u8], [1]), output y: (vec![0i32], [1] => [144i32], 0.0), output log: (vec![7u8], [1] => [7u8], 0.0),
+    ));
 }

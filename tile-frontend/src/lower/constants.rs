@@ -1,7 +1,8 @@
 //! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
 
-use super::control::ranges::known;
+use super::casts::is_integer;
 use super::functions::calls::Arguments;
+use super::known::known;
 use super::{Lowered, Lowering, Reported};
 use crate::conditional;
 use crate::constants::in_order;
@@ -14,6 +15,7 @@ use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use std::rc::Rc;
 use syn::{Block, ExprMethodCall, Generics, ItemConst, Stmt, Type};
+use tile_ir::array::wrap_int;
 use tile_ir::ops::BinaryOp;
 use tile_ir::{DType, Dim, Elem, Kernel, Op, ValueId};
 
@@ -27,8 +29,7 @@ pub(crate) fn extent_of(item: &ItemConst, span: Span, helpers: &Helpers) -> Resu
     let mut lowering = Lowering::new(signature, Generics::default(), helpers);
     let found = match lowering.module_constant(&name, item) {
         Ok(Val::Dim(extent)) => return Ok(extent),
-        Ok(Val::Data(value)) => lowering.display_type(value),
-        Ok(value) => lowering.kind_of(&value).to_owned(),
+        Ok(value) => lowering.display_value(&value),
         Err(Reported) => return Err(Diagnostics::new(lowering.errors)),
     };
     let help = format!("write `const {name}: usize`");
@@ -149,6 +150,14 @@ impl Lowering {
             Val::Data(_) if elem == Elem::from(DType::Index) => {
                 let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, and of literals also `pow`, `ilog2`, `next_power_of_two`";
                 self.error(span, "this isn't known when the macro expands", help)
+            }
+            Val::Int(Int { value: number, .. })
+                if elem
+                    .known()
+                    .is_some_and(|dtype| is_integer(&dtype) && wrap_int(dtype, *number) == *number) =>
+            {
+                self.share(value, &elem, "the constant", span)?;
+                Ok(Val::Int(Int { value: *number, shared: Some(elem) }))
             }
             value => self.number(value, &elem, "the constant", span).map(Val::Data),
         }

@@ -5,10 +5,10 @@ use crate::assigned::is_compound_assignment;
 use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val, has_a_format};
-use syn::{Expr, ExprCast, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
-use tile_ir::array::{int_to_float, wrap_int};
-use tile_ir::ops::{Literal, UnaryOp};
-use tile_ir::{DType, Dim, Elem, Op, Type};
+use syn::{Expr, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
+use tile_ir::array::int_to_float;
+use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
+use tile_ir::{DType, Dim, Op, Type};
 
 impl Lowering {
     pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Val> {
@@ -221,7 +221,6 @@ impl Lowering {
         }
         let value = self.expression(&unary.expr)?;
         match (&unary.op, &value) {
-            (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
             (UnOp::Neg(minus), Val::Float(float)) => {
                 // A literal is written with its minus; a variable may be of a type parameter, which has no such operator.
                 let place = float.place.map(|_| place(span.start()));
@@ -233,6 +232,12 @@ impl Lowering {
             }
             (UnOp::Neg(_), Val::Dim(_)) => self.negated_size(span),
             (UnOp::Neg(minus), _) => {
+                if let Val::Int(int) = &value {
+                    let negated = Int { value: -int.value, ..int.clone() };
+                    if let Some(negated) = self.known_result(negated, BinaryOp::Sub, span) {
+                        return Ok(negated);
+                    }
+                }
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
                 if matches!(&negated, Val::Data(data) if self.shape(*data).is_none()) {
                     self.note_scalar(minus.span(), "neg", &negated);
@@ -247,52 +252,6 @@ impl Lowering {
             ) => Ok(value),
             _ => self.error(span, "nothing can be dereferenced in a kernel", "tiles and scalars are values"),
         }
-    }
-
-    fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
-        let value = self.expression(&cast.expr)?;
-        let Some(to) = self.element(&cast.ty) else {
-            let help = match crate::lower::functions::conform::type_text(&cast.ty).as_str() {
-                "isize" | "i128" => "use i64: indices fit it, below zero too",
-                "u128" => "use u64",
-                "_" => "write the type: the front end doesn't know what rustc infers",
-                "char" => "a kernel has no texts; use u32",
-                _ => "use bool, i8 … u64, usize, f32 or f64",
-            };
-            return self.error(cast.ty.span(), "`as` converts to number types only", help);
-        };
-        let span = cast.span();
-        if self.in_own_text() {
-            let from = match &value {
-                Val::Data(value) => Some(self.elem(*value)),
-                literal => literal.shared().cloned(),
-            };
-            self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
-        }
-        match &value {
-            Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
-            // What indexes an array is known still.
-            Val::Int(Int { value: at @ 0.., .. })
-                if to == Elem::Known(DType::Index) && *at <= i64::MAX.into() =>
-            {
-                return Ok(Val::Dim(Dim::from(*at as i64)));
-            }
-            // Rustc sees an integer, a counter perhaps, and the conversion: no literal of that format.
-            Val::Int(int) => {
-                let constant = Op::Constant { value: int_literal(int.value, &to), elem: to };
-                return self.emit_one(constant, &[], span, &[]).map(Val::Data);
-            }
-            Val::Data(tile) if self.shape(*tile).is_some() => {
-                return self.error(
-                    span,
-                    "`as` converts scalars, and this is a tile",
-                    &format!("write `.cast::<{}>()`", super::rust_elem(&to)),
-                );
-            }
-            _ => {}
-        }
-        let value = self.data(&value, "the operand of `as`", cast.expr.span())?;
-        self.emit_one(Op::Cast(to), &[value], span, &[cast.expr.span()]).map(Val::Data)
     }
 
     fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Vec<Val>> {
@@ -329,15 +288,6 @@ fn help_of_path(segments: &[String]) -> String {
             "constants of other modules, and of types whose `impl` has no `#[tile_fn]`, aren't seen: write `const {name}: f32 = …;` \
              beside the kernel, in a module with `#[tile_kernels]`"
         ),
-    }
-}
-
-/// An integer as a literal of the format that it is converted to, in which it wraps as with Rust's `as`.
-fn int_literal(value: i128, to: &Elem) -> Literal {
-    match to.known() {
-        Some(dtype) if dtype.is_float() => Literal::Float(int_to_float(dtype, value)),
-        Some(dtype) => Literal::Int(wrap_int(dtype, value)),
-        None => Literal::Int(value),
     }
 }
 

@@ -4,6 +4,7 @@
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
 mod arguments;
+mod casts;
 mod common_types;
 mod constants;
 mod control;
@@ -14,6 +15,7 @@ mod finish;
 mod formats;
 mod functions;
 mod grid;
+mod known;
 mod messages;
 mod methods;
 pub(crate) mod names;
@@ -42,7 +44,7 @@ use crate::span::Span;
 use crate::text::Text;
 use crate::value::Val;
 use describe::{kind, rust_elem};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use syn::{Generics, ItemFn, ItemStruct};
 use tile_ir::analysis::Facts;
@@ -125,7 +127,7 @@ pub(crate) struct Lowering {
     /// Whether the current place is a `const` block, which rustc sees as it is.
     in_constant: bool,
     /// What was computed of integers whose type may be decided later.
-    folded: Vec<ops::operators::Folded>,
+    folded: Vec<ops::folding::Folded>,
     /// Closures of iterators that have an effect, by the place of `map`: mistakes unless what follows asks for every value.
     lazy: Vec<(Place, Diagnostic)>,
     /// The structs that stand in the blocks around the current place, with the texts that these are of.
@@ -136,6 +138,8 @@ pub(crate) struct Lowering {
     constants: Vec<String>,
     /// How deep the current place is in what isn't reached.
     unreached: usize,
+    /// Outputs that are stored to in what known conditions leave out.
+    written_elsewhere: HashSet<ValueId>,
 }
 
 impl Lowering {
@@ -175,6 +179,7 @@ impl Lowering {
             fields: Vec::new(),
             constants: Vec::new(),
             unreached: 0,
+            written_elsewhere: HashSet::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! is lowered; the IR sees their parts.
 
 use super::arguments::is_of_arguments;
-use super::control::ranges::known;
+use super::known::known;
 use super::ops::operators::{common_shape, has_one_element};
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::member_name;

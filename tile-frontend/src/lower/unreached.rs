@@ -9,6 +9,17 @@ use crate::value::{Formats, Val};
 const MOST_WITHIN: usize = 4;
 
 impl Lowering {
+    /// [`Self::unreached`] of what a known condition leaves out, as a constant of the kernel may: an output that is stored to
+    /// there alone is none that was forgotten.
+    pub(super) fn not_taken(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Formats> {
+        self.unreached(|lowering| {
+            let value = lower(lowering);
+            let written = lowering.written();
+            lowering.written_elsewhere.extend(written);
+            value
+        })
+    }
+
     /// Lowers what isn't reached, and leaves the kernel as it was; gives the type of what it would have given. Each
     /// turn of an unrolled loop has variables of its own, so it is lowered for each.
     pub(super) fn unreached(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Formats> {

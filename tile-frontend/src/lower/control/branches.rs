@@ -101,7 +101,8 @@ impl Lowering {
         Ok(value)
     }
 
-    /// `if condition { then } else { otherwise }`, which assigns at most to `assigned`.
+    /// `if condition { then } else { otherwise }`, which assigns at most to `assigned`. Where the condition is known, it is the
+    /// side that is taken: what stands in the other may be wrong for this turn of an unrolled loop, `parts[i - 1]` where `i` is 0.
     pub(in crate::lower) fn choose<'b>(
         &mut self,
         keyword: &str,
@@ -111,6 +112,11 @@ impl Lowering {
         then: &'b mut dyn FnMut(&mut Self) -> Lowered<Val>,
         otherwise: &'b mut dyn FnMut(&mut Self) -> Lowered<Val>,
     ) -> Lowered<Val> {
+        match self.known_truth(condition) {
+            Some(true) => return self.side_taken(then, otherwise),
+            Some(false) => return self.side_taken(otherwise, then),
+            None => {}
+        }
         let carried = self.carried(assigned, span)?;
         let before: Vec<Val> = carried.iter().map(|&id| self.scopes.variables[id].value.clone()).collect();
         let (mut sides, mut branches) = (Vec::new(), Vec::new());
@@ -145,6 +151,23 @@ impl Lowering {
             }
         }
         Ok(replaced(&value, &mut results))
+    }
+
+    /// The side of a branch that is taken. To rustc both are of one type, which may be decided by the other.
+    fn side_taken(
+        &mut self,
+        taken: &mut dyn FnMut(&mut Self) -> Lowered<Val>,
+        other: &mut dyn FnMut(&mut Self) -> Lowered<Val>,
+    ) -> Lowered<Val> {
+        let in_scope = |lowering: &mut Self, side: &mut dyn FnMut(&mut Self) -> Lowered<Val>| {
+            lowering.scopes.enter();
+            let value = side(lowering);
+            lowering.scopes.leave();
+            value
+        };
+        let other = self.not_taken(|lowering| in_scope(lowering, other));
+        let value = in_scope(self, taken)?;
+        Ok(self.of_type_with(value, other))
     }
 
     /// Lowers into a region of its own; in the closure of a fold both branches are computed where they stand.

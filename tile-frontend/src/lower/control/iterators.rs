@@ -1,7 +1,7 @@
 //! Iterators over values that are known when the macro expands: those of arrays, and ranges with literal ends, through
 //! adapters of Rust's library. An iterator is the array of what it gives.
 
-use super::ranges::known;
+use crate::lower::known::known;
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};

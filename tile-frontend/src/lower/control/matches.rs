@@ -6,8 +6,8 @@ use super::alternatives;
 use super::branches::same;
 use super::logical::only_computes;
 use super::patterns::Parts;
-use super::ranges::known;
 use crate::assigned::{self, Assigned};
+use crate::lower::known::known;
 use crate::lower::optional::OptionPattern;
 use crate::lower::{Lowered, Lowering, kind};
 use crate::span::{Span, Spanned};
@@ -187,7 +187,7 @@ impl Lowering {
 
     /// An arm that is known not to be taken, and its guard, which isn't asked; gives the type of what it would give.
     fn arm_not_taken(&mut self, arm: &Arm, value: &Val) -> Option<Formats> {
-        self.unreached(|lowering| {
+        self.not_taken(|lowering| {
             let (pattern, guard) = parts_of(arm);
             let (_, bound) = lowering.fits_and_binds(pattern, None, value, false)?;
             lowering.with_bound(&bound, |lowering| {
@@ -444,14 +444,7 @@ impl Lowering {
     fn compared(&mut self, predicate: Predicate, value: &Val, bound: &Val, span: Span) -> Lowered<Fits> {
         if let (Some(number), Some(limit)) = (known(value), known(bound)) {
             self.share_with(value, bound, "a pattern", span)?;
-            let (value, bound) = (number, limit);
-            let holds = match predicate {
-                Predicate::Eq => value == bound,
-                Predicate::Ge => value >= bound,
-                Predicate::Le => value <= bound,
-                _ => value < bound,
-            };
-            return Ok(if holds { Fits::Always } else { Fits::Never });
+            return Ok(if predicate.holds(number, limit) { Fits::Always } else { Fits::Never });
         }
         let [a, b] = self.pair(value, bound, "a pattern", span, [span, span])?;
         self.emit_one(Op::Compare(predicate), &[a, b], span, &[span, span]).map(Fits::If)

@@ -9,6 +9,7 @@ use super::counters::{Indexed, indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
 use crate::diagnostic::Diagnostic;
+use crate::lower::known::known;
 use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::unwrapped;
@@ -459,14 +460,5 @@ impl Range {
             }
         }
         Some((first, stride, count))
-    }
-}
-
-/// An integer that is known when the macro expands.
-pub(in crate::lower) fn known(value: &Val) -> Option<i128> {
-    match value {
-        Val::Int(int) => Some(int.value),
-        Val::Dim(dim) => dim.as_const().map(i128::from),
-        _ => None,
     }
 }

@@ -76,9 +76,10 @@ impl Lowering {
 
     /// What a value is, for a message.
     pub(in crate::lower) fn display_value(&self, value: &Val) -> String {
-        match value {
-            Val::Data(data) => self.display_type(*data),
-            other => kind(other).to_owned(),
+        match (value, value.shared()) {
+            (Val::Data(data), _) => self.display_type(*data),
+            (_, Some(elem)) => rust_elem(&self.elements.resolve(elem)),
+            (other, None) => kind(other).to_owned(),
         }
     }
 

@@ -4,6 +4,7 @@ pub(super) mod composite;
 pub(super) mod constructors;
 pub(super) mod contract;
 pub(super) mod convert;
+pub(super) mod folding;
 pub(super) mod folds;
 pub(super) mod four_bits;
 pub(super) mod leaf;

@@ -5,9 +5,8 @@ use crate::lower::control::logical::Connective;
 use crate::lower::{Lowered, Lowering, Reported};
 use crate::rewrite::{place, predicate};
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val, has_a_format};
+use crate::value::{Int, Val};
 use syn::{BinOp, ExprBinary};
-use tile_ir::array::wrap_int;
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal};
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
@@ -27,43 +26,6 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
         BinOp::Shr(_) | BinOp::ShrAssign(_) => BinaryOp::Shr,
         _ => return None,
     })
-}
-
-/// The fewest bits of an integer format that has this number.
-fn fewest_bits(value: i128) -> u32 {
-    let holds = |&bits: &u32| (-(1i128 << (bits - 1))..1i128 << bits).contains(&value);
-    [8, 16, 32].into_iter().find(holds).unwrap_or(64)
-}
-
-/// A literal or an extent shifted by a number that is known, where 32 bits hold the result. `bits` is the width of the literal's
-/// format if that is known: a distance counts modulo it.
-fn shifted(op: BinaryOp, value: &Val, by: &Val, bits: Option<u32>) -> Option<Val> {
-    let by = as_dim(by)?.as_const().filter(|by| (0..31).contains(by))?;
-    let power = 1i64 << by;
-    let is_shorter = |least: i128| by < bits.unwrap_or_else(|| fewest_bits(least)).into();
-    match (op, value) {
-        (BinaryOp::Shl, Val::Int(int)) => {
-            let shifted = int.value.checked_mul(power.into())?;
-            let fits = i32::try_from(shifted).is_ok() && is_shorter(shifted);
-            fits.then(|| Val::Int(Int { value: shifted, ..int.clone() }))
-        }
-        (BinaryOp::Shr, Val::Int(int)) => {
-            let shifted = int.value.div_euclid(power.into());
-            is_shorter(int.value).then(|| Val::Int(Int { value: shifted, ..int.clone() }))
-        }
-        (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
-        (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
-        _ => None,
-    }
-}
-
-/// What an operator gave of integers whose type wasn't decided yet.
-#[derive(Debug)]
-pub(in crate::lower) struct Folded {
-    value: i128,
-    pub(in crate::lower) elem: Elem,
-    op: BinaryOp,
-    span: Span,
 }
 
 impl Lowering {
@@ -153,6 +115,13 @@ impl Lowering {
                 let by = self.extent(by, operands[1]);
                 self.shifted_by(left, by, &what, operands)?
             }
+            // One that says its type isn't given that of the distances.
+            (left @ Val::Int(Int { shared: Some(_), .. }), &Val::Data(by))
+                if op.moves_bits() && self.shape(by).is_some() =>
+            {
+                let left = Val::Data(self.data(left, &what, operands[0])?);
+                self.pair(&left, right, &what, span, operands)?
+            }
             // A variable, which has a type of its own.
             (left, by @ Val::Int(Int { shared: Some(_), .. })) if op.moves_bits() && self.is_scalar(left) => {
                 self.pair(left, &by.alone(), &what, span, operands)?
@@ -214,102 +183,6 @@ impl Lowering {
         }
         let by = self.emit_one(Op::Cast(elem), &[by], operands[1], &[operands[1]])?;
         Ok([value, by])
-    }
-
-    /// Arithmetic on literals and extents, which stays symbolic.
-    fn fold(&mut self, op: BinaryOp, left: &Val, right: &Val, span: Span) -> Lowered<Option<Val>> {
-        if let BinaryOp::Shl | BinaryOp::Shr = op {
-            let elem = left.shared().map(|shared| self.elements.resolve(shared));
-            let bits = elem.and_then(|elem| elem.known()).map(DType::bits);
-            return Ok(match shifted(op, left, right, bits) {
-                Some(Val::Int(int)) => self.known_result(int, op, span),
-                value => value,
-            });
-        }
-        let foldable =
-            matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
-        match (left, right) {
-            _ if !foldable => Ok(None),
-            (&Val::Int(Int { value: a, .. }), &Val::Int(Int { value: b, .. })) => {
-                if b == 0 && matches!(op, BinaryOp::Div | BinaryOp::Rem) {
-                    return self.error(span, "division by zero", "divide by something else");
-                }
-                let value = match op {
-                    BinaryOp::Add => a.checked_add(b),
-                    BinaryOp::Sub => a.checked_sub(b),
-                    BinaryOp::Mul => a.checked_mul(b),
-                    BinaryOp::Div => a.checked_div(b),
-                    _ => a.checked_rem(b),
-                };
-                match value.filter(|&value| has_a_format(value)) {
-                    Some(value) => {
-                        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
-                        let shared = self.share_with(left, right, &what, span)?;
-                        Ok(self.known_result(Int { value, shared }, op, span))
-                    }
-                    None => self.error(span, "the number is too large", "no format holds it"),
-                }
-            }
-            (Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Int(_), Val::Dim(_)) => {
-                let what = format!("`{}`", op.operator().unwrap_or(op.name()));
-                for side in [left, right] {
-                    self.share(side, &DType::Index.into(), &what, span)?;
-                }
-                let (Some(a), Some(b)) = (as_dim(left), as_dim(right)) else {
-                    return self.error(
-                        span,
-                        "a usize can't be negative or this large",
-                        "use a smaller number",
-                    );
-                };
-                Ok(Some(Val::Dim(match op {
-                    BinaryOp::Add => a + b,
-                    BinaryOp::Sub => a - b,
-                    BinaryOp::Mul => a * b,
-                    BinaryOp::Div => a.floor_div(&b),
-                    _ => a.rem(&b),
-                })))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// What an operator gives of integers that are known; `None` where it is an op, because it wraps: to their type, if other
-    /// uses than this one have decided that by now, and otherwise to that of a literal.
-    fn known_result(&mut self, int: Int, op: BinaryOp, span: Span) -> Option<Val> {
-        let Some(shared) = &int.shared else { return Some(Val::Int(int)) };
-        let elem = self.elements.resolve(shared);
-        let wraps = match elem.known() {
-            Some(dtype) => dtype.is_int() && wrap_int(dtype, int.value) != int.value,
-            None if i32::try_from(int.value).is_err() => true,
-            None => {
-                self.folded.push(Folded { value: int.value, elem, op, span });
-                false
-            }
-        };
-        (!wraps).then_some(Val::Int(int))
-    }
-
-    /// Reports what was computed of integers that are known, and is no number of the type that they came to have.
-    pub(in crate::lower) fn check_folded(&mut self) {
-        for Folded { value, elem, op, span } in std::mem::take(&mut self.folded) {
-            let Some(dtype) = self.elements.resolve(&elem).known().filter(|dtype| !dtype.is_float()) else {
-                continue;
-            };
-            let fits = match dtype {
-                DType::Index => i64::try_from(value).is_ok_and(|value| value >= 0),
-                dtype => wrap_int(dtype, value) == value,
-            };
-            if fits {
-                continue;
-            }
-            let (name, dtype) = (op.operator().unwrap_or(op.name()), dtype.rust_name());
-            let message = format!("`{name}` gives {value} here, which isn't a number of {dtype}");
-            let help = format!(
-                "convert what it is computed of, `… as i32`; where it is to wrap, give the numbers their type: `let k: {dtype} = 1;`, `[1{dtype}, 2]`"
-            );
-            self.errors.push(Diagnostic::new(span, message).help(help));
-        }
     }
 
     /// Two operands as values of one type: open literals take the other's format, scalars are splat and

@@ -8,6 +8,14 @@ use tile_ir::view::Source;
 use tile_ir::{Op, ValueId};
 
 impl Lowering {
+    /// The outputs that are stored to by now.
+    pub(in crate::lower) fn written(&self) -> HashSet<ValueId> {
+        let ops = self.kernel.op_ids().map(|op| self.kernel.op(op));
+        let views = ops.filter(|data| data.op.is_store()).map(|data| data.operands[0]);
+        let partitions = views.filter_map(|view| self.kernel.definition(view));
+        partitions.map(|partition| Source::of(&self.kernel, partition.operands[0]).argument).collect()
+    }
+
     /// What is said of partition views of outputs through which nothing is stored; nothing in kernels that print or assert,
     /// where what is computed is seen elsewhere.
     pub(in crate::lower) fn unwritten_outputs(&self) -> Vec<Diagnostic> {
@@ -16,10 +24,8 @@ impl Lowering {
             return Vec::new();
         }
         let argument = |tensor: ValueId| Source::of(&self.kernel, tensor).argument;
-        let of_view =
-            |view: ValueId| self.kernel.definition(view).map(|partition| argument(partition.operands[0]));
-        let stores = ops.iter().filter(|data| data.op.is_store());
-        let written: HashSet<ValueId> = stores.filter_map(|data| of_view(data.operands[0])).collect();
+        let mut written: HashSet<ValueId> = self.written_elsewhere.clone();
+        written.extend(self.written());
         let is_unwritten = |data: &&&OpData| {
             let view = data.results.first().and_then(|&view| self.kernel.ty(view).as_partition());
             matches!(data.op, Op::Partition(_))

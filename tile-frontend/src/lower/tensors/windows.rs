@@ -5,8 +5,8 @@
 //! windows are, so that rows are read as rows.
 
 use crate::diagnostic::Diagnostic;
-use crate::lower::control::ranges::known;
 use crate::lower::functions::calls::Arguments;
+use crate::lower::known::known;
 use crate::lower::{Lowered, Lowering, rust_elem};
 use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};

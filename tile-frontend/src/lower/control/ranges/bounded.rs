@@ -1,8 +1,9 @@
 //! Ranges that end at const parameters, of which the kernel's conditions say how large they may be: unrolled to as many
 //! turns as there may be, each in a branch that an instance takes or not.
 
-use super::{Adapter, MAX_UNROLLED, Range, known};
+use super::{Adapter, MAX_UNROLLED, Range};
 use crate::lower::control::unroll::Unrolled;
+use crate::lower::known::known;
 use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::span::Span;

@@ -1,0 +1,76 @@
+//! Conversions of scalars with `as`.
+
+use super::known::known;
+use super::{Lowered, Lowering};
+use crate::rewrite::place;
+use crate::span::Spanned;
+use crate::value::{Int, Val};
+use syn::ExprCast;
+use tile_ir::array::{int_to_float, wrap_int};
+use tile_ir::ops::Literal;
+use tile_ir::{DType, Dim, Elem, Op};
+
+impl Lowering {
+    pub(super) fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
+        let value = self.expression(&cast.expr)?;
+        let Some(to) = self.element(&cast.ty) else {
+            let help = match crate::lower::functions::conform::type_text(&cast.ty).as_str() {
+                "isize" | "i128" => "use i64: indices fit it, below zero too",
+                "u128" => "use u64",
+                "_" => "write the type: the front end doesn't know what rustc infers",
+                "char" => "a kernel has no texts; use u32",
+                _ => "use bool, i8 … u64, usize, f32 or f64",
+            };
+            return self.error(cast.ty.span(), "`as` converts to number types only", help);
+        };
+        let span = cast.span();
+        if self.in_own_text() {
+            let from = match &value {
+                Val::Data(value) => Some(self.elem(*value)),
+                literal => literal.shared().cloned(),
+            };
+            self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
+        }
+        if let (Some(number), Some(dtype)) = (known(&value), to.known().filter(is_integer)) {
+            return Ok(Val::Int(Int { value: wrap_int(dtype, number), shared: Some(to) }));
+        }
+        match &value {
+            Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
+            // What indexes an array is known still.
+            Val::Int(Int { value: at @ 0.., .. })
+                if to == Elem::Known(DType::Index) && *at <= i64::MAX.into() =>
+            {
+                return Ok(Val::Dim(Dim::from(*at as i64)));
+            }
+            // Rustc sees an integer, a counter perhaps, and the conversion: no literal of that format.
+            Val::Int(int) => {
+                let constant = Op::Constant { value: int_literal(int.value, &to), elem: to };
+                return self.emit_one(constant, &[], span, &[]).map(Val::Data);
+            }
+            Val::Data(tile) if self.shape(*tile).is_some() => {
+                return self.error(
+                    span,
+                    "`as` converts scalars, and this is a tile",
+                    &format!("write `.cast::<{}>()`", super::rust_elem(&to)),
+                );
+            }
+            _ => {}
+        }
+        let value = self.data(&value, "the operand of `as`", cast.expr.span())?;
+        self.emit_one(Op::Cast(to), &[value], span, &[cast.expr.span()]).map(Val::Data)
+    }
+}
+
+/// Whether a format is an integer of elements, whose numbers Rust has literals of.
+pub(super) fn is_integer(dtype: &DType) -> bool {
+    dtype.is_int() && dtype.is_element()
+}
+
+/// An integer as a literal of the format that it is converted to, in which it wraps as with Rust's `as`.
+fn int_literal(value: i128, to: &Elem) -> Literal {
+    match to.known() {
+        Some(dtype) if dtype.is_float() => Literal::Float(int_to_float(dtype, value)),
+        Some(dtype) => Literal::Int(wrap_int(dtype, value)),
+        None => Literal::Int(value),
+    }
+}
