@@ -147,3 +147,41 @@ fn what_a_constant_switches_off_has_its_types_and_outputs() {
         input x: ([1u8], [1]), output y: (vec![0i32], [1] => [144i32], 0.0), output log: (vec![7u8], [1] => [7u8], 0.0),
     ));
 }
+
+#[tile_fn]
+fn halved(x: Tile<f32, 1>) -> [Tile<f32, 1>; 2] {
+    [x, x * 0.5]
+}
+
+/// Ends that say their type, and an array that a function gives.
+#[tile_kernel]
+fn of_typed_ends(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 6>) {
+    const TAPS: i32 = 3;
+    const LEAST: i8 = -128;
+    let x = x.partition_view([4]).load([0]);
+    let parts = [0, 1, 2, 3].map(|i: usize| x.take(i, 0).item());
+    let mut sum = 0.0;
+    for i in 0..4i32 {
+        sum += parts[i as usize] * (i - 1) as f32;
+    }
+    let (mut by_suffix, mut by_constant) = (Tile::zeros([4]), Tile::zeros([4]));
+    for d in 0..3i32 {
+        by_suffix += x.shift(0, d - 1, 0.0);
+    }
+    for d in 0..TAPS {
+        by_constant += x.shift(0, d - 1, 0.0) * d as f32;
+    }
+    let squares = (0..4u32).map(|k| k * k).sum::<u32>();
+    let mut given = Tile::zeros([4]);
+    for t in halved(x) {
+        given += t;
+    }
+    let last = |t: Tile<f32, 1>| t.take(3, 0).item();
+    let sums = [sum, last(by_suffix), last(by_constant), squares as f32, last(given), (-LEAST) as f32];
+    y.partition_view_mut([6]).store(cat(sums.map(|sum| Tile::full([1], sum)), 0));
+}
+
+#[test]
+fn ends_that_say_their_type_are_known() {
+    check_exact!(of_typed_ends<>(x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [6] => [10f32, 7.0, 10.0, 14.0, 6.0, -128.0]);
+}

@@ -1,12 +1,13 @@
 //! Expressions: one arm per kind of syntax, and what the language doesn't have.
 
+use super::casts::is_integer;
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
 use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
-use tile_ir::array::int_to_float;
+use tile_ir::array::{int_to_float, wrap_int};
 use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
 use tile_ir::{DType, Dim, Op, Type};
 
@@ -104,7 +105,7 @@ impl Lowering {
                 }
             }
             Lit::Bool(value) => self.typed(Literal::Int(i128::from(value.value)), DType::Bool, span),
-            Lit::Byte(byte) => self.typed(Literal::Int(byte.value().into()), DType::U8, span),
+            Lit::Byte(byte) => self.typed_integer(byte.value().into(), DType::U8, span),
             Lit::Char(_) => {
                 let help = "write its number, or `b'a'`, which is one of u8";
                 self.error(span, "a kernel computes with numbers and bools only", help)
@@ -136,7 +137,7 @@ impl Lowering {
                     let sign = if negative { -1.0 } else { 1.0 };
                     self.typed(Literal::Float(sign * int_to_float(dtype, value.abs())), dtype, span)
                 }
-                Some(dtype) => self.typed(Literal::Int(value), dtype, span),
+                Some(dtype) => self.typed_integer(value, dtype, span),
                 None => self.error(
                     span,
                     format!("`{suffix}` isn't a number type of kernels"),
@@ -148,6 +149,14 @@ impl Lowering {
 
     fn negated_size<T>(&mut self, span: Span) -> Lowered<T> {
         self.error(span, "a usize can't be negated", "convert it first: `-(n as i32)`")
+    }
+
+    /// An integer that says its type, which is known all the same.
+    fn typed_integer(&mut self, value: i128, dtype: DType, span: Span) -> Lowered<Val> {
+        match is_integer(&dtype) && wrap_int(dtype, value) == value {
+            true => Ok(Val::Int(Int { value, shared: Some(dtype.into()) })),
+            false => self.typed(Literal::Int(value), dtype, span),
+        }
     }
 
     pub(super) fn typed(&mut self, value: Literal, dtype: DType, span: Span) -> Lowered<Val> {

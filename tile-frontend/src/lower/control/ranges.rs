@@ -75,6 +75,7 @@ impl Lowering {
             expression,
             Expr::Path(_)
                 | Expr::Array(_)
+                | Expr::Call(_)
                 | Expr::Field(_)
                 | Expr::Index(_)
                 | Expr::Repeat(_)
