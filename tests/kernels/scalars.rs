@@ -366,3 +366,25 @@ fn powers_wrap_as_products_do() {
     let expected = [45, 16_064, -97];
     check_exact!(known_powers<>(x: [1u8], [1]) -> i32, [3] => expected);
 }
+
+/// Numbers that are written out and converted, which are of the type that they are converted to.
+#[tile_kernel]
+fn written_and_converted(y: &mut Tensor<f64, 7>) {
+    let numbers = [
+        (!0xF000_0000 as u32) as f64,
+        16777217.000000001 as f32 as f64,
+        -(16777217.000000001) as f32 as f64,
+        (!0 as usize) as f64,
+        (!(5) as u8) as f64,
+        -9_223_372_036_854_775_808 as i64 as f64,
+        (1 + 16_777_216) as f32 as f64,
+    ];
+    y.partition_view_mut([7]).store(cat(numbers.map(|number| Tile::full([1], number)), 0));
+}
+
+#[test]
+fn literals_are_of_the_type_that_they_are_converted_to() {
+    let expected =
+        [268_435_455.0, 16_777_218.0, -16_777_218.0, 2f64.powi(64), 250.0, -2f64.powi(63), 16_777_216.0];
+    check_exact!(written_and_converted<>() -> f64, [7] => expected);
+}

@@ -229,6 +229,12 @@ impl Lowering {
             return self.integer_literal(literal, true, span);
         }
         let value = self.expression(&unary.expr)?;
+        self.operated_on(unary, value)
+    }
+
+    /// What an operator of one operand gives of it.
+    pub(super) fn operated_on(&mut self, unary: &ExprUnary, value: Val) -> Lowered<Val> {
+        let span = unary.span();
         match (&unary.op, &value) {
             (UnOp::Neg(minus), Val::Float(float)) => {
                 // A literal is written with its minus; a variable may be of a type parameter, which has no such operator.
