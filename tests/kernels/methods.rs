@@ -313,3 +313,66 @@ fn a_method_by_value_keeps_its_value_beside_one_of_its_name_that_changes_its_str
     let x = [1.0f32, -2.0, 0.5];
     check_exact!(counted_and_summed<B = 2>(x: x, [3]) -> f32, [3] => x.map(|x| x + 1.5 + 414.0));
 }
+
+#[tile_kernels]
+mod of_parameters {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    pub(super) struct Counter<T: Number> {
+        tile: Tile<T, 1>,
+        turns: i32,
+    }
+
+    #[tile_fn]
+    impl<T: Number> Counter<T> {
+        fn zeros<const N: usize>() -> Counter<T> {
+            Counter { tile: Tile::zeros([N]), turns: N as i32 }
+        }
+
+        fn grown<const N: usize>(self) -> Self {
+            Counter { tile: cat([self.tile, Self::zeros::<N>().tile], 0), turns: self.turns + N as i32 }
+        }
+
+        fn third() -> f32 {
+            Tile::full([1], T::of(7.0) / T::of(3.0)).cast::<f32>().item()
+        }
+
+        fn thirds(self, by: T) -> f32 {
+            Self::third() + (self.tile / by).cast::<f32>().sum(0).item()
+        }
+    }
+
+    #[derive(TileStruct)]
+    pub(super) struct Several<const N: usize> {
+        parts: [Tile<f32, 1>; N],
+    }
+
+    #[tile_fn]
+    impl<const N: usize> Several<N> {
+        fn count() -> i32 {
+            N as i32
+        }
+    }
+
+    #[tile_kernel]
+    pub(super) fn own_parameters(x: &Tensor<f32, 2>, y: &mut Tensor<f32, 8>) {
+        let x = x.partition_view([2]).load([0]);
+        let counter = Counter::zeros::<2>();
+        let zeros = counter.tile + x;
+        let grown = Counter { tile: zeros, turns: counter.turns }.grown::<2>();
+        let sums =
+            [grown.turns as f32, Counter::<i32>::third(), grown.thirds(2.0), Several::<5>::count() as f32];
+        let scaled = x * 23.0 + x * 46.0;
+        let of_path = Counter::<f32>::zeros::<2>().grown::<1>();
+        let sums = cat(sums.map(|sum| Tile::full([1], sum)), 0);
+        y.partition_view_mut([8]).store(cat([sums, scaled, Tile::full([2], of_path.turns as f32)], 0));
+    }
+}
+use of_parameters::own_parameters;
+
+#[test]
+fn methods_have_parameters_beside_those_of_their_type() {
+    check_exact!(own_parameters<>(x: [1f32, 2.0], [2]) -> f32, [8] =>
+        [4f32, 2.0, 7.0 / 3.0 + 1.5, 5.0, 69.0, 138.0, 3.0, 3.0]);
+}

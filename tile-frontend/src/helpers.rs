@@ -1,7 +1,7 @@
 //! What a kernel sees besides its own text: functions with `#[tile_fn]`, `const` items, and structs.
 
 use crate::conditional;
-use crate::methods::Methods;
+use crate::methods::{Methods, Owner};
 use crate::updates;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -17,6 +17,8 @@ pub(crate) struct Helper {
     pub(crate) foreign: bool,
     /// What the function itself sees, where that isn't what its caller does.
     pub(crate) own: Option<Rc<Helpers>>,
+    /// What it is a function of, where it is one of a type.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// Functions and constants by the path that a kernel names them by.
@@ -44,8 +46,13 @@ impl Helpers {
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(is_function) => {
-                    let helper =
-                        Helper { function: function.clone(), is_update: false, foreign: false, own: None };
+                    let helper = Helper {
+                        function: function.clone(),
+                        is_update: false,
+                        foreign: false,
+                        own: None,
+                        owner: None,
+                    };
                     helpers.functions.insert(function.sig.ident.to_string(), helper);
                 }
                 Item::Const(item) => drop(helpers.constants.insert(item.ident.to_string(), item.clone())),
@@ -84,7 +91,8 @@ impl Helpers {
     /// `foreign` where it stands in another file.
     pub fn insert(&mut self, path: String, mut function: ItemFn, own: Helpers, foreign: bool) {
         updates::write_out(&mut function, false, &own);
-        self.functions.insert(path, Helper { function, is_update: false, foreign, own: Some(Rc::new(own)) });
+        let own = Some(Rc::new(own));
+        self.functions.insert(path, Helper { function, is_update: false, foreign, own, owner: None });
     }
 
     /// Adds the functions and constants of a type, as those of paths through its name.
@@ -95,7 +103,8 @@ impl Helpers {
         let are_updates = methods.signatures().map(updates::is_update);
         for (function, is_update) in methods.functions().zip(are_updates) {
             let path = format!("{}::{}", methods.owner, function.sig.ident);
-            let helper = Helper { function, is_update, foreign: false, own: None };
+            let owner = Some(methods.of_functions());
+            let helper = Helper { function, is_update, foreign: false, own: None, owner };
             if let Some(whole) = methods.path() {
                 self.functions.insert(format!("{whole}::{}", helper.function.sig.ident), helper.clone());
                 self.functions.entry(path).or_insert(helper);

@@ -8,8 +8,8 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    FnArg, ImplItem, ImplItemFn, ItemConst, ItemFn, ItemImpl, Macro, PatType, Receiver, ReceiverKind,
-    Signature, Type, parse_quote,
+    Expr, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemConst, ItemFn, ItemImpl, Macro,
+    PatType, PathArguments, PathSegment, Receiver, ReceiverKind, Signature, Type, parse_quote,
 };
 
 /// The functions and constants of an `impl`.
@@ -17,6 +17,48 @@ pub(crate) struct Methods<'i> {
     item: &'i ItemImpl,
     /// The name of the type that has them.
     pub(crate) owner: &'i Ident,
+}
+
+/// The type of an `impl`, which its functions are of.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    /// As the `impl` names it: `State<T>`.
+    ty: Type,
+    /// How many of a function's parameters in `<…>` are those of the `impl`, which are the first.
+    pub(crate) parameters: usize,
+}
+
+impl Owner {
+    /// The type's name.
+    pub(crate) fn name(&self) -> String {
+        last_segment(&self.ty).map(|segment| segment.ident.to_string()).unwrap_or_default()
+    }
+
+    /// Where in the type's `<…>` a parameter of the `impl` stands by itself.
+    pub(crate) fn position_of(&self, parameter: &GenericParam) -> Option<usize> {
+        let name = match parameter {
+            GenericParam::Type(parameter) => &parameter.ident,
+            GenericParam::Const(parameter) => &parameter.ident,
+            GenericParam::Lifetime(_) => return None,
+        };
+        let PathArguments::AngleBracketed(arguments) = &last_segment(&self.ty)?.arguments else {
+            return None;
+        };
+        let mut arguments =
+            arguments.args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
+        arguments.position(|argument| match argument {
+            GenericArgument::Type(Type::Path(path)) => path.path.is_ident(name),
+            GenericArgument::Const(Expr::Path(path)) => path.path.is_ident(name),
+            _ => false,
+        })
+    }
+}
+
+fn last_segment(ty: &Type) -> Option<&PathSegment> {
+    match ty {
+        Type::Path(path) => path.path.segments.last(),
+        _ => None,
+    }
 }
 
 impl<'i> Methods<'i> {
@@ -42,6 +84,14 @@ impl<'i> Methods<'i> {
     /// The signatures as they are written.
     pub(crate) fn signatures(&self) -> impl Iterator<Item = &'i Signature> {
         self.members().map(|function| &function.sig)
+    }
+
+    /// What the functions are of.
+    pub(crate) fn of_functions(&self) -> Owner {
+        let parameters = self.item.generics.params.iter();
+        let parameters =
+            parameters.filter(|parameter| !matches!(parameter, GenericParam::Lifetime(_))).count();
+        Owner { ty: (*self.item.self_ty).clone(), parameters }
     }
 
     /// The functions, with the type parameters of the `impl`, and its type where they say `Self`.
@@ -103,6 +153,15 @@ impl<'i> Methods<'i> {
     }
 }
 
+/// `<…>` of a type as it stands in a path of an expression.
+fn in_expressions(arguments: &PathArguments) -> PathArguments {
+    let mut arguments = arguments.clone();
+    if let PathArguments::AngleBracketed(arguments) = &mut arguments {
+        arguments.colon2_token.get_or_insert_with(Default::default);
+    }
+    arguments
+}
+
 /// Puts a type's name where its `impl` says `Self`.
 struct NameType<'t> {
     owner: &'t Ident,
@@ -118,8 +177,13 @@ impl VisitMut for NameType<'_> {
     }
 
     fn visit_path_mut(&mut self, path: &mut syn::Path) {
+        let is_of_type = path.segments.len() > 1;
         if let Some(first) = path.segments.first_mut().filter(|first| first.ident == "Self") {
             first.ident = Ident::new(&self.owner.to_string(), first.ident.span());
+            // What `Self::new()` gives is of the same parameters.
+            if let (true, Some(owner)) = (is_of_type, last_segment(self.ty)) {
+                first.arguments = in_expressions(&owner.arguments);
+            }
         }
         visit_mut::visit_path_mut(self, path);
     }
@@ -170,7 +234,7 @@ mod tests {
         let functions: Vec<ItemFn> = methods.functions().collect();
         let expected: ItemFn = parse_quote! {
             fn plus<T: Float, const N: usize>(other: Sum<T>) -> Sum<T> where T: MmaOperand<f32> {
-                self.tile += other.tile * Sum::HALF + Sum::ones::<N>();
+                self.tile += other.tile * Sum::<T>::HALF + Sum::<T>::ones::<N>();
                 dbg!(Sum { ..self })
             }
         };

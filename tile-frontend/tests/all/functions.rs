@@ -395,3 +395,39 @@ fn every_conversion_of_a_function_with_other_formats_is_a_kernels() {
         [true, true, false]
     );
 }
+
+/// What a call says in `<…>`.
+#[test]
+fn parameters_of_types_and_functions_are_told_apart() {
+    let items = syn::parse_str::<syn::File>(
+        "struct Sum<T: Number> { tile: Tile<T, 1> } struct Several<const N: usize> { k: f32 }
+         #[tile_fn] impl<T: Number> Sum<T> { fn grown<const N: usize>(self) -> Self { Sum { tile: Tile::zeros([N]) } } }
+         #[tile_fn] impl<const N: usize> Several<N> { fn count() -> usize { N } }",
+    );
+    let helpers = Helpers::of(&items.unwrap().items);
+    let lower = |value: &str| {
+        let function = format!(
+            "fn k(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {{
+                let s = Sum {{ tile: x.partition_view([4]).load_masked([0]) }};
+                y.partition_view_mut([4]).store_masked({value});
+            }}"
+        );
+        let function = syn::parse_str(&function).unwrap();
+        match tile_frontend::lower_with(Default::default(), function, &helpers, "src/main.rs") {
+            Ok(_) => "accepted".to_owned(),
+            Err(errors) => errors.to_string(),
+        }
+    };
+    for (value, expected) in [
+        ("s.grown::<4>().tile", "accepted"),
+        (
+            "s.grown::<f32, 4>().tile",
+            "`grown` has 1 parameter in `<…>`, not 2\n  help: write `grown::<N>(…)`",
+        ),
+        ("Tile::full([4], Several::<3>::count() as f32)", "accepted"),
+        ("Tile::full([4], Several::count() as f32)", "help: write `Several::<N>::count(…)`"),
+    ] {
+        let text = lower(value);
+        assert!(text.contains(expected), "{value}\n{text}");
+    }
+}

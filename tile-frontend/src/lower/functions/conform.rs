@@ -5,7 +5,7 @@ use crate::lower::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::parameters::{ATOMIC_VIEW, PARTITION_VIEW, VIEWS, is_view};
 use crate::span::Span;
 use crate::value::{Int, Val};
-use syn::{Expr, GenericArgument, PathArguments, Type};
+use syn::{Expr, GenericArgument, PathArguments, PathSegment, Type};
 use tile_ir::{Dim, Elem, ValueId};
 
 impl Lowering {
@@ -229,11 +229,13 @@ fn last_name(ty: &Type) -> String {
 
 /// What stands in `<…>` of a type, but for lifetimes.
 pub(in crate::lower) fn type_arguments(ty: &syn::TypePath) -> Vec<&GenericArgument> {
-    let arguments = match ty.path.segments.last().map(|segment| &segment.arguments) {
-        Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
-        _ => Vec::new(),
-    };
-    arguments.into_iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_))).collect()
+    ty.path.segments.last().map(arguments_of).unwrap_or_default()
+}
+
+/// What stands in `<…>` behind a name of a path, but for lifetimes.
+pub(in crate::lower) fn arguments_of(segment: &PathSegment) -> Vec<&GenericArgument> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return Vec::new() };
+    arguments.args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_))).collect()
 }
 
 /// A type as it is usually written.

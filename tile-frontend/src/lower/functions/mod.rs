@@ -5,8 +5,8 @@ pub(super) mod calls;
 pub(super) mod closures;
 pub(super) mod conform;
 pub(super) mod generics;
+mod parameters;
 
-use crate::callable;
 use crate::conditional;
 use crate::diagnostic::Diagnostic;
 use crate::exits;
@@ -14,16 +14,13 @@ use crate::helpers::Helper;
 use crate::lower::control::exits::Frame;
 use crate::lower::{Lowered, Lowering, kind, names};
 use crate::rewrite::place;
-use crate::scope::{Changes, Variable};
-use crate::signature::is_bool;
 use crate::span::{Span, Spanned};
 use crate::text::{Defined, Text};
 use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{
-    Block, ConstParam, Expr, ExprCall, ExprMethodCall, ExprPath, FnArg, GenericArgument, GenericParam, Pat,
-    PathArguments, ReturnType, Type, parse_quote_spanned,
+    Block, Expr, ExprCall, ExprMethodCall, ExprPath, FnArg, Pat, ReturnType, Type, parse_quote_spanned,
 };
 use tile_ir::{DType, Elem};
 
@@ -310,176 +307,6 @@ impl Lowering {
             }
         }
     }
-
-    /// Binds type and const parameters to what the turbofish says. Types that it leaves out follow from the
-    /// arguments.
-    fn bind_generics(
-        &mut self,
-        site: &mut Call,
-        mut text: Text,
-        helper: &Helper,
-        call: &ExprCall,
-    ) -> Lowered<Text> {
-        let generics = type_and_const_parameters(helper);
-        let given = turbofish(call);
-        if !given.is_empty() && given.len() != generics.len() {
-            let plural = if generics.len() == 1 { "" } else { "s" };
-            let message = format!(
-                "`{}` has {} parameter{plural} in `<…>`, not {}",
-                site.name,
-                generics.len(),
-                given.len()
-            );
-            let help = format!("write `{}`", turbofish_text(&site.name, helper, |_| true));
-            return self.error(call.func.span(), message, &help);
-        }
-        for (i, generic) in generics.into_iter().enumerate() {
-            let given = given.get(i).filter(|given| !is_inferred(given));
-            match generic {
-                GenericParam::Type(parameter) => {
-                    let name = parameter.ident.to_string();
-                    let generics = &helper.function.sig.generics;
-                    if let Some(callable) = callable::of_parameter(parameter, generics) {
-                        text.closures.insert(name, callable);
-                        continue;
-                    }
-                    let elem = match given {
-                        Some(given) => self.type_argument(given)?,
-                        None => self.elements.unknown(),
-                    };
-                    self.note_bound(parameter, generics, &elem, &site.name, call.func.span());
-                    text.types.insert(name, elem);
-                }
-                GenericParam::Const(parameter) => {
-                    let value = match given {
-                        Some(given) => Some(self.const_argument(parameter, given)?),
-                        None => None,
-                    };
-                    site.constants.insert(parameter.ident.to_string(), value);
-                }
-                GenericParam::Lifetime(_) => {}
-            }
-        }
-        Ok(text)
-    }
-
-    fn type_argument(&mut self, given: &GenericArgument) -> Lowered<Elem> {
-        let elem = match given {
-            GenericArgument::Type(ty) => self.element(ty),
-            _ => None,
-        };
-        match elem {
-            Some(elem) => Ok(elem),
-            None => {
-                let help = "use bool, i8 … u64, f16, bf16, f32, f64 or a type parameter";
-                self.error(given.span(), "this isn't an element type", help)
-            }
-        }
-    }
-
-    fn const_argument(&mut self, parameter: &ConstParam, given: &GenericArgument) -> Lowered<Val> {
-        let value = match given {
-            GenericArgument::Const(expression) => self.expression(expression)?,
-            // A name reads as a type.
-            GenericArgument::Type(Type::Path(path)) => {
-                let path = &path.path;
-                self.expression(&syn::parse_quote!(#path))?
-            }
-            _ => Val::Unit,
-        };
-        self.check_const_argument(given, &value)?;
-        match is_bool(&parameter.ty) {
-            true => {
-                self.number(&value, &DType::Bool.into(), "the const parameter", given.span()).map(Val::Data)
-            }
-            false => self.static_dim(&value, "a const parameter", given.span()).map(Val::Dim),
-        }
-    }
-
-    /// Refuses a `const` made of const parameters as an argument in `<…>`, where Rust takes items and single parameters.
-    fn check_const_argument(&mut self, given: &GenericArgument, value: &Val) -> Lowered<()> {
-        let path = match given {
-            GenericArgument::Const(Expr::Path(path)) => &path.path,
-            GenericArgument::Type(Type::Path(path)) => &path.path,
-            _ => return Ok(()),
-        };
-        let Some(name) = path.get_ident().map(ToString::to_string) else { return Ok(()) };
-        let is_constant = self.scopes.find(&name).is_some_and(|id| self.scopes.variables[id].constant);
-        if !is_constant || !self.is_generic(value) {
-            return Ok(());
-        }
-        let message =
-            format!("`{name}` is made of const parameters, which Rust has no arguments in `<…>` of");
-        let help = format!(
-            "make it a const parameter itself, `const {name}: usize`, and say in the kernel's `where` what it is, as in `{name} == 2 * B`"
-        );
-        self.error(given.span(), message, &help)
-    }
-
-    /// Makes the function's const parameters variables; all must be known by now.
-    fn define_constants(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<()> {
-        let site = self.calls.last().expect("a function is called");
-        let (name, constants) = (site.name.clone(), site.constants.clone());
-        let is_open = |generic: &GenericParam| match generic {
-            GenericParam::Const(parameter) => {
-                matches!(constants.get(&parameter.ident.to_string()), Some(None))
-            }
-            _ => false,
-        };
-        let open = type_and_const_parameters(helper).into_iter().find(|generic| is_open(generic));
-        if let Some(GenericParam::Const(parameter)) = open {
-            let message = format!("the const parameter `{}` of `{name}` isn't known here", parameter.ident);
-            let help = format!(
-                "write `{}`; of const parameters only ranks and lengths of arrays follow from the arguments",
-                turbofish_text(&name, helper, is_open)
-            );
-            return self.report_at_call(Diagnostic::new(call.func.span(), message).help(help));
-        }
-        for (parameter, value) in constants {
-            let Some(value) = value else { continue };
-            self.scopes.define(Variable {
-                name: parameter,
-                value,
-                changes: Changes::Never,
-                constant: false,
-                span: call.func.span(),
-            });
-        }
-        Ok(())
-    }
-}
-
-fn type_and_const_parameters(helper: &Helper) -> Vec<&GenericParam> {
-    let generics = helper.function.sig.generics.params.iter();
-    generics.filter(|generic| !matches!(generic, GenericParam::Lifetime(_))).collect()
-}
-
-fn turbofish(call: &ExprCall) -> Vec<&GenericArgument> {
-    let Expr::Path(path) = &*call.func else { return Vec::new() };
-    match path.path.segments.last().map(|segment| &segment.arguments) {
-        Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn is_inferred(argument: &GenericArgument) -> bool {
-    matches!(argument, GenericArgument::Type(Type::Infer(_)))
-}
-
-/// A call with the parameters that are to be written, and `_` for the others.
-fn turbofish_text(name: &str, helper: &Helper, is_written: impl Fn(&GenericParam) -> bool) -> String {
-    let generics = &helper.function.sig.generics;
-    let names = type_and_const_parameters(helper).into_iter().map(|generic| match generic {
-        other if !is_written(other) => "_".to_owned(),
-        // A closure's type has no name.
-        GenericParam::Type(parameter) if callable::of_parameter(parameter, generics).is_some() => {
-            "_".to_owned()
-        }
-        GenericParam::Type(parameter) => parameter.ident.to_string(),
-        GenericParam::Const(parameter) => parameter.ident.to_string(),
-        GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
-    });
-    format!("{name}::<{}>(…)", names.collect::<Vec<_>>().join(", "))
 }
 
 fn pattern_text(pattern: &Pat) -> String {
