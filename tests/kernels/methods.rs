@@ -353,6 +353,14 @@ mod of_parameters {
         fn count() -> i32 {
             N as i32
         }
+
+        fn scaled<const BY: usize>(self) -> Tile<f32, 1> {
+            let mut sum = Tile::zeros([2]);
+            for part in self.parts {
+                sum += part;
+            }
+            sum * (BY * 10 + Self::count() as usize) as f32
+        }
     }
 
     #[tile_kernel]
@@ -363,7 +371,7 @@ mod of_parameters {
         let grown = Counter { tile: zeros, turns: counter.turns }.grown::<2>();
         let sums =
             [grown.turns as f32, Counter::<i32>::third(), grown.thirds(2.0), Several::<5>::count() as f32];
-        let scaled = x * 23.0 + x * 46.0;
+        let scaled = Several { parts: [x, x, x] }.scaled::<2>();
         let of_path = Counter::<f32>::zeros::<2>().grown::<1>();
         let sums = cat(sums.map(|sum| Tile::full([1], sum)), 0);
         y.partition_view_mut([8]).store(cat([sums, scaled, Tile::full([2], of_path.turns as f32)], 0));

@@ -1,7 +1,7 @@
 //! Structs of tiles as the state of loops and branches.
 
 use super::whole::check_kernel;
-use super::{Case, array, check_vectors, numbers, widen};
+use super::{Case, array, check_exact, check_vectors, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -182,4 +182,65 @@ fn literals_of_fields_have_the_types_that_structs_say() {
         input x: ([1f32, 2.0, 3.0], [3]), number turns: (5i32),
         output y: (vec![0f64; 3], [3] => expected, 0.0),
     ));
+}
+
+#[tile_kernels]
+mod decided_by_fields {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    pub(super) struct Sum<T: Number> {
+        tile: Tile<T, 1>,
+    }
+
+    #[tile_fn]
+    fn converted<T: Number>(x: T) -> f32 {
+        Tile::full([1], x).cast::<f32>().item()
+    }
+
+    #[tile_fn]
+    impl<T: Number> Sum<T> {
+        fn half(&self) -> f32 {
+            converted(T::of(7.0) / T::of(2.0))
+        }
+
+        fn greatest(&self) -> f32 {
+            converted(T::MAX)
+        }
+    }
+
+    #[derive(TileStruct)]
+    pub(super) struct Pair<A: Number, B: Number, const N: usize, const R: usize> {
+        sums: (Sum<B>, [A; N]),
+        tile: Tile<i32, R>,
+    }
+
+    #[tile_fn]
+    fn of_pair<S: Number, T: Number, const K: usize, const Q: usize>(_pair: Pair<S, T, K, Q>) -> f32 {
+        let halves = converted(S::of(7.0) / S::of(2.0)) * 10.0 + converted(T::of(7.0) / T::of(2.0));
+        halves * 100.0 + (K * 10 + Q) as f32
+    }
+
+    #[tile_kernel]
+    pub(super) fn halves(x: &Tensor<i32, 2>, y: &mut Tensor<f32, 5>) {
+        let x = x.partition_view([2]).load([0]);
+        let of_floats = Sum { tile: x.cast::<f32>() };
+        let pair = Pair { sums: (Sum { tile: x }, [1.5f32, 2.5]), tile: x.unsqueeze(0) };
+        let declared: Sum<bf16> = Sum { tile: Tile::zeros([4]) };
+        let sums = [
+            Sum { tile: x }.half(),
+            of_floats.half(),
+            Sum { tile: x }.greatest(),
+            of_pair(pair),
+            declared.greatest(),
+        ];
+        y.partition_view_mut([5]).store(cat(sums.map(|sum| Tile::full([1], sum)), 0));
+    }
+}
+use decided_by_fields::halves;
+
+#[test]
+fn fields_decide_the_parameters_of_functions() {
+    let expected: [f32; 5] = [3.0, 3.5, 2_147_483_648.0, 3822.0, 3.3895314e38];
+    check_exact!(halves<>(x: [1i32, 2], [2]) -> f32, [5] => expected);
 }

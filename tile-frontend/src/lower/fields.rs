@@ -17,8 +17,8 @@ use tile_ir::{DType, Elem};
 
 /// A number whose type its other uses must decide, and what is said if they don't.
 pub(super) struct Undecided {
-    elem: Elem,
-    diagnostic: Diagnostic,
+    pub(super) elem: Elem,
+    pub(super) diagnostic: Diagnostic,
 }
 
 /// Where a field's value is written, in words.
@@ -40,9 +40,9 @@ impl Lowering {
     }
 
     /// The struct at a path, if it is one of a block around or of the module.
-    fn structure(&self, path: &Path) -> Option<&ItemStruct> {
+    pub(super) fn structure(&self, path: &Path) -> Option<&ItemStruct> {
         let is_meant = |(text, item): &&(Rc<Text>, ItemStruct)| {
-            Rc::ptr_eq(text, &self.text) && path.is_ident(&item.ident)
+            Rc::ptr_eq(text, &self.text) && item.ident == path_text(path)
         };
         let own = self.structs.iter().rev().find(is_meant);
         own.map(|(_, item)| item).or_else(|| self.text.helpers.structure(path))
@@ -150,7 +150,7 @@ impl Lowering {
 }
 
 /// The type of a field.
-fn type_of(item: &ItemStruct, field: &str) -> Option<Type> {
+pub(super) fn type_of(item: &ItemStruct, field: &str) -> Option<Type> {
     let mut fields = item.fields.iter().enumerate();
     let (_, found) = fields.find(|(at, found)| match &found.ident {
         Some(name) => name == field,

@@ -282,6 +282,7 @@ impl Lowering {
                 parts.collect::<Lowered<_>>().map(Val::List)
             }
             (Val::Record(record, fields), Type::Path(path)) => {
+                self.of_struct(&path.path, fields, span);
                 Ok(Val::Record(record.also_named(&path.path, &self.text), fields.clone()))
             }
             _ => {

@@ -396,13 +396,14 @@ fn every_conversion_of_a_function_with_other_formats_is_a_kernels() {
     );
 }
 
-/// What a call says in `<…>`.
+/// What a call says in `<…>`, and what follows from a struct's fields or doesn't.
 #[test]
 fn parameters_of_types_and_functions_are_told_apart() {
     let items = syn::parse_str::<syn::File>(
         "struct Sum<T: Number> { tile: Tile<T, 1> } struct Several<const N: usize> { k: f32 }
          #[tile_fn] impl<T: Number> Sum<T> { fn grown<const N: usize>(self) -> Self { Sum { tile: Tile::zeros([N]) } } }
-         #[tile_fn] impl<const N: usize> Several<N> { fn count() -> usize { N } }",
+         #[tile_fn] impl<const N: usize> Several<N> { fn count() -> usize { N } }
+         #[tile_fn] fn halves<T: Number>(s: other::Sum<T>) -> Tile<T, 1> { Tile::full([4], T::of(7.0) / T::of(2.0)) }",
     );
     let helpers = Helpers::of(&items.unwrap().items);
     let lower = |value: &str| {
@@ -426,6 +427,9 @@ fn parameters_of_types_and_functions_are_told_apart() {
         ),
         ("Tile::full([4], Several::<3>::count() as f32)", "accepted"),
         ("Tile::full([4], Several::count() as f32)", "help: write `Several::<N>::count(…)`"),
+        ("halves(s)", "accepted"),
+        ("halves(s).cast()", "nothing that the kernel sees says what `T` of `halves` is"),
+        ("halves::<i32>(s).cast()", "accepted"),
     ] {
         let text = lower(value);
         assert!(text.contains(expected), "{value}\n{text}");

@@ -64,8 +64,9 @@ impl Lowering {
                 (ATOMIC_VIEW, Val::Atomic(tensor)) => {
                     self.atomic_view_of(tensor, path, what, span).map(|()| Val::Atomic(tensor))
                 }
-                // The struct's definition isn't seen here; rustc checks it.
+                // rustc checks that it is this struct.
                 (name, Val::Record(record, fields)) if !is_view(name) => {
+                    self.of_struct(&path.path, &fields, span);
                     Ok(Val::Record(record.also_named(&path.path, &self.text), fields))
                 }
                 (_, value) => self.misfit(&value, ty, what, span),
@@ -197,7 +198,7 @@ impl Lowering {
 
     /// What a const parameter of the function that is called is: what was written or found of another argument, and
     /// otherwise what is found of this one, as of `N` in `[Tile<f32, 2>; N]`.
-    fn number_of_parameter(&mut self, parameter: &syn::Path, found: usize) -> Option<i64> {
+    pub(super) fn number_of_parameter(&mut self, parameter: &syn::Path, found: usize) -> Option<i64> {
         let (name, call) = (parameter.get_ident()?, self.calls.last_mut()?);
         let constant = call.constants.get_mut(&name.to_string())?;
         if constant.is_none() {

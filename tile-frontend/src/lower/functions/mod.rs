@@ -5,6 +5,7 @@ pub(super) mod calls;
 pub(super) mod closures;
 pub(super) mod conform;
 pub(super) mod generics;
+mod of_structs;
 mod parameters;
 
 use crate::conditional;
