@@ -1,5 +1,6 @@
 //! Integer and bool kernels: Rust's division, wrapping, shifts, casts between formats.
 
+use super::whole::check_kernel;
 use super::{Case, array, check_exact, widen};
 use tile::ir::{Binding, DType};
 use tile::prelude::*;
@@ -304,4 +305,27 @@ fn shifted_by_more<const B: usize>(x: &Tensor<u8, n>, y: &mut Tensor<u8, n>) {
 fn known_numbers_are_shifted_modulo_their_width() {
     let x = [0u8, 1, 2, 255];
     check_exact!(shifted_by_more<B = 4>(x: x, [4]) -> u8, [4] => [206u8, 207, 208, 205]);
+}
+
+/// Constants of 64 bits, of which sums and products wrap. `b` is 1.
+#[tile_kernel]
+fn of_wide_constants(x: &Tensor<u64, 1>, y: &mut Tensor<u64, 4>) {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let b = x.partition_view([1]).load([0]).item();
+    let numbers = [
+        GOLDEN * 5 + b,
+        0x9E37_79B9_7F4A_7C15u64 * GOLDEN,
+        (GOLDEN ^ 1) << 3,
+        GOLDEN + 0xFFFF_FFFF_FFFF_FFFF,
+    ];
+    y.partition_view_mut([4]).store(cat(numbers.map(|number| Tile::full([1], number)), 0));
+}
+
+#[test]
+fn constants_of_64_bits_wrap() {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let expected = [GOLDEN.wrapping_mul(5) + 1, GOLDEN.wrapping_mul(GOLDEN), (GOLDEN ^ 1) << 3, GOLDEN - 1];
+    check_kernel!(of_wide_constants<>(
+        input x: ([1u64], [1]), output y: (vec![0u64; 4], [4] => expected.map(|number| number as f64), 0.0),
+    ));
 }

@@ -85,14 +85,16 @@ impl Lowering {
             return self.error(span, "division by zero", "divide by something else");
         }
         let elem = sides.iter().find_map(|side| side.shared()).map(|shared| self.elements.resolve(shared));
-        let value = computed(op, a, b, elem.and_then(|elem| elem.known()));
+        let dtype = elem.and_then(|elem| elem.known());
+        let value = computed(op, a, b, dtype);
         match value.filter(|&value| has_a_format(value)) {
             Some(value) => {
                 let what = format!("`{}`", op.operator().unwrap_or(op.name()));
                 let shared = self.share_with(sides[0], sides[1], &what, span)?;
                 Ok(self.known_result(Int { value, shared }, op, span))
             }
-            None if !is_arithmetic(op) => Ok(None),
+            // It wraps.
+            None if !is_arithmetic(op) || dtype.is_some_and(DType::is_int) => Ok(None),
             None => self.error(span, "the number is too large", "no format holds it"),
         }
     }
