@@ -39,6 +39,7 @@ mod imports;
 mod inner_views;
 mod integers;
 mod iterators;
+mod known_conditions;
 mod launches;
 mod lines;
 mod lints;

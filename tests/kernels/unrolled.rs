@@ -1,7 +1,6 @@
 //! Loops that are unrolled: of which type their counters are, and what is known of these.
 
 use super::check_exact;
-use super::whole::check_kernel;
 use tile::prelude::*;
 
 /// A counter that is converted where it indexes an array is an `i32`, as rustc has it.
@@ -126,26 +125,6 @@ fn of_known_conditions(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 9>) {
 fn conditions_on_counters_choose_what_is_indexed() {
     check_exact!(of_known_conditions<>(x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [9] =>
         [6f32, 9.0, -3.0, 35.0, 7.0, 11.0, 63.0, 43.0, 18.0]);
-}
-
-/// A constant that switches something off, of which the types are decided all the same. `b` is 1.
-#[tile_kernel]
-fn switched_off(x: &Tensor<u8, 1>, y: &mut Tensor<i32, 1>, log: &mut Tensor<u8, 1>) {
-    const LOGS: bool = false;
-    let b = x.partition_view([1]).load([0]);
-    let mut log = log.partition_view_mut([1]);
-    if LOGS {
-        log.store(b);
-    }
-    let k = if LOGS { b.item() } else { 200 };
-    y.partition_view_mut([1]).store(Tile::full([1], (k + 200) as i32));
-}
-
-#[test]
-fn what_a_constant_switches_off_has_its_types_and_outputs() {
-    check_kernel!(switched_off<>(
-        input x: ([1u8], [1]), output y: (vec![0i32], [1] => [144i32], 0.0), output log: (vec![7u8], [1] => [7u8], 0.0),
-    ));
 }
 
 #[tile_fn]

@@ -138,7 +138,7 @@ pub(crate) struct Lowering {
     constants: Vec<String>,
     /// How deep the current place is in what isn't reached.
     unreached: usize,
-    /// Outputs that are stored to in what known conditions leave out.
+    /// Outputs that are stored to in what known conditions and exits leave out.
     written_elsewhere: HashSet<ValueId>,
 }
 

@@ -49,7 +49,7 @@ impl Lowering {
         }
         // Nothing after an exit is reached; rustc warns of it.
         if matches!(value, Ok(Val::Never)) {
-            self.unreached(|lowering| lowering.statements(rest));
+            self.not_taken(|lowering| lowering.statements(rest));
             return value;
         }
         // What was wrong is reported; the next statement is lowered all the same.

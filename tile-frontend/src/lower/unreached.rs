@@ -9,12 +9,13 @@ use crate::value::{Formats, Val};
 const MOST_WITHIN: usize = 4;
 
 impl Lowering {
-    /// [`Self::unreached`] of what a known condition leaves out, as a constant of the kernel may: an output that is stored to
-    /// there alone is none that was forgotten.
+    /// [`Self::unreached`] of what a known condition or an exit leaves out, as a constant of the kernel may decide: an output
+    /// that is stored to there alone is none that was forgotten.
     pub(super) fn not_taken(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Formats> {
+        let so_far = self.ops_so_far();
         self.unreached(|lowering| {
             let value = lower(lowering);
-            let written = lowering.written();
+            let written = lowering.written_since(so_far);
             lowering.written_elsewhere.extend(written);
             value
         })

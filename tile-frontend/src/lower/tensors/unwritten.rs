@@ -8,9 +8,9 @@ use tile_ir::view::Source;
 use tile_ir::{Op, ValueId};
 
 impl Lowering {
-    /// The outputs that are stored to by now.
-    pub(in crate::lower) fn written(&self) -> HashSet<ValueId> {
-        let ops = self.kernel.op_ids().map(|op| self.kernel.op(op));
+    /// The outputs that ops store to, but for the first ones.
+    pub(in crate::lower) fn written_since(&self, first: usize) -> HashSet<ValueId> {
+        let ops = self.kernel.op_ids().skip(first).map(|op| self.kernel.op(op));
         let views = ops.filter(|data| data.op.is_store()).map(|data| data.operands[0]);
         let partitions = views.filter_map(|view| self.kernel.definition(view));
         partitions.map(|partition| Source::of(&self.kernel, partition.operands[0]).argument).collect()
@@ -25,7 +25,7 @@ impl Lowering {
         }
         let argument = |tensor: ValueId| Source::of(&self.kernel, tensor).argument;
         let mut written: HashSet<ValueId> = self.written_elsewhere.clone();
-        written.extend(self.written());
+        written.extend(self.written_since(0));
         let is_unwritten = |data: &&&OpData| {
             let view = data.results.first().and_then(|&view| self.kernel.ty(view).as_partition());
             matches!(data.op, Op::Partition(_))

@@ -1,0 +1,122 @@
+//! Conditions on constants of a kernel, of which only one side is there.
+
+use super::check_exact;
+use super::whole::check_kernel;
+use tile::prelude::*;
+
+/// A constant that switches something off, of which the types are decided all the same. `b` is 1.
+#[tile_kernel]
+fn switched_off(x: &Tensor<u8, 1>, y: &mut Tensor<i32, 1>, log: &mut Tensor<u8, 1>) {
+    const LOGS: bool = false;
+    let b = x.partition_view([1]).load([0]);
+    let mut log = log.partition_view_mut([1]);
+    if LOGS {
+        log.store(b);
+    }
+    let k = if LOGS { b.item() } else { 200 };
+    y.partition_view_mut([1]).store(Tile::full([1], (k + 200) as i32));
+}
+
+#[test]
+fn what_a_constant_switches_off_has_its_types_and_outputs() {
+    check_kernel!(switched_off<>(
+        input x: ([1u8], [1]), output y: (vec![0i32], [1] => [144i32], 0.0), output log: (vec![7u8], [1] => [7u8], 0.0),
+    ));
+}
+
+/// The third of four, by way of turns that aren't taken.
+#[tile_fn]
+fn found(parts: [f32; 4], at: usize) -> f32 {
+    for i in 0..4 {
+        if i == 2 {
+            return parts[i] * 10.0;
+        }
+        if i > 0 && parts[i - 1] > 100.0 {
+            return parts[i - 1];
+        }
+    }
+    parts[at]
+}
+
+/// Exits, variables and formats that depend on what is known.
+#[tile_kernel]
+fn of_constants(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 6>, z: &mut Tensor<bf16, 2>) {
+    const SLOW: bool = false;
+    const FAST: bool = true;
+    let t = x.partition_view([4]).load([0]);
+    let parts = [0, 1, 2, 3].map(|i: usize| t.take(i, 0).item());
+    let mut sum = 0.0;
+    'outer: for i in 0..4 {
+        for j in 0..4 {
+            if j == 2 && i == 1 {
+                break 'outer;
+            }
+            if j < i {
+                continue 'outer;
+            }
+            sum += parts[i] * 10.0 + parts[j];
+        }
+    }
+    let mut k = 0;
+    let once = loop {
+        k += 1;
+        if FAST {
+            break k * 3;
+        }
+    };
+    let often = loop {
+        if FAST && k == 5 {
+            break k;
+        }
+        k += 1;
+    };
+    let last;
+    if SLOW {
+        last = parts[0];
+    } else {
+        last = parts[3];
+    }
+    let mut count = 0.0;
+    while !SLOW && count < 3.0 {
+        count += 1.0;
+        if !FAST {
+            break;
+        }
+    }
+    let of_block = 'a: {
+        if FAST {
+            break 'a 7.0;
+        }
+        parts[2]
+    };
+    let half = if FAST { 0.5 } else { 0.25 };
+    z.partition_view_mut([2]).store(t.cast::<bf16>().extract([0], [2]) * half);
+    let sums = [sum, found(parts, 1), (once + often * 100) as f32, last, count, of_block];
+    y.partition_view_mut([6]).store(cat(sums.map(|sum| Tile::full([1], sum)), 0));
+}
+
+#[test]
+fn exits_and_variables_follow_from_constants() {
+    check_kernel!(of_constants<>(
+        input x: ([1f32, 2.0, 3.0, 4.0], [4]),
+        output y: (vec![0f32; 6], [6] => [50f32, 30.0, 503.0, 4.0, 3.0, 7.0], 0.0),
+        output z: (vec![bf16::from_f32(0.0); 2], [2] => [0.5f32, 1.0], 0.0),
+    ));
+}
+
+/// A kernel that a constant switches off.
+#[tile_kernel]
+fn skipped(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
+    const SKIPS: bool = true;
+    let t = x.partition_view([4]).load([0]);
+    let mut y = y.partition_view_mut([4]);
+    if SKIPS {
+        return;
+    }
+    y.store(t);
+}
+
+#[test]
+fn what_an_exit_leaves_out_is_not_taken_for_forgotten() {
+    check_exact!(skipped<>(x: [1f32; 4], [4]) -> f32, [4] => [0f32; 4]);
+}
