@@ -13,6 +13,7 @@ use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 macro_rules! handle {
     ($name:ident, $doc:literal) => {
@@ -179,8 +180,9 @@ pub struct Kernel {
     /// What the author says of how GPUs schedule it.
     pub hints: ScheduleHints,
     body: RegionId,
-    values: Vec<ValueData>,
-    ops: Vec<OpData>,
+    // A copy shares what isn't changed in it: the front end makes one wherever it looks at what isn't reached.
+    values: Vec<Arc<ValueData>>,
+    ops: Vec<Arc<OpData>>,
     regions: Vec<Region>,
     names: HashSet<String>,
 }
@@ -234,12 +236,13 @@ impl Kernel {
 
     /// An op's data, to be changed by a pass.
     pub fn op_mut(&mut self, op: OpId) -> &mut OpData {
-        &mut self.ops[op.index()]
+        Arc::make_mut(&mut self.ops[op.index()])
     }
 
     /// The op that gives a value; `None` for parameters.
     pub fn definition(&self, value: ValueId) -> Option<&OpData> {
-        self.ops.iter().find(|data| data.results.contains(&value))
+        // What is asked about was mostly made last.
+        self.ops.iter().rev().find(|data| data.results.contains(&value)).map(|data| &**data)
     }
 
     /// The op that gives each value of the body; parameters of regions have none.
@@ -277,7 +280,7 @@ impl Kernel {
     /// A new value. A taken name gets the first free suffix: `acc`, `acc_1`, `acc_2`.
     pub fn new_value(&mut self, ty: Type, name: Option<&str>) -> ValueId {
         let name = name.map(|name| self.unique_name(name));
-        self.values.push(ValueData { ty, name });
+        self.values.push(Arc::new(ValueData { ty, name }));
         ValueId(self.values.len() as u32 - 1)
     }
 
@@ -294,13 +297,14 @@ impl Kernel {
     /// Names a value that has no name yet.
     pub fn name_value(&mut self, value: ValueId, name: &str) {
         if self.values[value.index()].name.is_none() {
-            self.values[value.index()].name = Some(self.unique_name(name));
+            let name = self.unique_name(name);
+            Arc::make_mut(&mut self.values[value.index()]).name = Some(name);
         }
     }
 
     /// Changes a value's type. For passes that substitute parameters; the verifier judges the result.
     pub fn set_type(&mut self, value: ValueId, ty: Type) {
-        self.values[value.index()].ty = ty;
+        Arc::make_mut(&mut self.values[value.index()]).ty = ty;
     }
 
     /// A new argument of the kernel.
@@ -318,7 +322,7 @@ impl Kernel {
 
     /// A new op, not yet in a region. [`crate::Builder`] makes checked ones.
     pub fn new_op(&mut self, data: OpData) -> OpId {
-        self.ops.push(data);
+        self.ops.push(Arc::new(data));
         OpId(self.ops.len() as u32 - 1)
     }
 
