@@ -3,7 +3,7 @@
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::elements::Elements;
 use crate::span::Span;
-use crate::value::Val;
+use crate::value::{Int, Val};
 use tile_ir::ops::Literal;
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
@@ -33,6 +33,25 @@ impl Lowering {
                 let message = format!("{what} must be a number, not {}", kind(other));
                 self.error(span, message, "use a scalar or a literal")
             }
+        }
+    }
+
+    /// A number as one of this format, whose type it is declared to be: one of `usize` that is known stays known.
+    pub(super) fn declared_number(
+        &mut self,
+        value: Val,
+        elem: &Elem,
+        what: &str,
+        span: Span,
+    ) -> Lowered<Val> {
+        let is_index = *elem == Elem::Known(DType::Index);
+        match value {
+            Val::Dim(_) if is_index => Ok(value),
+            Val::Int(Int { value: number, .. }) if is_index => match i64::try_from(number) {
+                Ok(number) => Ok(Val::Dim(Dim::from(number))),
+                Err(_) => self.error(span, format!("{number} doesn't fit usize"), "use a smaller number"),
+            },
+            value => self.number(&value, elem, what, span).map(Val::Data),
         }
     }
 

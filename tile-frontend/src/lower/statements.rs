@@ -11,12 +11,12 @@ use crate::macros::{self, debugged};
 use crate::rewrite::unwrapped;
 use crate::scope::{Changes, Variable};
 use crate::span::{Span, Spanned};
-use crate::value::{Int, Val};
+use crate::value::Val;
 use syn::{
     Block, Expr, ExprAssign, ExprBinary, ExprMacro, GenericArgument, Ident, Item, Local, Pat, Stmt, Type,
     TypePath,
 };
-use tile_ir::{Elem, ValueId};
+use tile_ir::ValueId;
 
 /// What methods of a type are in kernels.
 fn methods_of(owner: &str) -> String {
@@ -252,20 +252,12 @@ impl Lowering {
             return self.annotated(&reference.elem, value, span);
         }
         if let Some(elem) = self.element(ty) {
-            let is_index = elem == Elem::Known(tile_ir::DType::Index);
             self.share(&value, &elem, "the type of a variable", span)?;
-            return match value {
-                Val::Dim(_) if is_index => Ok(value),
-                Val::Int(Int { value: int, .. }) if is_index => match i64::try_from(int) {
-                    Ok(int) => Ok(Val::Dim(tile_ir::Dim::from(int))),
-                    Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
-                },
-                Val::Data(tile) if self.shape(tile).is_some() => {
-                    let help = "leave the type out, or write `Tile<…>`";
-                    self.error(ty.span(), "the value is a tile, not a scalar", help)
-                }
-                value => self.number(&value, &elem, "the value", span).map(Val::Data),
-            };
+            if !self.is_scalar(&value) {
+                let help = "leave the type out, or write `Tile<…>`";
+                return self.error(ty.span(), "the value is a tile, not a scalar", help);
+            }
+            return self.declared_number(value, &elem, "the value", span);
         }
         match (&value, ty) {
             (Val::Data(tile), Type::Path(path)) if self.shape(*tile).is_some() && is_tile(path) => {

@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lower::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::parameters::{ATOMIC_VIEW, PARTITION_VIEW, VIEWS, is_view};
 use crate::span::Span;
-use crate::value::{Int, Val};
+use crate::value::Val;
 use syn::{Expr, GenericArgument, PathArguments, PathSegment, Type};
 use tile_ir::{Dim, Elem, ValueId};
 
@@ -105,20 +105,12 @@ impl Lowering {
     }
 
     fn scalar_of(&mut self, value: Val, elem: &Elem, what: &str, span: Span, ty: &Type) -> Lowered<Val> {
-        let is_index = *elem == Elem::Known(tile_ir::DType::Index);
-        self.share(&value, elem, what, span)?;
-        match value {
-            Val::Dim(_) if is_index => Ok(value),
-            Val::Int(Int { value: int, .. }) if is_index => match i64::try_from(int) {
-                Ok(int) => Ok(Val::Dim(Dim::from(int))),
-                Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
-            },
-            Val::Data(tile) if self.shape(tile).is_some() => self.misfit(&value, ty, what, span),
-            Val::Int(_) | Val::Float(_) | Val::Dim(_) | Val::Data(_) => {
-                self.number(&value, elem, what, span).map(Val::Data)
-            }
-            other => self.misfit(&other, ty, what, span),
+        let is_number = matches!(value, Val::Int(_) | Val::Float(_) | Val::Dim(_) | Val::Data(_));
+        if !is_number || !self.is_scalar(&value) {
+            return self.misfit(&value, ty, what, span);
         }
+        self.share(&value, elem, what, span)?;
+        self.declared_number(value, elem, what, span)
     }
 
     fn tile_of(&mut self, value: Val, ty: &syn::TypePath, what: &str, span: Span) -> Lowered<Val> {
