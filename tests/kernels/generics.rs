@@ -1,6 +1,6 @@
 //! Kernels and functions that are generic over element types, with scalars of these types.
 
-use super::{Case, array, numbers, widen};
+use super::{Case, array, check_exact, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -291,4 +291,50 @@ fn a_type_may_have_the_name_of_a_const_parameter() {
         named_alike::scaled::<2>(&x, factor, &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0], "{label}");
     }
+}
+
+#[tile_kernels]
+mod of_floats {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    pub(super) struct Parts<T: Float, const N: usize> {
+        parts: [Tile<T, 1>; N],
+    }
+
+    #[tile_fn]
+    impl<T: Float, const N: usize> Parts<T, N> {
+        fn halved(self) -> f32 {
+            const TWICE: usize = 2 * N;
+            let third: T = 0.25;
+            let mut sum = Tile::zeros([2]);
+            for part in self.parts {
+                sum += part * 0.5 + third;
+            }
+            sum.sum(0).item() as f32 + TWICE as f32
+        }
+    }
+
+    #[tile_fn]
+    impl Parts<bf16, 1> {
+        fn doubled(self) -> Tile<bf16, 1> {
+            self.parts[0] * 2.0
+        }
+    }
+
+    #[tile_kernel]
+    pub(super) fn halves(x: &Tensor<bf16, 2>, y: &mut Tensor<f32, 3>) {
+        let x = x.partition_view([2]).load([0]);
+        let halved =
+            Parts { parts: [x, x] }.halved() + Parts { parts: [x.cast::<f32>(); 3] }.halved() * 100.0;
+        let doubled = Parts { parts: [x] }.doubled().cast::<f32>();
+        y.partition_view_mut([3]).store(cat([Tile::full([1], halved), doubled], 0));
+    }
+}
+use of_floats::halves;
+
+#[test]
+fn methods_of_any_float_have_literals_and_constants() {
+    // (1 + 2) / 2 * 2 + 4 * 0.25 + 4, and three of them with 6
+    check_exact!(halves<>(x: [1.0f32, 2.0].map(bf16::from_f32), [2]) -> f32, [3] => [8.0 + 1200.0f32, 2.0, 4.0]);
 }

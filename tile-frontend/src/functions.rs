@@ -44,7 +44,11 @@ pub fn function(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Diagnostics>
             "make it a free function, or put `#[tile_fn]` on the `impl`, in a module with `#[tile_kernels]`";
         errors.push(Diagnostic::new(receiver.span(), message).help(help));
     }
-    if errors.is_empty() { Ok(rewritten(function, seen)) } else { Err(Diagnostics::new(errors)) }
+    let generics = function.sig.generics.clone();
+    match errors.is_empty() {
+        true => Ok(rewritten(function, generics, None, seen)),
+        false => Err(Diagnostics::new(errors)),
+    }
 }
 
 /// What is said of a call by a function of a path at which there is no other.
@@ -59,8 +63,14 @@ pub fn in_a_circle(caller: &ItemFn, path: &syn::Path, through: &[String]) -> Dia
     Diagnostic::of_circle(path.span(), &caller.sig.ident.to_string(), through).into()
 }
 
-/// The same of a function of a type, which may take `self`; or what such a function can't be.
-pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Diagnostic>> {
+/// The same of a function of a type, which may take `self`; or what such a function can't be. `generics` are its parameters in
+/// `<…>` and those of its `impl`.
+pub(crate) fn method(
+    function: ItemFn,
+    generics: Generics,
+    owner: &Type,
+    seen: &Helpers,
+) -> Result<ItemFn, Vec<Diagnostic>> {
     let mut errors = wrong(&function, seen);
     let name = &function.sig.ident;
     let receiver = function.sig.receiver();
@@ -78,19 +88,22 @@ pub(crate) fn method(function: ItemFn, seen: &Helpers) -> Result<ItemFn, Vec<Dia
         }
         _ => {}
     }
-    if errors.is_empty() { Ok(rewritten(function, seen)) } else { Err(errors) }
+    match errors.is_empty() {
+        true => Ok(rewritten(function, generics, Some(owner), seen)),
+        false => Err(errors),
+    }
 }
 
-fn rewritten(mut function: ItemFn, seen: &Helpers) -> ItemFn {
+fn rewritten(mut function: ItemFn, generics: Generics, owner: Option<&Type>, seen: &Helpers) -> ItemFn {
     let self_is_reference = updates::is_update(&function.sig);
     updates::write_out(&mut function, self_is_reference, seen);
-    let parameters = function.sig.generics.params.iter().filter_map(|generic| match generic {
+    let parameters = generics.params.iter().filter_map(|generic| match generic {
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,
     });
     let mut rewrite = Rewrite {
         parameters: parameters.collect(),
-        literals: literals::are_of_other_formats(&function).then(|| function.sig.generics.clone()),
+        literals: literals::are_of_other_formats(&function, &generics, owner).then(|| generics.clone()),
     };
     crate::turns::mark(&mut function);
     rewrite.visit_block_mut(&mut function.block);
@@ -133,9 +146,9 @@ pub(crate) fn refused_const_parameters(generics: &Generics) -> impl Iterator<Ite
 }
 
 struct Rewrite {
-    /// The function's const parameters, which Rust's `const` items don't see.
+    /// The function's const parameters and its type's, which Rust's `const` items don't see.
     parameters: HashSet<String>,
-    /// The function's parameters in `<…>`, where literals may be of formats that Rust has none of.
+    /// The function's parameters in `<…>` and its type's, where literals may be of formats that Rust has none of.
     literals: Option<Generics>,
 }
 

@@ -8,8 +8,8 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Expr, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemConst, ItemFn, ItemImpl, Macro,
-    PatType, PathArguments, PathSegment, Receiver, ReceiverKind, Signature, Type, parse_quote,
+    Expr, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemConst, ItemFn, ItemImpl,
+    Macro, PatType, PathArguments, PathSegment, Receiver, ReceiverKind, Signature, Type, parse_quote,
 };
 
 /// The functions and constants of an `impl`.
@@ -52,6 +52,16 @@ impl Owner {
             _ => false,
         })
     }
+}
+
+/// The parameters of an `impl`, and behind them a function's own.
+fn with_own(of_impl: &Generics, own: &Generics) -> Generics {
+    let mut generics = own.clone();
+    generics.params = of_impl.params.iter().chain(&own.params).cloned().collect();
+    if let Some(bounds) = &of_impl.where_clause {
+        generics.make_where_clause().predicates.extend(bounds.predicates.clone());
+    }
+    generics
 }
 
 fn last_segment(ty: &Type) -> Option<&PathSegment> {
@@ -104,11 +114,7 @@ impl<'i> Methods<'i> {
                 sig: function.sig.clone(),
                 block: Box::new(function.block.clone()),
             };
-            let own = std::mem::take(&mut free.sig.generics.params);
-            free.sig.generics.params = self.item.generics.params.iter().cloned().chain(own).collect();
-            if let Some(bounds) = &self.item.generics.where_clause {
-                free.sig.generics.make_where_clause().predicates.extend(bounds.predicates.clone());
-            }
+            free.sig.generics = with_own(&self.item.generics, &free.sig.generics);
             if let Some(FnArg::Receiver(receiver)) = free.sig.inputs.first() {
                 let taken = FnArg::Typed(self.taken(receiver));
                 free.sig.inputs[0] = taken;
@@ -207,7 +213,8 @@ pub fn methods(mut item: ItemImpl, seen: &Helpers) -> Result<ItemImpl, Diagnosti
     for member in &mut item.items {
         let ImplItem::Fn(method) = member else { continue };
         let function: ItemFn = parse_quote!(#method);
-        match functions::method(function, seen) {
+        let generics = with_own(&item.generics, &function.sig.generics);
+        match functions::method(function, generics, &item.self_ty, seen) {
             Ok(function) => *member = ImplItem::Verbatim(function.into_token_stream()),
             Err(wrong) => errors.extend(wrong),
         }

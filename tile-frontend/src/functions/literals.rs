@@ -14,12 +14,12 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Expr, ExprCall, ExprMethodCall, ItemFn, Lit, Local, Pat, Type, parse_quote};
+use syn::{Expr, ExprCall, ExprMethodCall, Generics, ItemFn, Lit, Local, Pat, Type, parse_quote};
 use tile_ir::DType;
 use tile_ir::ops::{BinaryOp, Domain, Predicate};
 
-/// Whether a function names a format that Rust has no literals of, or is generic over floats.
-pub(super) fn are_of_other_formats(function: &ItemFn) -> bool {
+/// Whether a function, or the type that it is of, names a format that Rust has no literals of, or is generic over floats.
+pub(super) fn are_of_other_formats(function: &ItemFn, generics: &Generics, owner: Option<&Type>) -> bool {
     struct Named(bool);
     impl Visit<'_> for Named {
         fn visit_type(&mut self, ty: &Type) {
@@ -27,13 +27,13 @@ pub(super) fn are_of_other_formats(function: &ItemFn) -> bool {
             visit::visit_type(self, ty);
         }
     }
-    let generics = &function.sig.generics;
     let is_float = |parameter: &syn::TypeParam| {
         !bounds_of(parameter, generics).is_empty()
             && domain_of_parameter(parameter, generics) == Some(Domain::Float)
     };
     let mut named = Named(generics.type_params().any(is_float));
     named.visit_item_fn(function);
+    owner.into_iter().for_each(|owner| named.visit_type(owner));
     named.0
 }
 
@@ -127,7 +127,7 @@ fn is_of_two_floats(name: &Ident) -> bool {
 }
 
 /// `let k: bf16 = 0.5;`: its value.
-pub(super) fn in_local(local: &Local, generics: &syn::Generics) -> Option<Expr> {
+pub(super) fn in_local(local: &Local, generics: &Generics) -> Option<Expr> {
     let Pat::Type(typed) = &local.pat else { return None };
     let value = bare(&local.init.as_ref()?.expr);
     let Type::Path(path) = &*typed.ty else { return None };
