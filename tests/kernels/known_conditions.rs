@@ -120,3 +120,30 @@ fn skipped(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
 fn what_an_exit_leaves_out_is_not_taken_for_forgotten() {
     check_exact!(skipped<>(x: [1f32; 4], [4]) -> f32, [4] => [0f32; 4]);
 }
+
+/// What isn't taken, deep in what isn't taken.
+#[tile_kernel]
+fn deep(x: &Tensor<f32, 2>, y: &mut Tensor<f32, 2>) {
+    const OFF: bool = false;
+    let x = x.partition_view([2]).load([0]);
+    let mut s = x * 2.0;
+    if OFF {
+        if !OFF {
+            if OFF {
+                if OFF {
+                    if OFF {
+                        if OFF {
+                            s = select(s < x, s, x);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    y.partition_view_mut([2]).store(s);
+}
+
+#[test]
+fn what_is_deep_in_what_is_left_out_is_written_for_rustc() {
+    check_exact!(deep<>(x: [1.0f32, 2.0], [2]) -> f32, [2] => [2.0f32, 4.0]);
+}

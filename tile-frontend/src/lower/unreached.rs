@@ -9,6 +9,11 @@ use crate::value::{Formats, Val};
 const MOST_WITHIN: usize = 4;
 
 impl Lowering {
+    /// Whether what isn't reached from here is looked at.
+    pub(super) fn looks_within(&self) -> bool {
+        self.unreached < MOST_WITHIN
+    }
+
     /// [`Self::unreached`] of what a known condition or an exit leaves out, as a constant of the kernel may decide: an output
     /// that is stored to there alone is none that was forgotten.
     pub(super) fn not_taken(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Formats> {
@@ -24,7 +29,7 @@ impl Lowering {
     /// Lowers what isn't reached, and leaves the kernel as it was; gives the type of what it would have given. Each
     /// turn of an unrolled loop has variables of its own, so it is lowered for each.
     pub(super) fn unreached(&mut self, lower: impl FnOnce(&mut Self) -> Lowered<Val>) -> Option<Formats> {
-        if self.unreached == MOST_WITHIN {
+        if !self.looks_within() {
             return None;
         }
         let (kernel, scopes, frames) = (self.kernel.clone(), self.scopes.clone(), self.frames.clone());

@@ -112,7 +112,8 @@ impl Lowering {
         then: &'b mut dyn FnMut(&mut Self) -> Lowered<Val>,
         otherwise: &'b mut dyn FnMut(&mut Self) -> Lowered<Val>,
     ) -> Lowered<Val> {
-        match self.known_truth(condition) {
+        // Too deep in what isn't reached the other side wouldn't be looked at.
+        match self.known_truth(condition).filter(|_| self.looks_within()) {
             Some(true) => return self.side_taken(then, otherwise),
             Some(false) => return self.side_taken(otherwise, then),
             None => {}
