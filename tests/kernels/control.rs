@@ -223,6 +223,7 @@ fn arguments_of_macros_assign() {
 }
 
 /// A macro with `;` behind it gives nothing.
+#[expect(clippy::dbg_macro, clippy::single_match, reason = "what they give is the test")]
 #[tile_kernel]
 fn shown_at_the_end(y: &mut Tensor<i32, 1>) {
     let mut sum = 0;

@@ -39,6 +39,7 @@ fn found(parts: [f32; 4], at: usize) -> f32 {
 }
 
 /// Exits, variables and formats that depend on what is known.
+#[expect(clippy::needless_late_init, reason = "that each side assigns is the test")]
 #[tile_kernel]
 fn of_constants(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 6>, z: &mut Tensor<bf16, 2>) {
     const SLOW: bool = false;
@@ -122,6 +123,7 @@ fn what_an_exit_leaves_out_is_not_taken_for_forgotten() {
 }
 
 /// What isn't taken, deep in what isn't taken.
+#[expect(clippy::collapsible_if, reason = "their depth is the test")]
 #[tile_kernel]
 fn deep(x: &Tensor<f32, 2>, y: &mut Tensor<f32, 2>) {
     const OFF: bool = false;

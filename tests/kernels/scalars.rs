@@ -368,6 +368,7 @@ fn powers_wrap_as_products_do() {
 }
 
 /// Numbers that are written out and converted, which are of the type that they are converted to.
+#[expect(clippy::unnecessary_cast, reason = "what rustc takes them for is the test")]
 #[tile_kernel]
 fn written_and_converted(y: &mut Tensor<f64, 7>) {
     let numbers = [

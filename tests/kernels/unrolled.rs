@@ -64,6 +64,12 @@ fn a_variable_of_an_unrolled_loop_hides_another() {
 }
 
 /// Conditions and indices that follow from a counter.
+#[expect(
+    clippy::nonminimal_bool,
+    clippy::absurd_extreme_comparisons,
+    clippy::unnecessary_cast,
+    reason = "what is known of each form is the test"
+)]
 #[tile_kernel]
 fn of_known_conditions(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 9>) {
     const FROM: i32 = 1;
