@@ -283,7 +283,7 @@ fn what_no_code_takes_is_refused_with_a_way_out() {
     let error = affine::<4, 8>(&padded, &mut Tensor::zeros(&device, [6, 9]).unwrap()).launch().unwrap_err();
     assert_eq!(
         error.reason().to_string(),
-        "`x` of kernel `affine` has elements that aren't in memory, or no single distance from one to the next along an \
+        "`x` of kernel `affine` has elements that aren't in memory, or no single stride along an \
          axis; pass a copy, which `.to_dense()` makes"
     );
     assert_eq!(

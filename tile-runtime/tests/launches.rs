@@ -259,7 +259,7 @@ fn tensors_that_no_code_can_be_made_for_are_refused() {
     let padded = x.view().pad(&[Some((1, 2))]).unwrap();
     assert_eq!(
         message(&padded, &mut Tensor::zeros(&device, [15]).unwrap()),
-        "`x` of kernel `double` has elements that aren't in memory, or no single distance from one to the next along an \
+        "`x` of kernel `double` has elements that aren't in memory, or no single stride along an \
          axis; pass a copy, which `.to_dense()` makes"
     );
     let matrix = ramp(&device, 12).into_shape([3, 4]).unwrap();

@@ -98,7 +98,7 @@ impl<T: Element> Tensor<T> {
     /// closure; [`Error::DeviceLost`] and [`Error::Driver`] if the device fails.
     pub fn into_dlpack(self) -> Result<Dlpack> {
         let strides = self.strides().ok_or_else(|| {
-            refused("its elements have no single distance along some axis; make a tensor with `to_dense`")
+            refused("its elements have no single stride along some axis; make a tensor with `to_dense`")
         })?;
         let dtype = data_type(T::DTYPE).ok_or_else(|| refused("its elements are sizes"))?;
         self.finish()?;
@@ -213,7 +213,7 @@ mod tests {
         let back = unsafe { Tensor::<u8>::from_dlpack(turned) }.unwrap();
         assert_eq!(back.to_host().unwrap().to_string(), "[[0, 3],\n [1, 4],\n [2, 5]]");
         let nested = back.into_shape([6]).unwrap().into_dlpack().map(drop).unwrap_err().to_string();
-        assert!(nested.contains("no single distance"), "{nested}");
+        assert!(nested.contains("no single stride"), "{nested}");
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl<'a> Footprint<'a> {
         can_reach(&terms, target, &mut steps)
     }
 
-    /// Every axis counted upwards, and the bytes of an element; `None` where there is no distance along an axis.
+    /// Every axis counted upwards, and the bytes of an element; `None` where an axis has no stride.
     fn terms(&self) -> Option<Terms> {
         let bytes = self.element as i128;
         let within = Term { stride: 1, most: bytes - 1 };

@@ -57,9 +57,7 @@ impl<'a> Launch<'a> {
             let GivenValue::Tensor { tensor, dtype, access } = given.value else { continue };
             let problem = match tensor.place() {
                 Place::Dense if !is_gpu(tensor.device()) => continue,
-                Place::Unknown => {
-                    "has elements that aren't in memory, or no single distance from one to the next along an axis"
-                }
+                Place::Unknown => "has elements that aren't in memory, or no single stride along an axis",
                 Place::Strided(_) if access == Access::Write && !tensor.is_writable() => {
                     "is written and has elements that share memory"
                 }

@@ -22,7 +22,7 @@ pub(crate) enum Place<'a> {
     Dense,
     /// So many elements apart along each axis, as `tile_ir::view::argument::canonical` says.
     Strided(&'a [i64]),
-    /// Along some axis there is no single distance, or some elements aren't in memory.
+    /// Along some axis there is no single stride, or some elements aren't in memory.
     Unknown,
 }
 
@@ -100,7 +100,7 @@ impl Descriptor {
         }
     }
 
-    /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one, or
+    /// The stride of each axis in elements; `None` where some axis has no single one, or
     /// elements that aren't in memory.
     pub(crate) fn strides(&self) -> Option<Vec<i64>> {
         if self.view.is_masked() { None } else { self.view.strides() }

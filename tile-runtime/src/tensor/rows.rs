@@ -39,7 +39,7 @@ struct Axis<const MEMORIES: usize> {
 
 type Axes<const MEMORIES: usize> = SmallVec<[Axis<MEMORIES>; 6]>;
 
-/// The elements of memories of one shape as rows; `None` where some memory has no single distance along an axis, and where
+/// The elements of memories of one shape as rows; `None` where some memory has no single stride along an axis, and where
 /// the calls would take longer than copying to the host and back. Where somebody else's elements lie in the memory that is
 /// written, one call is made however long it takes: by way of the host every run would be one.
 pub(super) fn rows<const MEMORIES: usize>(

@@ -63,7 +63,7 @@ impl<T> TensorRef<T> {
         self.descriptor.shape()
     }
 
-    /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one.
+    /// The stride of each axis, from an element to the next along it, in elements; `None` where some axis has no single one.
     ///
     /// ```
     /// # use tile_runtime as tile;

@@ -419,7 +419,7 @@ fn an_address_and_strides_are_all_that_another_library_needs() {
             unsafe { Tensor::<i32>::from_raw_strided(&Device::cpu(), address, view.shape(), strides) };
         assert_eq!(theirs.unwrap().to_vec().unwrap(), view.to_vec().unwrap(), "{view:?}");
     }
-    // A margin isn't in memory, and of two axes in one there is no single distance.
+    // A margin isn't in memory, and of two axes in one there is no single stride.
     let padded = tile_layout::Movement::pad(&x.view(), &[None, Some((1, 0))]).unwrap();
     assert_eq!(padded.device_address(), None);
     assert_eq!(x.t().unwrap().reshape([24]).unwrap().device_address(), None);
