@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use tile_ir::Bindings;
 use tile_ir::specialize::Binding;
 
-/// A block expression of type `&'static [tile::embedded::Embedded]`. `store` writes the device code of an entry to a file
-/// with an extension.
+/// A block expression of type `&'static [tile::embedded::Embedded]`, which asks the linker for the library that has the CPU
+/// code: cargo itself would give it to a package's library alone, where it has one, and not to a program beside it. `store`
+/// writes the device code of an entry to a file with an extension.
 pub(super) fn expression(
+    library: &str,
     compiled: &[Compiled],
     left_out: &[LeftOut],
     mut store: impl FnMut(usize, &str, &[u8]) -> Result<PathBuf, String>,
@@ -70,8 +72,12 @@ pub(super) fn expression(
             target.name
         );
     }
+    let link = match declarations.as_str() {
+        "" => String::new(),
+        _ => format!("    #[link(name = {library:?}, kind = \"static\")]\n"),
+    };
     Ok(format!(
-        "{{\n    #[allow(improper_ctypes, non_snake_case, unsafe_code, clippy::all)]\n    unsafe extern \"C\" {{\n{declarations}    }}\n    \
+        "{{\n{link}    #[allow(improper_ctypes, non_snake_case, unsafe_code, clippy::all)]\n    unsafe extern \"C\" {{\n{declarations}    }}\n    \
          const EMBEDDED: &[::tile::embedded::Embedded] = &[\n{entries}    ];\n    EMBEDDED\n}}\n"
     ))
 }
@@ -98,25 +104,29 @@ mod tests {
     use tile_ir::tensor_map::TensorMap;
     use tile_ir::{TargetDesc, Variant, text};
 
+    const LAUNCH: Launch = Launch {
+        threads: 128,
+        shared_bytes: 64,
+        scratch_bytes: 0,
+        shares_grid: true,
+        cluster: 2,
+        blocks_per_tile: 2,
+    };
+
     fn embedded(tensor_maps: Vec<TensorMap>, cubin: Option<Vec<u8>>) -> String {
         let artifact = Artifact {
             target: "sm_90a".to_owned(),
             symbol: "k".to_owned(),
             code: Code::Ptx(String::new()),
-            launch: Launch {
-                threads: 128,
-                shared_bytes: 64,
-                scratch_bytes: 0,
-                shares_grid: true,
-                cluster: 2,
-                blocks_per_tile: 2,
-            },
+            launch: LAUNCH,
             tensor_maps,
         };
         let compiled =
             Compiled { artifact, bindings: Vec::new(), variant: Variant::General, level: None, cubin };
-        expression(&[compiled], &[], |i, extension, _| Ok(PathBuf::from(format!("k-{i}.{extension}"))))
-            .unwrap()
+        expression("kernels", &[compiled], &[], |i, extension, _| {
+            Ok(PathBuf::from(format!("k-{i}.{extension}")))
+        })
+        .unwrap()
     }
 
     #[test]
@@ -126,9 +136,27 @@ mod tests {
             bindings: vec![("D".to_owned(), Binding::Const(128)), ("UP".to_owned(), Binding::Bool(true))],
             reason: "too \"large\"".to_owned(),
         };
-        let expression = expression(&[], &[left_out], |_, _, _| unreachable!("there is no code")).unwrap();
+        let expression =
+            expression("kernels", &[], &[left_out], |_, _, _| unreachable!("there is no code")).unwrap();
         let expected = r#"::tile::embedded::left_out("gfx942", &[("D", ::tile::embedded::Binding::Const(128)), ("UP", ::tile::embedded::Binding::Bool(true)), ], "too \"large\""),"#;
         assert!(expression.contains(expected), "{expression}");
+        assert!(!expression.contains("#[link"), "no CPU code: {expression}");
+    }
+
+    #[test]
+    fn cpu_code_says_which_library_has_it() {
+        let artifact = Artifact {
+            target: "cpu".to_owned(),
+            symbol: "tile_k".to_owned(),
+            code: Code::Object(Vec::new()),
+            launch: LAUNCH,
+            tensor_maps: Vec::new(),
+        };
+        let (bindings, variant) = (Vec::new(), Variant::General);
+        let compiled = Compiled { artifact, bindings, variant, level: None, cubin: None };
+        let expression = expression("kernels", &[compiled], &[], |_, _, _| unreachable!("it is linked"));
+        let expected = "#[link(name = \"kernels\", kind = \"static\")]";
+        assert!(expression.unwrap().contains(expected));
     }
 
     #[test]

@@ -278,25 +278,29 @@ impl<'e> Output<'e> {
         let folder = self.environment.embedded_folder();
         let fingerprint = text::fingerprint(&kernel.kernel);
         let stem = format!("{}-{fingerprint:016x}", kernel.kernel.name);
-        let expression = embed::expression(compiled, left_out, |i, extension, bytes| {
+        let library = self.library();
+        let expression = embed::expression(&library, compiled, left_out, |i, extension, bytes| {
             let path = folder.join(format!("{stem}-{i}.{extension}"));
             self.write(path.clone(), bytes).map(|()| path)
         })?;
         self.write(folder.join(format!("{stem}.rs")), expression.as_bytes())
     }
 
-    /// Puts all CPU code into one static library.
+    /// The library that all CPU code is put into.
+    fn library(&self) -> String {
+        format!("tile_kernels_{}", self.environment.package.replace('-', "_"))
+    }
+
+    /// Puts all CPU code into one static library, which what the macro includes asks for.
     fn link(&self) -> Result<(), String> {
         if self.objects.is_empty() {
             return Ok(());
         }
         let system = self.environment.system()?;
-        let name = format!("tile_kernels_{}", self.environment.package.replace('-', "_"));
-        let path = self.environment.cargo.out.join(system.library_file(&name));
+        let path = self.environment.cargo.out.join(system.library_file(&self.library()));
         archive::write(&path, system, &self.objects)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         println!("cargo::rustc-link-search=native={}", self.environment.cargo.out.display());
-        println!("cargo::rustc-link-lib=static={name}");
         Ok(())
     }
 }

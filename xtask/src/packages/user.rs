@@ -17,6 +17,8 @@ pub(super) fn write(folder: &Path, packages: &[(&str, PathBuf)]) -> Result<(), S
     let sources = folder.join("src");
     fs::create_dir_all(&sources).map_err(|error| format!("{}: {error}", sources.display()))?;
     put(&sources.join("main.rs"), &format!("{program}\n{TESTS}"))?;
+    // Many packages have a library, too, which cargo links otherwise than a program.
+    put(&sources.join("lib.rs"), "//! Nothing that the program names.\n")?;
     put(&folder.join("build.rs"), build)?;
     put(&folder.join("Cargo.toml"), &manifest(dependencies, packages))?;
     // What others published since is no reason to fail.
