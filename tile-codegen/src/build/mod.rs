@@ -30,6 +30,7 @@ use crate::System;
 use cargo::{Cargo, Kind, Package, Target};
 use output::{Output, Report};
 use scan::Conditions;
+use std::env::VarError;
 use std::path::{Component, Path, PathBuf};
 use tile_ir::TargetDesc;
 use tile_ir::target::Architecture;
@@ -98,7 +99,7 @@ impl Kernels {
         let roots = self.roots(&environment, &package).map_err(|error| vec![error])?;
         let scanned = scan::kernels(&environment.cargo, &package, &environment.conditions, &roots);
         let scanned = scanned.map_err(|error| vec![error])?;
-        environment.rerun_where_changed(&scanned);
+        environment.rerun_where_changed(&scanned, &self.also, self.ptxas.as_deref());
         println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
         let mut output = Output::new(&environment, &targets, self.ptxas.as_deref());
         scanned.found.iter().for_each(|kernel| output.kernel(kernel));
@@ -178,7 +179,12 @@ struct Environment {
 impl Environment {
     fn read() -> Result<Environment, String> {
         let variable = |name: &str| {
-            std::env::var(name).map_err(|_| format!("`{name}` isn't set; call this from a build script"))
+            std::env::var(name).map_err(|error| match error {
+                VarError::NotPresent => format!("`{name}` isn't set; call this from a build script"),
+                VarError::NotUnicode(value) => {
+                    format!("`{name}` is {value:?}, which isn't UTF-8; build in a folder whose path is")
+                }
+            })
         };
         let list =
             |text: String| text.split(',').filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect();
@@ -193,23 +199,31 @@ impl Environment {
         Ok(Environment {
             package: variable("CARGO_PKG_NAME")?,
             cargo,
-            conditions: Conditions::of(std::env::vars()),
+            // Those of cargo are texts, whatever others are.
+            conditions: Conditions::of(
+                std::env::vars_os()
+                    .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+            ),
             architecture: variable("CARGO_CFG_TARGET_ARCH")?,
             system: [variable("CARGO_CFG_TARGET_OS")?, variable("CARGO_CFG_TARGET_ENV").unwrap_or_default()],
         })
     }
 
-    /// Tells cargo what the code depends on; on build.rs it depends anyway. The folder with the sources is among it for
-    /// the programs that may come to be there.
-    fn rerun_where_changed(&self, scanned: &scan::Scanned) {
-        let source = self.cargo.manifest.with_file_name("src");
-        let is_below = |file: &Path| {
-            file.strip_prefix(&source)
+    /// Tells cargo what the code depends on; on build.rs it depends anyway. The folder with the sources is among it, and so are
+    /// those of further programs, for the programs that may come to be there.
+    fn rerun_where_changed(&self, scanned: &scan::Scanned, also: &[String], ptxas: Option<&Path>) {
+        let folders = ["src"].into_iter().chain(also.iter().map(String::as_str));
+        let folders = folders.map(|folder| self.cargo.manifest.with_file_name(folder));
+        let folders: Vec<PathBuf> = folders.filter(|folder| folder.is_dir()).collect();
+        let is_below = |file: &Path, folder: &PathBuf| {
+            file.strip_prefix(folder)
                 .is_ok_and(|rest| rest.components().all(|part| part != Component::ParentDir))
         };
-        let beside = scanned.files.iter().filter(|file| !is_below(file));
-        let source = Some(&source).filter(|source| source.is_dir());
-        for file in beside.chain(source) {
+        let files = scanned.files.iter().map(PathBuf::as_path);
+        let beside = files.filter(|file| !folders.iter().any(|folder| is_below(file, folder)));
+        // A name without a folder is looked for in `PATH`, which cargo doesn't.
+        let ptxas = ptxas.filter(|ptxas| ptxas.is_file());
+        for file in beside.chain(folders.iter().map(PathBuf::as_path)).chain(ptxas) {
             println!("cargo::rerun-if-changed={}", file.display());
         }
         if scanned.lacks_packages {
