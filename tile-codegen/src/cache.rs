@@ -115,7 +115,10 @@ impl Cache {
             // Half a file is of no use; where it can't be removed either, it is when it is old.
             let _ = fs::remove_file(&temporary);
         })?;
-        self.most_bytes.map_or(Ok(()), |most| evict::evict(&self.folder, most))
+        if let Some(most) = self.most_bytes {
+            evict::evict(&self.folder, most);
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keeps a cache's folder small: what was used longest ago goes first.
 //!
-//! Several processes may do so at once. A file that another one has removed already is no error, and one that is being
-//! read stays readable by who has opened it.
+//! Several processes may do so at once, and users who share the folder. A file that another one has removed already, or that is
+//! another user's, is no error, and one that is being read stays readable by who has opened it.
 
 use super::{EXTENSION, TEMPORARY, remove};
 use std::fs;
@@ -21,27 +21,27 @@ struct Entry {
 
 /// Removes what was used longest ago until the files have three quarters of so many bytes, if they have more; and what
 /// nobody will finish. Files of other names are left alone.
-pub(super) fn evict(folder: &Path, most_bytes: u64) -> io::Result<()> {
-    let (mut finished, unfinished) = entries(folder)?;
+pub(super) fn evict(folder: &Path, most_bytes: u64) {
+    let Ok((mut finished, unfinished)) = entries(folder) else { return };
     let long_ago = SystemTime::now().checked_sub(ABANDONED);
     for entry in unfinished {
         if long_ago.is_some_and(|long_ago| entry.used < long_ago) {
-            remove(&entry.path)?;
+            let _ = remove(&entry.path);
         }
     }
     let mut bytes: u64 = finished.iter().map(|entry| entry.bytes).sum();
     if bytes <= most_bytes {
-        return Ok(());
+        return;
     }
     finished.sort_by_key(|entry| entry.used);
     for entry in finished {
         if bytes <= most_bytes / 4 * 3 {
             break;
         }
-        remove(&entry.path)?;
-        bytes -= entry.bytes;
+        if remove(&entry.path).is_ok() {
+            bytes -= entry.bytes;
+        }
     }
-    Ok(())
 }
 
 /// The files that are finished, and those that aren't.
@@ -94,7 +94,7 @@ mod tests {
         write("notes.tile", 4000, 100);
         write("photo.tmp", 4000, 100);
         let left = |most: u64| {
-            evict(&folder, most).unwrap();
+            evict(&folder, most);
             let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
             let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
             names.sort();
