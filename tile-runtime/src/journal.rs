@@ -142,7 +142,7 @@ pub(crate) fn notice(message: &str) {
         Listener::Subscriber(subscriber) => {
             dispatcher::with_default(&subscriber, || tracing::warn!(target: TARGET, "{message}"));
         }
-        Listener::StandardError => eprintln!("tile: {message}"),
+        Listener::StandardError => lines::say(&format!("tile: {message}\n")),
         Listener::Nobody => {}
     }
 }

@@ -41,7 +41,7 @@ fn asked() -> Option<LevelFilter> {
 }
 
 /// Writes to standard error. That it is closed is no reason to stop.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     // One call, so that lines of threads aren't mixed.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -192,8 +192,8 @@ impl<'a> Launch<'a> {
             return Ok(Duration::ZERO);
         }
         journal::launch(prepared.instance(), device, bound.blocks());
-        let profiled = profile::is_on().then(Instant::now);
-        let timed = timed || profiled.is_some();
+        let is_profiled = profile::is_on();
+        let timed = timed || is_profiled;
         let time = match &device.0 {
             Kind::Reference | Kind::Cpu | Kind::Simulated(_) => self.run_host(checked, timed, sink)?,
             Kind::Gpu(context) => {
@@ -212,14 +212,15 @@ impl<'a> Launch<'a> {
                 }
             }
         };
-        if let Some(start) = profiled {
+        if is_profiled {
             profile::record(Launched {
                 kernel: self.kernel.name,
                 instance: prepared.parameters(),
                 blocks: bound.blocks(),
                 totals: prepared.counts().total(prepared.abi(), bound),
                 device: (*device).clone(),
-                start,
+                // What came before was looking for code, or compiling it, and waiting for others.
+                start: Instant::now() - time,
                 time,
             });
         }
