@@ -215,3 +215,27 @@ fn conditions_make_masks_and_checks_needless() {
     }
     .check();
 }
+
+/// The tiles beside a block's own, those that are there: what is counted from below zero is a number like any other.
+#[tile_kernel(where(n % B == 0))]
+fn beside<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let mut sum = Tile::zeros([B]);
+    for d in -1..=1 {
+        let j = i as i64 + d;
+        if j >= 0 && j < x.tiles(0) as i64 {
+            sum += x.load([j as usize]);
+        }
+    }
+    y.store(sum);
+}
+
+#[test]
+fn conditions_bound_sums_with_numbers_below_zero() {
+    let x: Vec<f32> = (0..12).map(|i| (i * i) as f32).collect();
+    let at = |i: usize| x.get(i).copied().unwrap_or(0.0);
+    let y: Vec<f32> = (0..12).map(|i| at(i) + at(i + 4) + at(i.wrapping_sub(4))).collect();
+    check_exact!(beside<B = 4>(x: x, [12]) -> f32, [12] => y);
+}

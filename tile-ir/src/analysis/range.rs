@@ -77,6 +77,12 @@ impl Range {
         tightest(&self.min, &self.max, lookup)
     }
 
+    /// A number, which relies on nothing: what is computed of it may be negative as it may.
+    pub(super) fn number(value: i64) -> Range {
+        Range { min: vec![Dim::from(value)], max: vec![Dim::from(value)], ..Range::default() }
+    }
+
+    /// An extent, which is 0 where its form is negative.
     pub(super) fn exact(dim: Dim) -> Range {
         let requires = if dim.is_natural() { Vec::new() } else { vec![dim.clone()] };
         Range { min: vec![dim.clone()], max: vec![dim], requires, loops: Vec::new() }

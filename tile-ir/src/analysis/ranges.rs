@@ -259,8 +259,9 @@ impl Ranges {
         let operand = |i: usize| self.operand(kernel, data.operands[i]);
         let stored = |i: usize| self.stored(kernel, data.operands[i]);
         match &data.op {
-            Op::Constant { value: Literal::Int(value), .. } => i64::try_from(*value)
-                .map_or_else(|_| Range::default(), |value| Range::exact(Dim::from(value))),
+            Op::Constant { value: Literal::Int(value), .. } => {
+                i64::try_from(*value).map(Range::number).unwrap_or_default()
+            }
             Op::Extent(dim) => Range::exact(self.facts.apply(dim)),
             Op::Binary(BinaryOp::Add) => operand(0).add(&operand(1)),
             Op::Binary(BinaryOp::Sub) => operand(0).sub(&operand(1)),

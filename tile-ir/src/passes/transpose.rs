@@ -20,6 +20,10 @@ const EITHER_WAY_BYTES: usize = 2;
 
 /// Transposes every group where that saves exchanges.
 pub(super) fn run(kernel: &mut Kernel) {
+    // Without a product no group saves anything, and looking for one goes through all that is computed together.
+    if !kernel.walk().into_iter().any(|op| kernel.op(op).op == Op::Mma) {
+        return;
+    }
     let (mut ops, mut seen) = (kernel.walk().into_iter(), HashSet::new());
     while let Some(group) = Graph::of(kernel).saving(&mut ops, &mut seen) {
         group.transpose(kernel);
