@@ -117,9 +117,20 @@ fn skipped(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
     y.store(t);
 }
 
+/// The same by a pattern.
+#[tile_kernel]
+fn skipped_by_a_pattern(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 4>) {
+    const MODE: usize = 0;
+    let t = x.partition_view([4]).load([0]);
+    let mut y = y.partition_view_mut([4]);
+    let (1, twice) = (MODE, t * 2.0) else { return };
+    y.store(twice);
+}
+
 #[test]
 fn what_an_exit_leaves_out_is_not_taken_for_forgotten() {
     check_exact!(skipped<>(x: [1f32; 4], [4]) -> f32, [4] => [0f32; 4]);
+    check_exact!(skipped_by_a_pattern<>(x: [1f32; 4], [4]) -> f32, [4] => [0f32; 4]);
 }
 
 /// What isn't taken, deep in what isn't taken.

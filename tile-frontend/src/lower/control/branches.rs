@@ -155,7 +155,7 @@ impl Lowering {
     }
 
     /// The side of a branch that is taken. To rustc both are of one type, which may be decided by the other.
-    fn side_taken(
+    pub(super) fn side_taken(
         &mut self,
         taken: &mut dyn FnMut(&mut Self) -> Lowered<Val>,
         other: &mut dyn FnMut(&mut Self) -> Lowered<Val>,

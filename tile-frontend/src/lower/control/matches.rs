@@ -120,14 +120,8 @@ impl Lowering {
         let mut leaves = |lowering: &mut Self| lowering.expression(let_else.otherwise).map(|_| Val::Never);
         self.nesting += 1;
         let value = match fits {
-            Fits::Always => {
-                self.unreached(leaves);
-                goes_on(self)
-            }
-            Fits::Never => {
-                self.unreached(goes_on);
-                leaves(self)
-            }
+            Fits::Always => self.side_taken(&mut goes_on, &mut leaves),
+            Fits::Never => self.side_taken(&mut leaves, &mut goes_on),
             Fits::If(condition) => {
                 let (assigned, span) = (&let_else.assigned, let_else.span);
                 self.choose(LET_ELSE, condition, assigned, span, &mut goes_on, &mut leaves)
