@@ -3,6 +3,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::functions;
 use crate::helpers::{Helpers, path_text};
+use crate::lower::arguments_of;
 use crate::span::Spanned;
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -41,12 +42,7 @@ impl Owner {
             GenericParam::Const(parameter) => &parameter.ident,
             GenericParam::Lifetime(_) => return None,
         };
-        let PathArguments::AngleBracketed(arguments) = &last_segment(&self.ty)?.arguments else {
-            return None;
-        };
-        let mut arguments =
-            arguments.args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
-        arguments.position(|argument| match argument {
+        arguments_of(last_segment(&self.ty)?).into_iter().position(|argument| match argument {
             GenericArgument::Type(Type::Path(path)) => path.path.is_ident(name),
             GenericArgument::Const(Expr::Path(path)) => path.path.is_ident(name),
             _ => false,

@@ -32,6 +32,7 @@ pub(crate) use constants::extent_of as extent_of_constant;
 pub(crate) use control::counters::mentions;
 pub(crate) use control::iterators::is_counted;
 pub(crate) use control::tiles::tiles_persistent;
+pub(crate) use functions::conform::arguments_of;
 pub(crate) use ops::folds::Fold;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};

@@ -226,7 +226,7 @@ pub(in crate::lower) fn type_arguments(ty: &syn::TypePath) -> Vec<&GenericArgume
 }
 
 /// What stands in `<…>` behind a name of a path, but for lifetimes.
-pub(in crate::lower) fn arguments_of(segment: &PathSegment) -> Vec<&GenericArgument> {
+pub(crate) fn arguments_of(segment: &PathSegment) -> Vec<&GenericArgument> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return Vec::new() };
     arguments.args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_))).collect()
 }
