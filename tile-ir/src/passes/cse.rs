@@ -54,8 +54,8 @@ impl Merge {
             }
         }
         for data in self.known.drain(outer..) {
-            let places = self.places.get_mut(&key(&data));
-            places.expect("what is known has a place").retain(|&place| place < outer);
+            // Places in the region are behind those around it.
+            self.places.get_mut(&key(&data)).expect("what is known has a place").pop();
         }
     }
 }

@@ -24,9 +24,8 @@ pub(super) fn run(kernel: &mut Kernel) {
         let Some(widened) = Widened::of(kernel, &uses, &definitions, reshape) else { continue };
         let Widened { load, cut, axes } = widened;
         let (view, zero) = *made.entry((cut, axes.clone())).or_insert_with(|| view_with(kernel, cut, &axes));
+        // Without results nobody needs it.
         let results = std::mem::take(&mut kernel.op_mut(reshape).results);
-        let region = kernel.region_of(reshape).expect("a walk finds what stands in a region");
-        kernel.region_mut(region).ops.retain(|&op| op != reshape);
         let load = kernel.op_mut(load);
         let first = load.operands.len() - load.tile_index().len();
         load.operands[0] = view;
