@@ -1,9 +1,9 @@
 //! Kernels whose ops are many and need each other: results that are used twice again and again, of which there are more ways
 //! through the ops than could be gone, and chains of more ops than a thread's stack has room for a frame of each.
 
-use crate::support::{agree, agree_on, all_cpus, instance, sample};
+use crate::support::{agree_on, all_cpus, instance, sample};
 use std::fmt::Write;
-use tile_codegen::{Options, compile};
+use tile_codegen::{Cpu, Options, compile};
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, Instance, TargetDesc};
 
@@ -26,6 +26,23 @@ fn check(instance: &Instance, shapes: &[(DType, &[usize])]) {
         let target = TargetDesc::named(target).unwrap_or_else(|error| panic!("{error}"));
         compile(instance, target, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+/// A kernel that stores `%r`, which these lines make of the elements `%t0` and of `%halves`.
+fn of_elements(ty: &str, tile: usize, lines: &str) -> Instance {
+    let source = format!(
+        "kernel @elements(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [{tile}] : partition<n x f32, [{tile}]>
+  %vy = partition %y [{tile}] : mut partition<n x f32, [{tile}]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %half = constant 0.5 : f32
+  %halves = splat %half : {ty}
+  %t0 = load_masked %vx[%i] pad %zero : {ty}
+{lines}  store_masked %vy, %r
+}}"
+    );
+    instance(&source, &[])
 }
 
 #[test]
@@ -76,23 +93,15 @@ fn powers_of_a_product() {
 
 #[test]
 fn larger_ones_of_powers() {
-    let source = format!(
-        "kernel @hinge(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
-  %vx = partition %x [256] : partition<n x f32, [256]>
-  %vy = partition %y [256] : mut partition<n x f32, [256]>
-  %i = block_index %vy : index
-  %zero = constant 0.0 : f32
-  %half = constant 0.5 : f32
-  %t0 = load_masked %vx[%i] pad %zero : tile<256 x f32>
-{}  %halves = splat %half : tile<256 x f32>
-  %zeros = splat %zero : tile<256 x f32>
-  %less = sub %power, %halves : tile<256 x f32>
-  %r = max %less, %zeros : tile<256 x f32>
-  store_masked %vy, %r
-}}",
-        squares("tile<256 x f32>", 40)
+    let ty = "tile<256 x f32>";
+    let lines = format!(
+        "{}  %zeros = splat %zero : {ty}
+  %less = sub %power, %halves : {ty}
+  %r = max %less, %zeros : {ty}
+",
+        squares(ty, 40)
     );
-    check(&instance(&source, &[]), &[(DType::F32, &[300]), (DType::F32, &[300])]);
+    check(&of_elements(ty, 256, &lines), &[(DType::F32, &[300]), (DType::F32, &[300])]);
 }
 
 #[test]
@@ -131,22 +140,13 @@ fn indices_that_are_put_right_again_and_again() {
 #[test]
 fn a_chain_of_many_ops() {
     const STEPS: usize = 1500;
+    let ty = "tile<64 x f32>";
     let mut lines = String::new();
     for i in 0..STEPS {
-        writeln!(lines, "  %p{i} = mul %t{i}, %halves : tile<64 x f32>").unwrap();
-        writeln!(lines, "  %t{} = add %p{i}, %t0 : tile<64 x f32>", i + 1).unwrap();
+        let result = if i + 1 == STEPS { "r".to_owned() } else { format!("t{}", i + 1) };
+        writeln!(lines, "  %p{i} = mul %t{i}, %halves : {ty}").unwrap();
+        writeln!(lines, "  %{result} = add %p{i}, %t0 : {ty}").unwrap();
     }
-    let source = format!(
-        "kernel @chain(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
-  %vx = partition %x [64] : partition<n x f32, [64]>
-  %vy = partition %y [64] : mut partition<n x f32, [64]>
-  %i = block_index %vy : index
-  %zero = constant 0.0 : f32
-  %half = constant 0.5 : f32
-  %halves = splat %half : tile<64 x f32>
-  %t0 = load_masked %vx[%i] pad %zero : tile<64 x f32>
-{lines}  store_masked %vy, %t{STEPS}
-}}"
-    );
-    agree(&source, &[], &[sample(DType::F32, &[100], 1), sample(DType::F32, &[100], 2)], 0.0);
+    let arguments = [sample(DType::F32, &[100], 1), sample(DType::F32, &[100], 2)];
+    agree_on(&[Cpu::Host], &of_elements(ty, 64, &lines), &arguments, 0.0);
 }
