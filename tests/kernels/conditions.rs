@@ -239,3 +239,25 @@ fn conditions_bound_sums_with_numbers_below_zero() {
     let y: Vec<f32> = (0..12).map(|i| at(i) + at(i + 4) + at(i.wrapping_sub(4))).collect();
     check_exact!(beside<B = 4>(x: x, [12]) -> f32, [12] => y);
 }
+
+/// The row before, of the first one itself, and the one behind, of the last one itself.
+#[tile_kernel]
+fn rows_beside<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([1, B]);
+    let mut y = y.partition_view_mut([1, B]);
+    let [i, _] = y.index();
+    let before = x.load([i.max(1) - 1, 0]);
+    let behind = x.load([(i + 1).min(m - 1), 0]);
+    y.store_masked(before * 100.0 + behind);
+}
+
+#[test]
+fn the_larger_of_an_index_and_a_number_is_bounded() {
+    for m in 1..4 {
+        let x: Vec<f32> = (0..m * 4).map(|i| i as f32).collect();
+        let at = |i: usize, j: usize| x[i * 4 + j];
+        let row = |i: usize| (0..4).map(move |j| (i, j));
+        let y = (0..m).flat_map(row).map(|(i, j)| at(i.max(1) - 1, j) * 100.0 + at((i + 1).min(m - 1), j));
+        check_exact!(rows_beside<B = 4>(x: &x, [m, 4]) -> f32, [m, 4] => y.collect::<Vec<f32>>());
+    }
+}

@@ -11,6 +11,9 @@ use std::fmt;
 /// How many alternatives of a bound are kept.
 const MAX_ALTERNATIVES: usize = 4;
 
+/// Terms that a bound may have.
+const MAX_TERMS: usize = 64;
+
 /// Bounds of an index value. A list that is empty bounds nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Range {
@@ -120,9 +123,10 @@ impl Range {
         joined.loops.extend(b.loops.iter().filter(|span| !a.loops.contains(span)).cloned());
         joined.requires.extend(b.requires.iter().filter(|dim| !a.requires.contains(dim)).cloned());
         for bounds in [&mut joined.min, &mut joined.max] {
-            // Arithmetic on extents saturates; what has is no bound.
+            // Arithmetic on extents saturates; what has is no bound. Powers of sums are longer each time.
             bounds.retain(|bound| {
-                bound.terms().all(|(_, coefficient)| coefficient.unsigned_abs() < i64::MAX as u64)
+                let has_value = |(_, coefficient): (_, i64)| coefficient.unsigned_abs() < i64::MAX as u64;
+                bound.terms().all(has_value) && bound.terms().count() <= MAX_TERMS
             });
             bounds.sort();
             bounds.dedup();
@@ -254,14 +258,17 @@ fn pairs(a: &[Dim], b: &[Dim], join: impl Fn(&Dim, &Dim) -> Dim) -> Vec<Dim> {
     a.iter().flat_map(|a| b.iter().map(|b| join(a, b)).collect::<Vec<_>>()).collect()
 }
 
-/// Bounds of the larger of two values: those of one that are no less than one of the other.
+/// Bounds of the larger of two values: those of one that are no less than one of the other, and where none is, what is no
+/// less than either.
 fn larger(a: &[Dim], b: &[Dim]) -> Vec<Dim> {
     let dominant = |x: &Dim, y: &Dim| match () {
         () if (x.clone() - y.clone()).is_natural() => Some(x.clone()),
         () if (y.clone() - x.clone()).is_natural() => Some(y.clone()),
         () => None,
     };
-    a.iter().flat_map(|x| b.iter().filter_map(|y| dominant(x, y)).collect::<Vec<_>>()).collect()
+    let pairs = || a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
+    let dominants: Vec<Dim> = pairs().filter_map(|(x, y)| dominant(x, y)).collect();
+    if dominants.is_empty() { pairs().map(|(x, y)| x.at_least(y)).collect() } else { dominants }
 }
 
 /// Whether an extent is 1 or more. Parameters are taken for positive; an instance has numbers in their place
