@@ -26,7 +26,7 @@ pub(crate) const BENCHMARK: &str = "h200";
 const AS_TESTS_ARE: [&str; 2] = ["--example", "bench_layout"];
 
 /// A package that makes a build of few others one that takes dependencies as they were built for the tests.
-pub(crate) const AS_TESTS_ASK: [&str; 2] = ["--package", "tile-test-features"];
+const AS_TESTS_ASK: [&str; 2] = ["--package", "tile-test-features"];
 
 /// What random tests begin with, unless the environment names another number: a change lands or doesn't for its own sake.
 /// `cargo xtask fuzz` tries others.
