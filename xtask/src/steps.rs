@@ -5,7 +5,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Lines of output that a failed step shows.
@@ -22,12 +23,34 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// A cargo command in the workspace's root, which builds for this machine into [`target`], whatever the environment says: what
-/// it has built is run from there.
+/// it has built is run from there. After [`lint_what_is_built`], with Clippy for the compiler.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // Not in the environment: the tests' own cargo commands compile wrong kernels, whose messages are rustc's.
+    if let Some(clippy) = LINTS.get() {
+        command.arg("--config").arg(clippy).env("CLIPPY_ARGS", WARNINGS_ARE_ERRORS);
+    }
     command.args(arguments).current_dir(root());
     command.env("CARGO_TARGET_DIR", target()).env_remove("CARGO_BUILD_TARGET");
     command
+}
+
+/// The setting by which cargo compiles the workspace with Clippy.
+static LINTS: OnceLock<String> = OnceLock::new();
+
+/// `-D warnings`, as `cargo clippy` hands it on.
+const WARNINGS_ARE_ERRORS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// From here on cargo compiles the workspace with Clippy's driver, which is rustc with more lints, each an error: what is built
+/// is linted. `cargo clippy` would build macros, build scripts and what these are made of once more.
+pub(crate) fn lint_what_is_built() -> Result<(), String> {
+    let (sysroot, found) = output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(root()))?;
+    let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
+    if !found || !driver.exists() {
+        return Err(format!("there is no {}; `rustup component add clippy` installs it", driver.display()));
+    }
+    LINTS.get_or_init(|| format!("build.rustc-workspace-wrapper={driver:?}"));
+    Ok(())
 }
 
 /// The spinners of the steps that run, each on a line of its own.
@@ -67,8 +90,12 @@ impl Progress {
     }
 }
 
-/// Runs a command as a step and gives its output, standard output and error together.
+/// Runs a command as a step and gives its output, standard output and error together. Beside steps of which one has failed no
+/// other begins.
 pub(crate) fn run(name: &str, command: &mut Command) -> Result<String, String> {
+    if HAS_FAILED.load(Ordering::Relaxed) {
+        return Err(format!("{name} wasn't begun"));
+    }
     let progress = Progress::start(name);
     let result = output(command);
     progress.finish(matches!(&result, Ok((_, true))));
@@ -86,6 +113,9 @@ pub(crate) fn show_closing_lines(output: &str) {
     output.lines().filter(|line| line.starts_with("test result:")).for_each(|line| println!("    {line}"));
 }
 
+/// Whether one of the steps that run beside others has failed.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
 /// Runs steps beside others, and waits for both.
 pub(crate) fn beside(
     others: impl FnOnce() -> Result<(), String> + Send,
@@ -93,7 +123,7 @@ pub(crate) fn beside(
 ) -> Result<(), String> {
     std::thread::scope(|scope| {
         let others = scope.spawn(others);
-        these()?;
+        these().inspect_err(|_| HAS_FAILED.store(true, Ordering::Relaxed))?;
         others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

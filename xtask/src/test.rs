@@ -1,12 +1,14 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use crate::steps::{beside, cargo, missing, run as run_step, target};
+use crate::steps::{beside, cargo, lint_what_is_built, missing, run as run_step, target};
 use crate::{
     aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, packages, setup, systems,
     tools,
 };
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The features of every optional conversion.
 macro_rules! conversions {
@@ -35,37 +37,58 @@ const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "20");
 /// What a run has shown.
 #[derive(Default)]
 struct Passed {
-    steps: usize,
-    tests: usize,
+    steps: AtomicUsize,
+    tests: AtomicUsize,
+}
+
+impl Passed {
+    /// Runs a step, and counts it with the tests that it shows.
+    fn step(&self, name: &str, command: &mut Command) -> Result<(), String> {
+        let output = run_step(name, command)?;
+        self.count(1);
+        self.tests.fetch_add(show_test_results(&output), Relaxed);
+        Ok(())
+    }
+
+    fn count(&self, steps: usize) {
+        self.steps.fetch_add(steps, Relaxed);
+    }
 }
 
 /// Runs every step; the first that fails ends the run.
 fn run_all() -> Result<Passed, String> {
     setup::llvm()?;
     let ptxas = tools::PTXAS.installed()?;
-    let mut passed = Passed::default();
-    let mut step = |name: &str, command: &mut Command| {
-        let output = run_step(name, command)?;
-        passed.steps += 1;
-        passed.tests += show_test_results(&output);
-        Ok::<(), String>(())
-    };
-    step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
-    step("lints", &mut lints())?;
+    let passed = Passed::default();
+    passed.step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    lint_what_is_built()?;
+    // Much of what is beside the tests is one thread, and the tests leave a core idle for a third of their time.
+    beside(|| all_else(&passed, ptxas.as_deref()), || tests(&passed, ptxas.as_deref()))?;
+    devices::print()?;
+    passed.count(1);
+    Ok(passed)
+}
+
+/// The tests of the workspace, and those of native code for another processor.
+fn tests(passed: &Passed, ptxas: Option<&Path>) -> Result<(), String> {
     let mut tests = cargo(&["test", "--workspace", "--features", FEATURES]);
-    if let Some(ptxas) = &ptxas {
+    if let Some(ptxas) = ptxas {
         tests.env("TILE_PTXAS", ptxas);
     }
-    seeded(&mut tests);
-    // Miri is one thread, the packages are compiled one after the other for most of their time, and the tests leave a core
-    // idle for a third of theirs.
-    let others = || miri::essential().and_then(|()| packages::check()).and_then(|()| systems::check());
-    beside(others, || step("tests", &mut tests))?;
-    step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
+    passed.step("lints and tests", seeded(&mut tests))?;
+    passed.step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))
+}
+
+/// What is tested otherwise than by the workspace's tests. Miri and the packages, which take nothing of what is built for
+/// these, are first.
+fn all_else(passed: &Passed, ptxas: Option<&Path>) -> Result<(), String> {
+    miri::essential()?;
+    packages::check()?;
+    systems::check()?;
     let mut runtime = cargo(&["test", "--package", "tile-runtime"]);
-    step("tests of the runtime without a compiler", runtime.args(AS_TESTS_ASK))?;
-    step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
-    step("examples, without the run-time compiler", &mut examples())?;
+    passed.step("tests of the runtime without a compiler", runtime.args(AS_TESTS_ASK))?;
+    passed.step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
+    passed.step("programs, without the run-time compiler", &mut built_programs())?;
     for example in programs() {
         let program = target().join("debug").join(example);
         links_no_llvm(&program)?;
@@ -73,9 +96,9 @@ fn run_all() -> Result<Passed, String> {
             let name = format!("example {example} on {device}");
             run_step(&name, Command::new(&program).arg(device)).map(drop)
         };
-        // The reference device is one thread.
-        beside(|| run("reference"), || run("cpu"))?;
-        passed.steps += 2;
+        run("reference")?;
+        run("cpu")?;
+        passed.count(2);
     }
     links_no_llvm(&target().join("debug").join(bench::h200::LIBRARY))?;
     bench::h200::check_script()?;
@@ -83,28 +106,14 @@ fn run_all() -> Result<Passed, String> {
     gallery::generated()?.check()?;
     docs::generated()?.check()?;
     budgets::check()?;
-    devices::print()?;
-    passed.steps += 9;
-    passed.steps += device_code::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
-    Ok(passed)
+    passed.count(8);
+    passed.count(device_code::check(&target().join("tile"), &EXAMPLES, ptxas)?);
+    Ok(())
 }
 
 /// The packages whose programs are run.
 fn programs() -> impl Iterator<Item = &'static str> {
     EXAMPLES.into_iter().chain([BENCHMARK])
-}
-
-/// What macros and build scripts are made of. Clippy builds it for them once more, whatever cargo has built of it.
-const BUILDS: [&str; 4] = ["tile-layout", "tile-ir", "tile-frontend", "tile-codegen"];
-
-/// Clippy's view of everything. What it builds runs once, so it isn't optimized, which would take longer.
-fn lints() -> Command {
-    let mut command = cargo(&["clippy", "--workspace", "--all-targets", "--features", FEATURES]);
-    for package in BUILDS {
-        command.args(["--config", &format!("profile.dev.package.{package}.opt-level=0")]);
-    }
-    command.args(["--", "-D", "warnings"]);
-    command
 }
 
 /// All that the workspace documents. Cargo gives dependencies the features that tests ask of them only where it makes a
@@ -116,11 +125,11 @@ fn documentation() -> Command {
     command
 }
 
-/// The programs and libraries with embedded code and without the compiler; dependencies are those of the tests, as in
-/// [`documentation`].
-fn examples() -> Command {
+/// The programs and libraries with embedded code and without the compiler, and this program, which tests build as a test alone;
+/// dependencies are those of the tests, as in [`documentation`].
+fn built_programs() -> Command {
     let mut command = cargo(&["build", "--workspace", "--features", conversions!(), "--lib"]);
-    command.args(programs().flat_map(|program| ["--bin", program])).args(AS_TESTS_ARE);
+    command.args(programs().chain(["xtask"]).flat_map(|program| ["--bin", program])).args(AS_TESTS_ARE);
     command
 }
 
@@ -134,7 +143,8 @@ fn seeded(tests: &mut Command) -> &mut Command {
 
 /// [`run_all`], with a last line that counts.
 pub(crate) fn run() -> Result<(), String> {
-    let Passed { steps, tests } = run_all()?;
+    let passed = run_all()?;
+    let (steps, tests) = (passed.steps.into_inner(), passed.tests.into_inner());
     match missing().as_slice() {
         [] => println!("all {steps} steps passed, with these tests in them:"),
         missing => println!(
