@@ -223,6 +223,21 @@ impl<T: Arithmetic> Value<T> {
         scalar::abs(self.0)
     }
 
+    /// [`scalar::acosh`].
+    pub fn acosh(self) -> T {
+        scalar::acosh(self.0)
+    }
+
+    /// [`scalar::asinh`].
+    pub fn asinh(self) -> T {
+        scalar::asinh(self.0)
+    }
+
+    /// [`scalar::atanh`].
+    pub fn atanh(self) -> T {
+        scalar::atanh(self.0)
+    }
+
     /// [`scalar::clamp`].
     pub fn clamp(self, low: T, high: T) -> T {
         scalar::clamp(self.0, low, high)

@@ -1,9 +1,10 @@
 //! Arithmetic of scalars as kernels mean it on every device: that of integers wraps, `x / 0` is 0 and `x % 0` is `x`,
-//! and a shift takes the low bits of its distance; that of floats is Rust's, but for zeros in `max` and `min`, and `powi`.
+//! and a shift takes the low bits of its distance; that of floats is Rust's, but for zeros in `max` and `min`, `powi`, `acosh`, `asinh`
+//! and `atanh`.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
 //! fit, of methods that do so or that Rust has of no stable name, and on scalars of a type parameter, which may be one; of
-//! `powi`, which Rust rounds as it likes; and [`cast`] in place of an `as` that Rust doesn't have.
+//! `powi`, which Rust rounds as it likes, and of the inverse hyperbolic functions, of which it loses digits; and [`cast`] in place of an `as` that Rust doesn't have.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -58,6 +59,28 @@ pub fn neg<T: Arithmetic>(value: T) -> T {
 /// The absolute value; the smallest integer wraps to itself.
 pub fn abs<T: Arithmetic>(value: T) -> T {
     value.unary(UnaryOp::Abs)
+}
+
+/// The inverse hyperbolic cosine, near one, too, where Rust's own loses half of the digits, and of numbers whose square is
+/// none.
+///
+/// ```
+/// use tile::kernel::scalar;
+///
+/// assert_eq!((scalar::acosh(1.000_001f32), scalar::acosh(2e38f32)), (0.001_381_067_8, 88.884_53));
+/// ```
+pub fn acosh<T: Arithmetic>(value: T) -> T {
+    value.unary(UnaryOp::Acosh)
+}
+
+/// The inverse hyperbolic sine, of numbers whose square is none, too.
+pub fn asinh<T: Arithmetic>(value: T) -> T {
+    value.unary(UnaryOp::Asinh)
+}
+
+/// The inverse hyperbolic tangent, near −1, too, where Rust's own loses digits.
+pub fn atanh<T: Arithmetic>(value: T) -> T {
+    value.unary(UnaryOp::Atanh)
 }
 
 /// `value` to a power, which wraps.

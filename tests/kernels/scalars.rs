@@ -81,6 +81,42 @@ fn powers_of_numbers_are_those_of_tiles() {
     check_exact!(powers<B = 1>(x: x, [40]) -> f32, [40] => vec![0.0f32; 40]);
 }
 
+#[tile_fn]
+fn inverses<T: Float>(x: T, part: T) -> [T; 3] {
+    [x.acosh(), x.asinh(), part.atanh()]
+}
+
+/// Inverse hyperbolic functions of a number: as methods in a kernel, one of a reference, and in a function.
+#[tile_kernel]
+fn inverse_functions(x: &Tensor<f32, n>, y: &mut Tensor<f32, 6, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([6, 1]);
+    let [_, i] = y.index();
+    let s = x.load([i]).item();
+    let part = -0.9999 / s;
+    let [first, second, third] = inverses(s, part);
+    let all = [s.acosh(), s.asinh(), [part].iter().map(|part| part.atanh()).sum(), first, second, third];
+    y.store(stack(all.map(|number| Tile::full([1], number)), 0));
+}
+
+/// Near one Rust's own `acosh` loses half of the digits, near −1 its `atanh` loses some, and of what has no finite square both
+/// others lose all.
+#[test]
+fn inverse_functions_of_numbers_keep_their_digits() {
+    let x = [1.0f32, 1.000_001, 1.5, 70.0, 2e38];
+    let acosh = |x: f64| ((x - 1.0) + ((x - 1.0) * (x + 1.0)).sqrt()).ln_1p();
+    let atanh = |x: f64| (2.0 * x / (1.0 - x)).ln_1p() / 2.0;
+    let functions: [&dyn Fn(f32) -> f64; 3] =
+        [&|x| acosh(f64::from(x)), &|x| f64::from(x).asinh(), &|x| atanh(f64::from(-0.9999 / x))];
+    let values = functions.iter().chain(&functions).flat_map(|of| x.iter().map(|&x| of(x)));
+    let expected: Vec<f64> = values.collect();
+    let zeros = vec![0f32; 6 * 5];
+    check_kernel!(inverse_functions<>(
+        input x: (x, [5]),
+        output y: (zeros, [6, 5] => expected, 4e-7),
+    ));
+}
+
 /// Methods that panic in Rust, or that it has of no stable name, of the least number, of a divisor that is 0, and of bounds that
 /// are the other way round.
 #[tile_kernel]

@@ -148,7 +148,7 @@ impl Rewrite<'_> {
         let (at, span) = (place(call.method.span().start()), call.method.span());
         if let Some(function) = self.scalar_function(at, span) {
             let (receiver, arguments) = (&call.receiver, &call.args);
-            let of_references = ["max", "min", "wrapping_div", "wrapping_rem"];
+            let of_references = ["max", "min", "wrapping_div", "wrapping_rem", "acosh", "asinh", "atanh"];
             let receiver = match of_references.iter().any(|name| call.method == name) {
                 // Of a reference Rust's method is the number's.
                 true => {

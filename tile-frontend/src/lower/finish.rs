@@ -103,7 +103,7 @@ impl Lowering {
     }
 
     /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
-    /// `max` and `min`, whose results Rust leaves open.
+    /// `max` and `min`, whose results Rust leaves open, and inverse hyperbolic functions, of which it loses digits.
     fn note_arithmetic(&mut self) {
         const PARTIAL: [&str; 13] = [
             "add",
@@ -126,7 +126,7 @@ impl Lowering {
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
             let differs = match function {
                 "powi" => ty.elem().known().is_some(),
-                "clamp" => true,
+                "clamp" | "acosh" | "asinh" | "atanh" => true,
                 "max" | "min" => ty.elem().known().is_none_or(DType::is_float),
                 _ => is_integer && PARTIAL.contains(&function),
             };

@@ -78,10 +78,13 @@ pub(super) fn is_of_elements(name: &str) -> bool {
     Leaf::from_name(name).is_some()
 }
 
-/// Methods of scalars that panic in Rust of some numbers, whose results it leaves open, or that it has under no stable name of
-/// all, and how many arguments they have.
-const OTHER_THAN_RUSTS: [(&str, usize); 11] = [
+/// Methods of scalars that panic in Rust of some numbers, whose results it leaves open or loses digits of, or that it has under
+/// no stable name of all, and how many arguments they have.
+const OTHER_THAN_RUSTS: [(&str, usize); 14] = [
     ("abs", 0),
+    ("acosh", 0),
+    ("asinh", 0),
+    ("atanh", 0),
     ("clamp", 2),
     ("div_ceil", 1),
     ("div_floor", 1),

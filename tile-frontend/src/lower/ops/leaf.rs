@@ -17,10 +17,12 @@ fn of_method(name: &str) -> Option<Leaf> {
         .or_else(|| BinaryOp::wrapping(name).map(Leaf::Binary))
 }
 
-/// The name of a method that panics in Rust of some integers, or that stable Rust doesn't have of all.
+/// The name of a method that panics in Rust of some integers, that stable Rust doesn't have of all, or that loses digits there.
 fn partial_in_rust(leaf: Leaf) -> Option<&'static str> {
     match leaf {
-        Leaf::Unary(op @ UnaryOp::Abs) => Some(op.name()),
+        Leaf::Unary(op @ (UnaryOp::Abs | UnaryOp::Acosh | UnaryOp::Asinh | UnaryOp::Atanh)) => {
+            Some(op.name())
+        }
         Leaf::Binary(op @ (BinaryOp::DivFloor | BinaryOp::RemEuclid)) => Some(op.name()),
         // `wrapping_div` and `wrapping_rem`.
         Leaf::Binary(op @ (BinaryOp::Div | BinaryOp::Rem)) => Some(op.name()),
