@@ -16,7 +16,7 @@ use super::instruction::{Call, Instruction, Operation, Program, Then};
 use super::mbarrier::Mbarriers;
 use super::memory::{SharedMemory, Touch};
 use super::operations::Resource;
-use super::order::{Clock, Ordering, Shape};
+use super::order::{Clock, Of, Ordering, Scope, Shape};
 use super::polls::{Awaited, Polls};
 use super::running::Pause;
 use super::steady::Steady;
@@ -190,9 +190,14 @@ pub(super) fn access(touch: Touch) {
     }
 }
 
-/// A fence.
+/// A fence; one that hands on what isn't done is never made.
 pub(super) fn fence(order: Ordering) {
-    current(|block| block.threads[block.running as usize].clock.fence(order));
+    let unreleased = current(|block| block.order(order).err());
+    if let Some((place, problem)) = unreleased {
+        current(|block| block.fail(block.running, place, problem));
+        give_up_turn();
+        unreachable!("a block that failed isn't resumed");
+    }
 }
 
 impl Block<'_> {
@@ -219,6 +224,20 @@ impl Block<'_> {
     /// Somebody got somewhere: waiting may have made sense.
     pub(super) fn progress(&mut self) {
         self.idle_turns = 0;
+    }
+
+    /// Orders what the running thread does.
+    ///
+    /// # Errors
+    /// A copy to a tensor that other blocks are told of and that may go on, with its place.
+    fn order(&mut self, order: Ordering) -> Result<(), (Loc, Problem)> {
+        let running = self.running as usize;
+        if order.releases && order.of == Of::All && order.scope > Scope::Block {
+            let going_on = self.threads[running].queues.bulk.all();
+            self.writes_tensors(&going_on).map_or(Ok(()), Err)?;
+        }
+        self.threads[running].clock.fence(order);
+        Ok(())
     }
 
     fn execute(&mut self, number: u32, buffers: [*mut u8; 2]) -> Then {

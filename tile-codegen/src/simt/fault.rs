@@ -185,6 +185,12 @@ pub enum Problem {
         /// The write.
         earlier: Earlier,
     },
+    /// A release of what a thread did before, while copies that it asked for may still write tensors: a fence orders none of
+    /// these (PTX ISA, "Memory Consistency Model", "Asynchronous operations").
+    Unreleased {
+        /// The copy.
+        name: String,
+    },
     /// An instruction used as its manual forbids.
     Misuse(String),
     /// A thread that goes round and round while nobody does anything it could wait for.
@@ -311,6 +317,10 @@ impl fmt::Display for Problem {
                 f,
                 "reads byte {offset} of {memory} through the asynchronous proxy, which {earlier}, with no proxy fence \
                  between them"
+            ),
+            Problem::Unreleased { name } => write!(
+                f,
+                "`{name}` may still write when its thread releases what it did, as no wait for these writes comes before"
             ),
             Problem::Misuse(what) => f.write_str(what),
             Problem::Spins => f.write_str("goes round and round, and nobody does what it may wait for"),

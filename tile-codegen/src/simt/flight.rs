@@ -198,6 +198,14 @@ impl Block<'_> {
         going_on.flat_map(addresses).any(|address| is_written(&address))
     }
 
+    /// What is wrong where the thread of these operations takes their writes to tensors for made.
+    pub(super) fn writes_tensors(&self, flights: &[u32]) -> Option<(Loc, Problem)> {
+        let to_tensor = |piece: &Piece| piece.to.is_some_and(|to| !self.is_shared(to));
+        let orders = flights.iter().map(|&flight| &self.flights.of(flight).order);
+        let order = orders.into_iter().find(|order| order.pieces.iter().any(to_tensor))?;
+        Some((order.place, Problem::Unreleased { name: order.name.clone() }))
+    }
+
     /// Reads the source, once.
     fn fetch(&mut self, flight: u32) {
         let flight = self.flights.of_mut(flight);

@@ -1,8 +1,8 @@
 //! Atomic operations: each thread does its own elements, in no order between threads.
 //!
 //! What a block did before a release is what all its threads did: they meet at a barrier, then each orders its
-//! accesses by a fence; where that says nothing of what other waves have written, these wait for it before they meet. An acquire
-//! is the same backwards. The instructions themselves are relaxed: not every target keeps the order of one.
+//! accesses by a fence; where that says nothing of what other waves have written, or of what is copied to a tensor beside the
+//! threads, these wait for it before they meet. An acquire is the same backwards. The instructions themselves are relaxed: not every target keeps the order of one.
 
 use crate::emit::Value;
 use crate::emit::atomic::Site;
@@ -33,9 +33,13 @@ impl<'c> Emitter<'_, 'c> {
     /// Completes what this thread has written, where a release that threads meet before doesn't do so for all of them.
     pub(in crate::gpu) fn complete_before(&self, op: &Op) {
         let Op::Atomic(Atomic { order, scope, .. }) = *op else { return };
-        if order.releases() && scope != Scope::Block && !self.dialect.barrier_completes {
+        if !order.releases() || scope == Scope::Block {
+            return;
+        }
+        if !self.dialect.barrier_completes_stores {
             self.ir.fence(Order::Release, self.dialect.scope(scope).name);
         }
+        self.complete_panels();
     }
 
     /// What one thread found is told to those that hold copies of the element.

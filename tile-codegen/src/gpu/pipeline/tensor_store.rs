@@ -76,12 +76,12 @@ impl<'c> Emitter<'_, 'c> {
             self.where_it_leads(|| {
                 self.copy_panel(&storing, panel, buffer);
                 if !is_last && number + 1 >= store.panels() {
-                    self.await_panels(store.panels() - 1);
+                    self.await_panels_read(store.panels() - 1);
                 }
             });
         }
         if self.panels_lie_over_factors() {
-            self.await_panels(0);
+            self.await_panels_read(0);
         }
         self.pipelined.has_copied_panels = true;
     }
@@ -92,7 +92,7 @@ impl<'c> Emitter<'_, 'c> {
             self.sync();
         } else if self.may_copy_panels() {
             // Of the tile before, they had all the time that this one's products took.
-            self.await_panels(0);
+            self.await_panels_read(0);
             self.meet_warpgroup();
         }
     }
@@ -109,15 +109,23 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Waits until all but so many of the thread's copies have read their panels. Threads that have none go on; a branch
     /// around it would keep `ptxas` from writing sums while it computes others.
-    fn await_panels(&self, going_on: u64) {
+    fn await_panels_read(&self, going_on: u64) {
         let going_on = self.i32(going_on).into();
         self.ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[going_on]);
+    }
+
+    /// Waits until what the thread has had copied is written. A fence says nothing of copies (PTX ISA, "Memory Consistency
+    /// Model", "Asynchronous operations").
+    pub(in crate::gpu) fn complete_panels(&self) {
+        if self.scheduled.pipelines().has_panels() && self.may_copy_panels() {
+            self.ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group", &[], &[self.i32(0).into()]);
+        }
     }
 
     /// Waits for the copies of the last panels, which are gone when the block is.
     pub(in crate::gpu) fn end_stores(&self) {
         if self.pipelined.has_copied_panels && !self.panels_lie_over_factors() {
-            self.await_panels(0);
+            self.await_panels_read(0);
         }
     }
 

@@ -120,9 +120,9 @@ pub(in crate::gpu) struct Device {
     part_barrier: Option<&'static str>,
     /// The fences around the barrier, where the barrier alone orders no memory.
     fences: Option<Fences>,
-    /// Whether what a thread wrote before a barrier is complete behind it for other blocks as well, as far as a thread of the
+    /// Whether what a thread stored before a barrier is complete behind it for other blocks as well, as far as a thread of the
     /// block says so by a fence of its own. By LLVM's memory model it always is.
-    pub(in crate::gpu) barrier_completes: bool,
+    pub(in crate::gpu) barrier_completes_stores: bool,
     shared: SharedMemory,
     /// The inline assembly constraints of a register for a number that differs between threads, and for one that doesn't.
     varying_register: &'static str,

@@ -94,7 +94,7 @@ const NEEDED: [&str; 20] = [
     "tile.wgmma.wait",
     "llvm.nvvm.fence.proxy.async",
     "llvm.nvvm.cp.async.bulk.commit.group",
-    "llvm.nvvm.cp.async.bulk.wait.group.read",
+    "llvm.nvvm.cp.async.bulk.wait.group",
     "llvm.nvvm.tcgen05.alloc",
     "llvm.nvvm.tcgen05.dealloc",
     "llvm.nvvm.tcgen05.fence",
@@ -258,6 +258,30 @@ fn nothing_can_be_left_out_of_a_product_that_keeps_running() {
 #[test]
 fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
     every_one_is_missed((&with_sums_in_use(), OF_MATMUL));
+}
+
+/// What a copy of the sums writes is there before others are told so. They are no blocks of this launch, so that nothing else
+/// shows what is missing.
+#[test]
+fn a_product_that_others_are_told_of_is_written_before() {
+    let source = MATMUL
+        .edit("mut tensor<m x n x f32>)", "mut tensor<m x n x f32>, %ready: mut tensor<r x i32>)")
+        .edit(
+            "  store_masked %vc, %sum\n",
+            "  store_masked %vc, %sum\n  %told = constant 1 : i32\n  %ones = splat %told : tile<1 x i32>\n  \
+         %block = cast %i : i32\n  %at = splat %block : tile<1 x i32>\n  \
+         atomic store release system %ready[%at], %ones\n",
+        );
+    let case: Case<'_> = (&source, |depth| vec![vec![128, depth], vec![depth, 96], vec![128, 96], vec![4]]);
+    let mut kernel = compile_for("sm_90a", case, &mut |_| {});
+    let is_wait = |&number: &usize| name(&kernel, number) == "llvm.nvvm.cp.async.bulk.wait.group";
+    let waits: Vec<usize> = needed(&kernel).into_iter().filter(is_wait).collect();
+    let [wait] = waits[..] else { panic!("{} waits", waits.len()) };
+    for how in RUNS {
+        run_compiled(&kernel, case, how).unwrap_or_else(|fault| panic!("{fault}"));
+        let fault = without(&mut kernel, wait, |kernel| run_compiled(kernel, case, how).expect_err("a race"));
+        assert!(fault.to_string().contains("may still write when its thread releases"), "{fault}");
+    }
 }
 
 /// The right factor is computed, so that consumers bring it.

@@ -368,6 +368,24 @@ fn boxes_go_back_without_what_is_outside() {
     }
 }
 
+/// A copy that was read but isn't known to be written is none of what a thread did.
+#[test]
+fn a_release_covers_copies_that_are_waited_for() {
+    for timing in BOTH {
+        let told = |wait: &str| {
+            let release = format!("{wait}  fence syncscope(\"device\") release\n");
+            let mut arrays = [words(256, 7), aligned(&vec![0; ROWS * COLUMNS / 2])];
+            run(&store("s2g", &release), &mut arrays, &map(1, 64, Swizzle::Bytes128), timing)
+        };
+        told(OVER).unwrap_or_else(|fault| panic!("{fault}"));
+        let fault = told(READ_OVER).expect_err("a wait is missing");
+        assert!(matches!(fault.problem, Problem::Unreleased { .. }), "{fault}");
+        let message =
+            "may still write when its thread releases what it did, as no wait for these writes comes before";
+        assert!(fault.to_string().ends_with(message), "{fault}");
+    }
+}
+
 /// `cp.async` writes as threads do, so a bulk copy from there needs the fence, too.
 #[test]
 fn copies_after_each_other_need_a_proxy_fence() {

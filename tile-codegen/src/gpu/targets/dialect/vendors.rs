@@ -14,7 +14,7 @@ pub(in crate::gpu) const NVPTX: Device = Device {
     barrier_number: Some(0),
     part_barrier: Some("llvm.nvvm.barrier.cta.sync.aligned.count"),
     fences: None,
-    barrier_completes: true,
+    barrier_completes_stores: true,
     shared: SharedMemory::Dynamic,
     varying_register: "r",
     uniform_register: "l",
@@ -46,7 +46,7 @@ pub(in crate::gpu) const NVPTX: Device = Device {
 /// AMD GPUs whose waves have 32 lanes. Their threads have too few registers for what is read a step ahead.
 pub(in crate::gpu) const RDNA: Device = Device {
     // LLVM's fences wait for stores where a work-group may be on two compute units.
-    barrier_completes: true,
+    barrier_completes_stores: true,
     shuffle: Shuffle::Rdna,
     buffers: Some(RDNA_BUFFERS),
     takes_groups: false,
@@ -77,7 +77,7 @@ pub(in crate::gpu) const CDNA: Device = Device {
     fences: Some(Fences { scope: "workgroup", of_shared_memory: ["amdgpu-synchronize-as", "local"] }),
     // A fence of a work-group doesn't wait for stores, which its waves see in order, and one of the device waits for those of
     // its own wave (LLVM's AMDGPU usage guide, "Memory Model GFX90A" and "GFX942", not in threadgroup split mode).
-    barrier_completes: false,
+    barrier_completes_stores: false,
     shared: SharedMemory::Static,
     varying_register: "v",
     uniform_register: "s",
