@@ -97,6 +97,28 @@ fn instructions_of_their_own_where_the_formats_are_the_same() {
     }
 }
 
+/// Ada's products of 8-bit floats have 13 bits behind the point, so that each is added to sums in f32; of 16 bits, on others
+/// and where a kernel says that fewer bits do, the instruction adds.
+#[test]
+fn coarse_sums_are_added_up_beside_the_products() {
+    let adds = |target: &str, dtype: DType, fast: bool| {
+        let source = of_any_sizes(&of_two_kinds([dtype; 2], "nk", [32, 32, 64]));
+        let source = if fast { source.replacen(" {\n", " fast_accumulation {\n", 1) } else { source };
+        let target = TargetDesc::named(target).unwrap();
+        let artifact = compile(&instance(&source, &[]), target, &Options::default()).unwrap();
+        let Code::Ptx(ptx) = artifact.code else { panic!("PTX") };
+        let count = |name: &str| ptx.lines().filter(|line| line.contains(name)).count();
+        assert!(count("mma.sync.aligned.m16n8k") > 0, "{ptx}");
+        (count("add.rn.f32"), 4 * count("mma.sync.aligned.m16n8k"))
+    };
+    let (added, summed) = adds("sm_89", NARROW, false);
+    assert_eq!(added, summed);
+    let others = [("sm_89", NARROW, true), ("sm_89", DType::BF16, false), ("sm_120f", WIDE, false)];
+    for (target, dtype, fast) in others {
+        assert_eq!(adds(target, dtype, fast).0, 0, "{target} {dtype:?} {fast}");
+    }
+}
+
 /// A factor that is made from positions, which code knows; see `hidden_from_assembler`.
 #[test]
 fn words_of_products_that_are_unpacked_are_unknown_to_the_assembler() {

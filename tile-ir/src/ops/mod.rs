@@ -172,8 +172,8 @@ pub enum Op {
         axis: usize,
     } = "reduce",
     /// `tile […, M, K], tile […, K, N], tile […, M, N] → tile […, M, N]`: `a·b + c` in the format of `c`, products
-    /// exact, sum in any order, of 8-bit floats on Hopper with about 14 bits within a turn of a loop, subnormal numbers of
-    /// bf16, and on gfx90a of f16, as zeros or as they are; leading axes count matrices. See
+    /// exact, sum in any order, of 8-bit floats on Hopper and Ada with about 14 bits within a turn of a loop, subnormal
+    /// numbers of bf16, and on gfx90a of f16, as zeros or as they are; leading axes count matrices. See
     /// [`infer::mma_accumulators`] for the formats.
     Mma = "mma",
     /// `tensor → tensor`, moved; the index of a `select` is a second operand.

@@ -107,6 +107,8 @@ pub struct MatrixInstruction {
     pub exchanged: bool,
     /// Whether the depth of its factors is in the order of the rows of its accumulator, rather than the manual's.
     pub by_sums: bool,
+    /// Whether it keeps so few bits of what it adds that each one's products are added to the sums by other instructions.
+    pub coarse: bool,
     /// The scales of its factors, where it takes such.
     pub scales: Option<Scales>,
 }
@@ -263,6 +265,7 @@ const fn of_manual(
         feature: "",
         exchanged: false,
         by_sums: false,
+        coarse: false,
         scales: None,
     }
 }
@@ -279,6 +282,10 @@ const fn scaling(instruction: MatrixInstruction) -> MatrixInstruction {
 
 const fn with_feature(instruction: MatrixInstruction, feature: &'static str) -> MatrixInstruction {
     MatrixInstruction { feature, ..instruction }
+}
+
+const fn coarse(instruction: MatrixInstruction) -> MatrixInstruction {
+    MatrixInstruction { coarse: true, ..instruction }
 }
 
 /// Two tables as one, of `N` instructions.

@@ -212,7 +212,7 @@ pub const TARGETS: &[TargetDesc] = &[
         runs_on: RunsOn::since(8, 9),
         shared_bytes: 99 * KIB,
         float8_conversions: Some(PTX_8_1),
-        matrix: matrix::nvidia::HOPPER_WARPS,
+        matrix: matrix::nvidia::ADA,
         ..AMPERE
     },
     TargetDesc {

@@ -13,7 +13,7 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValue, CallSiteValue, InstructionOpcode};
 use std::collections::BTreeSet;
 use tile_ir::gpu::Product;
-use tile_ir::kernel::OpData;
+use tile_ir::kernel::{FastAccumulation, OpData};
 use tile_ir::target::{Fragments, MatrixInstruction, Passing, Trailing};
 use tile_ir::{DType, ValueId};
 use tile_layout::linear::{Dim, Operand};
@@ -87,7 +87,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let other = self.passed(instruction, Operand::B, other);
                     let scaled_by = scales.as_ref().map(|[a, b]| [a.of_part(start), b.of_part(&column)]);
                     let sum = *first as usize..(first + results.held) as usize;
-                    let next = self.multiply(instruction, [&own, &other], &sums[sum.clone()], scaled_by);
+                    let next = self.add_products(instruction, [&own, &other], &sums[sum.clone()], scaled_by);
                     sums[sum].copy_from_slice(&next);
                     products += 1;
                 }
@@ -157,6 +157,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Passing::WordVector => vec![ir.word_vector(&values, dtype)],
             Passing::SignedWords => vec![signed.into(), ir.word_vector(&values, dtype)],
         }
+    }
+
+    /// Sums and what one instruction adds to them, by additions of their own where it keeps few bits of what it adds: then the
+    /// products begin at zero. They cost a register for each of one instruction's sums.
+    fn add_products(
+        &self,
+        instruction: &MatrixInstruction,
+        factors: [&[Value<'c>]; 2],
+        sums: &[Value<'c>],
+        scaled_by: Option<[Scale<'c>; 2]>,
+    ) -> Vec<Value<'c>> {
+        if !instruction.coarse || self.instance.fast_accumulation == FastAccumulation::Yes {
+            return self.multiply(instruction, factors, sums, scaled_by);
+        }
+        let zeros = vec![self.ir.compute_type(instruction.sum).const_zero(); sums.len()];
+        let products = self.multiply(instruction, factors, &zeros, scaled_by);
+        let add = |(&sum, product): (&Value<'c>, Value<'c>)| {
+            self.ir.fadd(sum.into_float_value(), product.into_float_value()).into()
+        };
+        sums.iter().zip(products).map(add).collect()
     }
 
     fn multiply(

@@ -1,7 +1,7 @@
 //! The matrix instructions of NVIDIA's GPUs.
 
 use super::{
-    Fragments, MatrixInstruction, Passing, Trailing, followed_by, of_manual, of_two, scaling, shape,
+    Fragments, MatrixInstruction, Passing, Trailing, coarse, followed_by, of_manual, of_two, scaling, shape,
     with_feature,
 };
 use crate::dtype::DType::{self, BF16, F8E4M3FN, F8E5M2, F16, F32, I8, I32, U8};
@@ -34,7 +34,7 @@ pub(in crate::target) const AMPERE: &[MatrixInstruction] = &[
 ];
 
 /// `mma.sync` of 8-bit floats, of compute capability 8.9 on. `ptxas` 13.5 makes two conversions to f16 and two products of
-/// these of it, on 9.0 and on 10.0: sums are as precise as those of f16.
+/// these of it, on 9.0 and on 10.0: sums are as precise as those of f16. That of 12.0 has full sums of f32.
 const FLOATS_OF_8_BITS: [MatrixInstruction; 4] = [
     warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", F8E4M3FN, F32, 32, Passing::Words),
     warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", F8E5M2, F32, 32, Passing::Words),
@@ -60,6 +60,13 @@ pub(in crate::target) const HOPPER_WARPS: &[MatrixInstruction] = &followed_by::<
         with_feature(FLOATS_OF_8_BITS[2], PTX_8_4),
         with_feature(FLOATS_OF_8_BITS[3], PTX_8_4),
     ],
+);
+
+/// Those of one warp of compute capability 8.9. Its products of 8-bit floats have 13 bits of the sums behind the point
+/// (SageAttention2, arXiv 2411.10958, section 3.2), so that libraries add them up in f32 (CUTLASS's `OpMultiplyAdd` on Sm89).
+pub(in crate::target) const ADA: &[MatrixInstruction] = &followed_by::<13>(
+    AMPERE,
+    &[coarse(HOPPER_WARPS[9]), coarse(HOPPER_WARPS[10]), coarse(HOPPER_WARPS[11]), coarse(HOPPER_WARPS[12])],
 );
 
 /// Those of one warp of compute capability 10.0.
