@@ -24,6 +24,8 @@ mod accuracy;
 mod amd;
 #[path = "targets/atomics.rs"]
 mod atomics;
+#[path = "targets/batches.rs"]
+mod batches;
 #[path = "targets/beside_tensors.rs"]
 mod beside_tensors;
 #[path = "targets/brought_factors.rs"]

@@ -55,7 +55,7 @@ fn with_rewritten<Found>(
 impl Scheduler<'_> {
     /// The schedule with the most room that fits into shared memory; one that doesn't fit where none does.
     pub(super) fn schedule(mut self, instance: Instance) -> Scheduled {
-        let instance = self.in_formats_of_target(instance);
+        let instance = self.of_matrices(self.in_formats_of_target(instance));
         loop {
             let scheduled = self.steps(instance.clone());
             if self.fits(&scheduled) {
@@ -81,6 +81,13 @@ impl Scheduler<'_> {
         let instance = with_rewritten(instance, "narrow", &narrower, rewrites::narrow::run);
         let widened = rewrites::widen::needed(&instance, self.target);
         with_rewritten(instance, "widen", &widened, rewrites::widen::run)
+    }
+
+    /// An instance whose products of single matrices are no products of stacks, where that gives it pipelines.
+    fn of_matrices(&self, instance: Instance) -> Instance {
+        let single = rewrites::single::needed(&instance, self.target);
+        let other = with_rewritten(instance.clone(), "single", &single, rewrites::single::run);
+        if single.is_empty() || self.pipelines(&other).is_empty() { instance } else { other }
     }
 
     /// The schedule that also has a next turn's tiles in shared memory that this one, which fits, leaves; this one where

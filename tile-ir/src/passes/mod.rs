@@ -11,6 +11,7 @@ mod transpose;
 mod unit_axes;
 mod unmask;
 
+pub(crate) use canonicalize::run as canonicalize;
 pub(crate) use cse::is_value;
 pub(crate) use dce::run as remove_unused;
 pub(crate) use fold::take_known_branches;

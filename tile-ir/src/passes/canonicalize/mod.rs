@@ -140,7 +140,7 @@ impl<'k> Site<'k> {
 }
 
 /// Applies the rules until none does.
-pub(super) fn run(kernel: &mut Kernel) {
+pub(crate) fn run(kernel: &mut Kernel) {
     canonicalize(kernel, &mut |_| {});
 }
 
