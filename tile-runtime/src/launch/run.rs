@@ -11,14 +11,14 @@ use crate::error::{Error, Result};
 use crate::gpu::{self, GpuStream, Parameters, Ready, RowCopy, RowSize, Rows};
 use crate::journal;
 use crate::messages::{self, Sink};
-use crate::profile::{self, Launched};
+use crate::profile::{self, ToNote};
 use crate::reference::{RawArgument, RawTensor};
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Access, Event, Events, Pending, Stream, note_last};
 use crate::tensor::{Allocation, Location, Place, scratch, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tile_ir::abi::LaunchSizes;
 use tile_ir::padding::{Padded, PaddedTensor};
 use tile_ir::tensor_map;
@@ -127,13 +127,14 @@ impl<'a> Launch<'a> {
         Ok(Pending::until(event, stream))
     }
 
-    /// The launch for a graph of a device: what is to be enqueued, or nothing where it has run already.
-    pub(crate) fn in_graph(self, graph: &Device) -> Result<Option<Ready>> {
+    /// The launch for a graph of a device, where it is to be enqueued later: nothing where it has run already. Of one that is
+    /// to be noted then, what is noted.
+    pub(crate) fn in_graph(self, graph: &Device, noted: bool) -> Result<Option<(Ready, Option<ToNote>)>> {
         let site = self.site();
-        site.locate(self.record(graph))
+        site.locate(self.record(graph, noted))
     }
 
-    fn record(self, graph: &Device) -> Result<Option<Ready>> {
+    fn record(self, graph: &Device, noted: bool) -> Result<Option<(Ready, Option<ToNote>)>> {
         let checked = self.checked()?;
         let Checked { prepared, device, bound, .. } = &checked;
         self.check_device(device, "graph", graph)?;
@@ -144,7 +145,10 @@ impl<'a> Launch<'a> {
         }
         match &device.0 {
             _ if bound.blocks() == 0 => Ok(None),
-            Kind::Gpu(context) if !profile::is_on() => self.ready(&checked, context, None).map(Some),
+            Kind::Gpu(context) => {
+                let ready = self.ready(&checked, context, None)?;
+                Ok(Some((ready, noted.then(|| self.to_note(&checked)))))
+            }
             _ => self.run(false).map(|_| None),
         }
     }
@@ -213,18 +217,20 @@ impl<'a> Launch<'a> {
             }
         };
         if is_profiled {
-            profile::record(Launched {
-                kernel: self.kernel.name,
-                instance: prepared.parameters(),
-                blocks: bound.blocks(),
-                totals: prepared.counts().total(prepared.abi(), bound),
-                device: (*device).clone(),
-                // What came before was looking for code, or compiling it, and waiting for others.
-                start: Instant::now() - time,
-                time,
-            });
+            self.to_note(checked).note(time);
         }
         Ok(time)
+    }
+
+    fn to_note(&self, checked: &Checked<'_>) -> ToNote {
+        let Checked { prepared, device, bound, .. } = checked;
+        ToNote {
+            kernel: self.kernel.name,
+            instance: prepared.parameters(),
+            device: (*device).clone(),
+            blocks: bound.blocks(),
+            totals: prepared.counts().total(prepared.abi(), bound),
+        }
     }
 
     /// The launch with its code and parameters.

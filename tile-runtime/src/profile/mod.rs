@@ -46,6 +46,15 @@ pub struct Launched {
     pub totals: Totals,
 }
 
+/// A launch that is noted when it has run.
+pub(crate) struct ToNote {
+    pub(crate) kernel: &'static str,
+    pub(crate) instance: String,
+    pub(crate) device: Device,
+    pub(crate) blocks: usize,
+    pub(crate) totals: Totals,
+}
+
 thread_local! {
     /// The launches of the profiles that go on, of one within another last.
     static RECORDED: RefCell<Vec<Vec<Launched>>> = const { RefCell::new(Vec::new()) };
@@ -96,11 +105,25 @@ impl Drop for Recording {
 
 /// Whether launches of this thread are noted.
 pub(crate) fn is_on() -> bool {
-    RECORDED.with_borrow(|recorded| !recorded.is_empty())
+    depth() > 0
+}
+
+/// How many profiles of this thread go on, each within another.
+pub(crate) fn depth() -> usize {
+    RECORDED.with_borrow(Vec::len)
+}
+
+impl ToNote {
+    /// Notes the launch, which has run just now and taken so long. What came before that was looking for code, or compiling it,
+    /// and waiting for others.
+    pub(crate) fn note(self, time: Duration) {
+        let ToNote { kernel, instance, device, blocks, totals } = self;
+        record(Launched { kernel, instance, device, blocks, start: Instant::now() - time, time, totals });
+    }
 }
 
 /// Notes a launch.
-pub(crate) fn record(launched: Launched) {
+fn record(launched: Launched) {
     RECORDED.with_borrow_mut(|recorded| recorded.last_mut().map(|own| own.push(launched)));
 }
 

@@ -9,6 +9,7 @@ use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::gpu::{Captured, Ready};
 use crate::launch::Launch;
+use crate::profile::{self, ToNote};
 use crate::tensor::Allocation;
 use std::cell::Cell;
 use std::fmt;
@@ -53,6 +54,10 @@ pub struct Graph {
 pub struct Recorder<'g> {
     device: &'g Device,
     launches: Vec<Ready>,
+    /// What is noted of each, in a profile.
+    noted: Vec<ToNote>,
+    /// How many profiles went on when the run began.
+    profiles: usize,
     /// What the launches use: it stays until they are enqueued.
     memory: Vec<(Arc<Allocation>, Access)>,
 }
@@ -98,22 +103,36 @@ impl Graph {
     }
 
     /// Makes launches and runs them, in their order, after all that the device's own stream has to do. On a GPU this
-    /// returns when they are enqueued; elsewhere they are done. If the closure fails on a GPU, nothing runs.
+    /// returns when they are enqueued; elsewhere they are done. If the closure fails on a GPU, nothing runs. In a
+    /// [profile](crate::profile::profile) each launch is waited for.
     ///
     /// # Errors
     /// What the closure gives; [`Error::Stream`] inside of another graph's closure; [`Error::Driver`] if the device fails.
     pub fn run(&mut self, launches: impl FnOnce(&mut Recorder<'_>) -> Result<()>) -> Result<()> {
-        let mut recorder = Recorder { device: &self.device, launches: Vec::new(), memory: Vec::new() };
+        let mut recorder = Recorder {
+            device: &self.device,
+            launches: Vec::new(),
+            noted: Vec::new(),
+            profiles: profile::depth(),
+            memory: Vec::new(),
+        };
         let inside = Inside::begin()?;
         let made = launches(&mut recorder);
         drop(inside);
         made?;
-        let Recorder { launches, memory, .. } = recorder;
+        let Recorder { launches, noted, memory, .. } = recorder;
         let Kind::Gpu(context) = &self.device.0 else { return Ok(()) };
         for (allocation, access) in &memory {
             allocation.uses().order(context, *access)?;
         }
         if launches.is_empty() {
+            return Ok(());
+        }
+        if !noted.is_empty() {
+            // The driver gives the time of all of a graph, and not of one launch in it.
+            for (launch, note) in launches.iter().zip(noted) {
+                note.note(context.time(launch)?.expect("a launch without copies is enqueued"));
+            }
             return Ok(());
         }
         if self.captured.is_none() || self.recorded != launches {
@@ -138,15 +157,27 @@ impl Recorder<'_> {
     ///
     /// # Errors
     /// As [`Launch::launch`]; [`Error::Refused`] for kernels that print or assert, which nobody would wait for, and for
-    /// tensors of another device than the graph's.
+    /// tensors of another device than the graph's; [`Error::Stream`] in a profile that began in the closure.
     pub fn launch(&mut self, launch: Launch<'_>) -> Result<()> {
+        launch.site().locate(self.refuse_profiles_within())?;
         let memory: Vec<_> =
             launch.memory().map(|(allocation, access)| (Arc::clone(allocation), access)).collect();
-        if let Some(ready) = launch.in_graph(self.device)? {
+        if let Some((ready, note)) = launch.in_graph(self.device, self.profiles > 0)? {
             self.launches.push(ready);
+            self.noted.extend(note);
             self.memory.extend(memory);
         }
         Ok(())
+    }
+
+    /// A profile that ends in the closure would miss its launches, on a GPU.
+    fn refuse_profiles_within(&self) -> Result<()> {
+        if profile::depth() <= self.profiles {
+            return Ok(());
+        }
+        let problem = "inside of a graph there are launches alone, which haven't run yet when a profile of them ends there; \
+                       profile the whole of `Graph::run`";
+        Err(Error::Stream { problem: problem.to_owned() })
     }
 }
 

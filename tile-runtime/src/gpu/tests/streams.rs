@@ -5,6 +5,7 @@ use super::tasks::{await_wakes, poll, task, woken};
 use super::*;
 use crate::bench::timed;
 use crate::error::Error;
+use crate::profile::profile;
 use crate::stream::{Graph, Pending, Stream};
 use crate::tensor::Tensor;
 use std::ffi::c_void;
@@ -363,6 +364,57 @@ fn inside_of_a_graph_there_are_launches_alone() {
     assert!(direct.contains("a launch that isn't the graph's"), "{direct}");
     let made = graph.run(|_| Tensor::<f32>::zeros(&device, [1]).map(drop)).unwrap_err().to_string();
     assert!(made.contains("a tensor that is made"), "{made}");
+}
+
+/// They are timed one by one when the closure is over, as the graph has them.
+#[test]
+fn launches_of_a_graph_are_profiled_in_their_order_and_not_before_its_closure_ends() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let mut graph = Graph::new(&device);
+    let (run, profiled) = profile(|| {
+        graph.run(|graph| {
+            graph.launch(call(&KERNEL, &x, &mut y))?;
+            graph.launch(call(&KERNEL, &y, &mut z))?;
+            y.to_vec().map(drop)
+        })
+    });
+    assert!(run.unwrap_err().to_string().contains("this is a copy"));
+    assert_eq!((profiled.launches().len(), y.to_vec().unwrap()), (0, vec![0.0; 8]), "nothing has run");
+    for _ in 0..2 {
+        let ((), profiled) = profile(|| twice(&mut graph, &x, &mut y, &mut z));
+        assert_eq!(driver.pending(), 0, "they were waited for");
+        let noted = profiled.launches().iter().map(|launched| (launched.kernel, launched.time.as_nanos()));
+        assert_eq!(noted.collect::<Vec<_>>(), [("double", 2_000); 2]);
+        assert_eq!(z.to_vec().unwrap(), doubled(8, 2));
+    }
+    twice(&mut graph, &x, &mut y, &mut z);
+    assert!(driver.pending() > 0 && graph.captures() == 1, "a graph again");
+}
+
+/// Nothing has run when such a profile ends, and what comes before it in the graph least of all.
+#[test]
+fn a_profile_inside_of_a_graph_is_refused_on_every_device() {
+    let (gpu, _) = ready();
+    for device in [gpu, Device::reference()] {
+        let x = ramp(&device, 8);
+        let mut y = Tensor::zeros(&device, [8]).unwrap();
+        let mut graph = Graph::new(&device);
+        let mut run =
+            || graph.run(|graph| profile(|| graph.launch(call(&KERNEL, &x, &mut y).reference(|_| {}))).0);
+        let alone = run().unwrap_err();
+        assert_eq!(
+            alone.reason().to_string(),
+            "inside of a graph there are launches alone, which haven't run yet when a profile of them ends there; \
+             profile the whole of `Graph::run`"
+        );
+        assert!(matches!(alone, Error::InLaunch { .. }));
+        let (within, noted) = profile(run);
+        assert_eq!((within.unwrap_err().to_string(), noted.launches().len()), (alone.to_string(), 0));
+        // One without launches misses nothing.
+        graph.run(|_| profile(|| Ok(())).0).unwrap();
+    }
 }
 
 /// Whichever call of its recording a driver refuses: a stream, the begin, two launches, and what is made of them.
