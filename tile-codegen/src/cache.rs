@@ -11,12 +11,11 @@ mod file;
 
 use crate::artifact::Artifact;
 use crate::checksum::checksum;
-use crate::{Error, Options, compile, compiler_version};
+use crate::{Error, Options, compile, compiler_version, whole_file};
 use file::MAGIC;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 use tile_ir::{Instance, TargetDesc, text};
 
@@ -108,13 +107,7 @@ impl Cache {
 
     fn write(&self, path: &Path, key: &str, artifact: &Artifact) -> io::Result<()> {
         make(&self.folder)?;
-        let (mut new, temporary) = beside(path)?;
-        let written = new.write_all(&file::encode(key, artifact));
-        drop(new);
-        written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
-            // Half a file is of no use; where it can't be removed either, it is when it is old.
-            let _ = fs::remove_file(&temporary);
-        })?;
+        whole_file::write(path, &file::encode(key, artifact))?;
         if let Some(most) = self.most_bytes {
             evict::evict(&self.folder, most);
         }
@@ -122,23 +115,8 @@ impl Cache {
     }
 }
 
-/// A new file beside another one, of a name that nobody else has: threads of one process may write the same file at once, and
-/// so may processes of one number in containers that share the folder.
-fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
-    loop {
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("{}-{number}.{TEMPORARY}", std::process::id()));
-        match File::create_new(&temporary) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            file => return file.map(|file| (file, temporary)),
-        }
-    }
-}
-
-/// What the name of a file ends with, and of one that is being written.
+/// What the name of a file ends with.
 const EXTENSION: &str = "tile";
-const TEMPORARY: &str = "tmp";
 
 /// Removes a file, which another process may have removed already.
 fn remove(path: &Path) -> io::Result<()> {
@@ -167,6 +145,7 @@ fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::whole_file::TEMPORARY;
 
     fn instance() -> Instance {
         let source = "kernel @k(%y: mut tensor<n x f32>) {\n%v = partition %y [4] : mut partition<n x f32, [4]>\n%0 = constant 1.0 : f32\n%t = splat %0 : tile<4 x f32>\nstore_masked %v, %t\n}";

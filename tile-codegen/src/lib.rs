@@ -25,6 +25,7 @@ mod llvm;
 pub mod options;
 pub mod simt;
 mod system;
+mod whole_file;
 
 pub use artifact::{Artifact, Code};
 pub use error::Error;

@@ -1,14 +1,14 @@
 //! PTX assembled when a program is built.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-/// The file that `ptxas` makes beside one with PTX, and the machine code in it.
+/// The machine code that `ptxas` makes of a file with PTX, beside which it writes.
 ///
 /// # Errors
 /// Where `ptxas` can't be run, and what it refuses.
-pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<(PathBuf, Vec<u8>), String> {
+pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<Vec<u8>, String> {
     let cubin = path.with_extension("cubin");
     let mut command = Command::new(ptxas);
     let output = command.arg(format!("-arch={target}")).arg("-o").arg(&cubin).arg(path).output();
@@ -17,8 +17,7 @@ pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<(PathBuf, V
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{} refuses {}: {}", ptxas.display(), path.display(), words.trim_end()));
     }
-    let bytes = fs::read(&cubin).map_err(|error| format!("{}: {error}", cubin.display()))?;
-    Ok((cubin, bytes))
+    fs::read(&cubin).map_err(|error| format!("{}: {error}", cubin.display()))
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 use super::remarks::Remarks;
 use super::{Environment, archive, assemble, embed, instances, scan};
 use crate::cache::Cache;
-use crate::{Artifact, Code, Cpu, Error, Options};
+use crate::{Artifact, Code, Cpu, Error, Options, whole_file};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use tile_ir::gpu::{self, Scheduled};
 use tile_ir::specialize::Binding;
@@ -25,7 +26,7 @@ pub(super) struct Output<'e> {
     remarks: Remarks,
     warnings: Vec<String>,
     errors: Vec<String>,
-    /// Those for people, with what is made of them beside, and those that the macro includes.
+    /// Those for people, and those that the macro includes.
     written: HashSet<PathBuf>,
 }
 
@@ -151,7 +152,9 @@ impl<'e> Output<'e> {
     /// refers to objects which aren't linked. A file that can't be removed only stays.
     fn remove_what_was_written_before(&self) {
         let remove_others = |folder: &Path| {
-            let others = entries(folder).filter(|path| !self.written.contains(path));
+            let is_other =
+                |path: &PathBuf| !(self.written.contains(path) || whole_file::is_being_written(path));
+            let others = entries(folder).filter(is_other);
             others.for_each(|path| drop(fs::remove_file(path)));
         };
         remove_others(&self.environment.embedded_folder());
@@ -249,13 +252,17 @@ impl<'e> Output<'e> {
         let artifact = cached.artifact;
         let folder = self.environment.readable_folder().join(&kernel.folder);
         let code_for = level.map_or(target.name, |level| level.name);
-        let path = folder.join(format!("{name}.{code_for}.{}", artifact.code.extension()));
-        self.write(path.clone(), artifact.code.bytes())?;
+        let file = format!("{name}.{code_for}.{}", artifact.code.extension());
+        self.write(folder.join(&file), artifact.code.bytes())?;
         let cubin = match (&artifact.code, self.ptxas) {
-            (Code::Ptx(_), Some(ptxas)) => {
-                let (cubin, bytes) = assemble::ptx(ptxas, target.name, &path)?;
-                self.written.insert(cubin);
-                Some(bytes)
+            (Code::Ptx(text), Some(ptxas)) => {
+                // Apart from the files for people: another build of the package may write those now. It goes with the files of
+                // earlier builds.
+                let own = self.environment.embedded_folder().join(format!("{}-{file}", kernel.folder));
+                write(&own, text.as_bytes())?;
+                let cubin = assemble::ptx(ptxas, target.name, &own)?;
+                self.write(folder.join(file).with_extension("cubin"), &cubin)?;
+                Some(cubin)
             }
             _ => None,
         };
@@ -347,13 +354,22 @@ fn cpu_symbol(instance: &Instance, name: &str, level: &CpuLevel) -> String {
     format!("tile_{}_{}_{fingerprint:016x}_{level}", instance.name, name.replace('-', "_"))
 }
 
-/// Writes a file and its folder, unless it is there with this content.
+/// Writes a file and its folder, unless it is there with this content. Other builds of the package write and read the files
+/// for people at the same time, and `rust-analyzer` may read what the macro includes.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, bytes))
-        .map_err(|error| format!("{}: {error}", path.display()))
+    let once = || fs::create_dir_all(folder).and_then(|()| whole_file::write(path, bytes));
+    // Another build may remove the folder, as long as that is empty.
+    let is_gone = |written: &io::Result<()>| {
+        written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let written = std::iter::repeat_with(once).take(TRIES).find(|written| !is_gone(written));
+    let written = written.unwrap_or_else(once);
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
+
+/// How often a file is written anew whose folder somebody removes.
+const TRIES: usize = 10;

@@ -3,6 +3,7 @@
 use super::output::{Output, Report};
 use super::{Cargo, Conditions, Environment, instances, scan};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tile_ir::specialize::Binding;
 use tile_ir::{TargetDesc, VerifiedKernel, text};
 use tile_test_edit::Edit;
@@ -57,9 +58,17 @@ pub(super) fn of_source(source: &str, name: &str, sizes: &[usize]) -> scan::Foun
 
 /// Compiles kernels for targets.
 fn report(folder: &Path, kernels: &[scan::Found], targets: &[&str]) -> Report {
-    let environment = environment(folder);
+    report_of(&environment(folder), kernels, targets, None)
+}
+
+fn report_of(
+    environment: &Environment,
+    kernels: &[scan::Found],
+    targets: &[&str],
+    ptxas: Option<&Path>,
+) -> Report {
     let targets: Vec<_> = targets.iter().map(|name| TargetDesc::named(name).unwrap()).collect();
-    let mut output = Output::new(&environment, &targets, None);
+    let mut output = Output::new(environment, &targets, ptxas);
     kernels.iter().for_each(|kernel| output.kernel(kernel));
     output.finish()
 }
@@ -251,4 +260,92 @@ fn nothing_of_a_kernel_that_is_no_more_stays() {
     report(folder.path(), &[found(TURNED, "second", &[8])], &["cpu"]);
     assert_eq!((files(&embedded).len(), files(&readable)), (1, vec!["second".to_owned()]));
     assert!(files(&embedded)[0].starts_with("second-"), "{:?}", files(&embedded));
+}
+
+/// The one that another build script of the package has, of another profile.
+fn environment_of_release(folder: &Path) -> Environment {
+    let mut environment = environment(folder);
+    environment.cargo.out = folder.join("target/release/build/app-2/out");
+    environment
+}
+
+/// As another build does it, whose kernel of that name is another one.
+#[cfg(unix)]
+#[test]
+fn what_is_assembled_is_not_what_another_build_has_written_meanwhile() {
+    use std::process::Command;
+    let folder = tempfile::tempdir().unwrap();
+    let environment = environment(folder.path());
+    let readable = environment.readable_folder();
+    let script = format!(
+        "#!/bin/sh\nfor file in {}/*/*.ptx; do echo another > \"$file\"; done\ncp \"$4\" \"$3\"\n",
+        readable.display()
+    );
+    let (source, ptxas) = (folder.path().join("source"), folder.path().join("ptxas"));
+    std::fs::write(&source, script).unwrap();
+    // No other test's child has it open for writing, so that it can be run.
+    let installed = Command::new("install").args(["-m", "755"]).args([&source, &ptxas]).status().unwrap();
+    assert!(installed.success());
+    let Report { errors, .. } =
+        report_of(&environment, &[found(TURNED, "turned", &[16])], &["sm_80"], Some(&ptxas));
+    assert_eq!(errors, [""; 0]);
+    let files_of = |folder: &Path, extension: &str| {
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+        files.sort();
+        files
+    };
+    let embedded = environment.embedded_folder();
+    let cubins = files_of(&embedded, "cubin");
+    assert_eq!(cubins.len(), files_of(&embedded, "ptx").len(), "no others stay");
+    assert!(!cubins.is_empty());
+    for cubin in &cubins {
+        let [machine, text] = [cubin, &cubin.with_extension("ptx")].map(|path| std::fs::read(path).unwrap());
+        assert!(machine == text, "{} isn't made of its own text", cubin.display());
+    }
+    assert_eq!(files_of(&readable.join("turned"), "cubin").len(), cubins.len());
+}
+
+/// Two build scripts of a package, which write the same files for people, and some that the other one removes.
+#[test]
+fn builds_at_once_neither_fail_nor_leave_half_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let environments = [environment(folder.path()), environment_of_release(folder.path())];
+    let longer = TURNED
+        .edit("  %out = add %tb, %p", "  %more = add %tb, %tb : tile<B x B x f32>\n  %out = add %more, %p");
+    let of = |build: usize| {
+        let (source, own) = [(TURNED, "debug"), (&*longer, "release")][build];
+        [found(source, "both", &[8]), found(TURNED, own, &[8])]
+    };
+    let file = environments[0].readable_folder().join("both").join("B8.tir");
+    let whole = [0, 1].map(|build| {
+        let Report { errors, .. } = report_of(&environments[build], &of(build), &["sm_80"], None);
+        assert_eq!(errors, [""; 0]);
+        std::fs::read(&file).unwrap()
+    });
+    assert_ne!(whole[0], whole[1]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let bytes = std::fs::read(&file).unwrap();
+                assert!(whole.contains(&bytes), "{}", String::from_utf8_lossy(&bytes));
+                seen += 1;
+            }
+            seen
+        });
+        let build = |build: usize| {
+            let (environment, kernels) = (&environments[build], of(build));
+            scope.spawn(move || {
+                let built = (0..10).map(|_| report_of(environment, &kernels, &["sm_80"], None).errors);
+                built.flatten().collect::<Vec<_>>()
+            })
+        };
+        let builds = [0, 1].map(build).map(|build| build.join().unwrap());
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(builds, [const { Vec::<String>::new() }; 2]);
+        assert!(reader.join().unwrap() > 0);
+    });
 }

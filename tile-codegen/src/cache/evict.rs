@@ -3,14 +3,12 @@
 //! Several processes may do so at once, and users who share the folder. A file that another one has removed already, or that is
 //! another user's, is no error, and one that is being read stays readable by who has opened it.
 
-use super::{EXTENSION, TEMPORARY, remove};
+use super::{EXTENSION, remove};
+use crate::whole_file::{TEMPORARY, is_abandoned};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-
-/// How old a file is that is still being written must be, to have been left by a process that has ended.
-const ABANDONED: Duration = Duration::from_secs(60 * 60);
+use std::time::SystemTime;
 
 /// A file of the cache.
 struct Entry {
@@ -23,11 +21,8 @@ struct Entry {
 /// nobody will finish. Files of other names are left alone.
 pub(super) fn evict(folder: &Path, most_bytes: u64) {
     let Ok((mut finished, unfinished)) = entries(folder) else { return };
-    let long_ago = SystemTime::now().checked_sub(ABANDONED);
-    for entry in unfinished {
-        if long_ago.is_some_and(|long_ago| entry.used < long_ago) {
-            let _ = remove(&entry.path);
-        }
+    for entry in unfinished.iter().filter(|entry| is_abandoned(entry.used)) {
+        let _ = remove(&entry.path);
     }
     let mut bytes: u64 = finished.iter().map(|entry| entry.bytes).sum();
     if bytes <= most_bytes {
@@ -72,6 +67,7 @@ fn is_ours(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use tile_test_edit::Edit;
 
     #[test]
