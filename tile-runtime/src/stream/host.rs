@@ -2,6 +2,9 @@
 //!
 //! Threads are kept for a while when nobody has their stream any more, for the next one, and then end. What waits, waits for
 //! work that was enqueued before it, so that no two streams wait for each other.
+//!
+//! An owner of another library's memory does what it wants to when it is dropped: it may wait for a lock, such as that of
+//! Python's interpreter, which somebody has who waits for a stream; or panic. So it is dropped by a thread that has no stream.
 
 use super::completion::Completion;
 use crate::error::{Error, Result};
@@ -14,16 +17,75 @@ use std::time::Duration;
 
 /// A piece of work of a stream's; what it fails with is told by its completion, and by the stream.
 struct Piece {
-    run: Box<dyn FnOnce() -> Result<()> + Send>,
-    /// What the work uses, which is dropped when its end has been told.
-    kept: Option<Kept>,
+    work: Box<dyn Work>,
     completion: Arc<Completion>,
     /// The stream's, which may be gone by then: the next stream of the thread has one of its own.
     failure: Arc<Failure>,
 }
 
-/// What keeps something.
-type Kept = Arc<dyn Send + Sync>;
+trait Work: Send {
+    /// Does it, once.
+    fn run(&mut self) -> Result<()>;
+
+    /// Drops what it has used, when its end has been told, but for owners.
+    fn over(self: Box<Self>) -> Option<Owners>;
+}
+
+/// What work uses.
+pub(crate) trait Kept: Send + 'static {
+    /// Drops it, but for the owners of memory that nobody else has.
+    fn over(self) -> Option<Owners>;
+}
+
+/// What is only to be dropped, which may take any time.
+pub(crate) type Owners = Box<dyn Send>;
+
+impl Kept for () {
+    fn over(self) -> Option<Owners> {
+        None
+    }
+}
+
+struct Using<K, F> {
+    kept: K,
+    work: Option<F>,
+}
+
+impl<K: Kept, F: FnOnce(&K) -> Result<()> + Send> Work for Using<K, F> {
+    fn run(&mut self) -> Result<()> {
+        self.work.take().map_or(Ok(()), |work| work(&self.kept))
+    }
+
+    fn over(self: Box<Self>) -> Option<Owners> {
+        self.kept.over()
+    }
+}
+
+/// What drops owners has a thread meanwhile, as a stream has.
+struct Drops {
+    owners: Option<Owners>,
+    _thread: Taken,
+}
+
+impl Work for Drops {
+    fn run(&mut self) -> Result<()> {
+        self.owners = None;
+        Ok(())
+    }
+
+    fn over(self: Box<Self>) -> Option<Owners> {
+        None
+    }
+}
+
+/// Has a thread drop owners for which nobody waits; without one, who calls this does.
+fn drop_apart(owners: Owners) {
+    if let Ok(thread) = Taken::new() {
+        let queue = Arc::clone(&thread.0);
+        let work = Box::new(Drops { owners: Some(owners), _thread: thread });
+        queue.push(Piece { work, completion: Arc::default(), failure: Arc::default() });
+    }
+}
 
 /// The first failure that nobody has been told of by a stream.
 type Failure = Mutex<Option<Error>>;
@@ -66,9 +128,9 @@ impl Queue {
     }
 
     fn serve(self: Arc<Queue>, patience: Duration) {
-        while let Some(Piece { run, kept, completion, failure }) = self.next(patience) {
+        while let Some(Piece { mut work, completion, failure }) = self.next(patience) {
             // Whoever waits is told, and what comes next is done: without the thread they would wait for ever.
-            let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            let result = catch_unwind(AssertUnwindSafe(|| work.run())).unwrap_or_else(|panic| {
                 let message = panic_message(&*panic);
                 Err(Error::Stream { problem: format!("what the stream did ended in a panic: {message}") })
             });
@@ -76,11 +138,14 @@ impl Queue {
                 lock(&failure).get_or_insert_with(|| error.clone());
             }
             completion.end(result);
-            // An owner of memory does what it wants to when it is dropped: it may wait for a lock, such as that of Python's
-            // interpreter, which somebody has who waits for the work; or panic.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
+            let _ = catch_unwind(AssertUnwindSafe(|| work.over().map(drop_apart)));
         }
         lock(&IDLE).retain(|idle| !Arc::ptr_eq(idle, &self));
+    }
+
+    fn push(&self, piece: Piece) {
+        lock(&self.state).work.push_back(piece);
+        self.changed.notify_one();
     }
 
     /// What is to be done next; nothing where no stream has come for a while.
@@ -121,6 +186,28 @@ impl Queue {
 /// Queues whose threads wait for the next stream.
 static IDLE: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 
+/// The queue of a thread that nobody else has.
+struct Taken(Arc<Queue>);
+
+impl Taken {
+    fn new() -> Result<Taken> {
+        let idle = || lock(&IDLE).pop();
+        let kept = std::iter::from_fn(idle).find(|queue| queue.take());
+        kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok).map(Taken)
+    }
+}
+
+impl Drop for Taken {
+    /// The next stream comes after what is enqueued here.
+    fn drop(&mut self) {
+        // The list is locked meanwhile, so that nobody takes the thread before it is free, and it finds itself there when
+        // it ends.
+        let mut idle = lock(&IDLE);
+        idle.push(Arc::clone(&self.0));
+        self.0.leave();
+    }
+}
+
 /// Up to where the streams have to come that there are, and those that are gone and have something left to do.
 static STREAMS: Mutex<Vec<Arc<Last>>> = Mutex::new(Vec::new());
 
@@ -151,7 +238,7 @@ pub(super) fn synchronize_all(device: usize) {
 
 /// A stream of the host.
 pub(super) struct HostStream {
-    queue: Arc<Queue>,
+    thread: Taken,
     failure: Arc<Failure>,
     last: Arc<Last>,
 }
@@ -159,46 +246,36 @@ pub(super) struct HostStream {
 impl HostStream {
     /// A stream with a thread, of the device with a number.
     pub(super) fn new(device: usize) -> Result<HostStream> {
-        let idle = || lock(&IDLE).pop();
-        let kept = std::iter::from_fn(idle).find(|queue| queue.take());
-        let queue = kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok)?;
-        Ok(HostStream::of(queue, device))
+        Ok(HostStream::of(Taken::new()?, device))
     }
 
-    /// The stream of a queue that no other one has.
-    fn of(queue: Arc<Queue>, device: usize) -> HostStream {
+    fn of(thread: Taken, device: usize) -> HostStream {
         let last = Arc::new(Last { device, completion: Mutex::default() });
         let mut streams = lock(&STREAMS);
         // Of a stream that is gone nobody else has this.
         streams.retain(|last| Arc::strong_count(last) > 1 || !last.is_over());
         streams.push(Arc::clone(&last));
-        HostStream { queue, failure: Arc::default(), last }
+        HostStream { thread, failure: Arc::default(), last }
     }
 
     /// Has something done after all that is enqueued.
     pub(super) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Arc<Completion> {
-        self.push(Box::new(work), None)
+        self.enqueue_with((), |()| work())
     }
 
     /// Has something done with what is dropped when its end has been told.
-    pub(super) fn enqueue_with<K: Send + Sync + 'static>(
+    pub(super) fn enqueue_with<K: Kept>(
         &self,
         kept: K,
         work: impl FnOnce(&K) -> Result<()> + Send + 'static,
     ) -> Arc<Completion> {
-        let kept = Arc::new(kept);
-        let used = Arc::clone(&kept);
-        self.push(Box::new(move || work(&used)), Some(kept))
-    }
-
-    fn push(&self, run: Box<dyn FnOnce() -> Result<()> + Send>, kept: Option<Kept>) -> Arc<Completion> {
+        let work = Box::new(Using { kept, work: Some(work) });
         let (completion, failure) = (Arc::new(Completion::default()), Arc::clone(&self.failure));
-        let piece = Piece { run, kept, completion: Arc::clone(&completion), failure };
-        let mut state = lock(&self.queue.state);
-        state.work.push_back(piece);
-        *lock(&self.last.completion) = Some(Arc::clone(&completion));
-        drop(state);
-        self.queue.changed.notify_one();
+        let piece = Piece { work, completion: Arc::clone(&completion), failure };
+        // In the order of the queue.
+        let mut last = lock(&self.last.completion);
+        self.thread.0.push(piece);
+        *last = Some(Arc::clone(&completion));
         completion
     }
 
@@ -206,17 +283,6 @@ impl HostStream {
     pub(super) fn synchronize(&self) -> Result<()> {
         self.enqueue(|| Ok(())).wait().1?;
         lock(&self.failure).take().map_or(Ok(()), Err)
-    }
-}
-
-impl Drop for HostStream {
-    /// The next stream comes after what is enqueued here.
-    fn drop(&mut self) {
-        // The list is locked meanwhile, so that nobody takes the thread before it is free, and it finds itself there when
-        // it ends.
-        let mut idle = lock(&IDLE);
-        idle.push(Arc::clone(&self.queue));
-        self.queue.leave();
     }
 }
 
@@ -231,7 +297,7 @@ mod tests {
     #[test]
     fn a_thread_ends_when_no_stream_comes_for_it() {
         let (queue, thread) = Queue::start(Duration::ZERO).unwrap();
-        let stream = HostStream::of(Arc::clone(&queue), DEVICE);
+        let stream = HostStream::of(Taken(Arc::clone(&queue)), DEVICE);
         // It has no patience, and waits as long as there is the stream.
         for _ in 0..3 {
             stream.synchronize().unwrap();
@@ -254,7 +320,7 @@ mod tests {
         };
         queue.leave();
         assert!(queue.take());
-        HostStream::of(queue, DEVICE).enqueue(same).wait().1.unwrap();
+        HostStream::of(Taken(queue), DEVICE).enqueue(same).wait().1.unwrap();
     }
 
     /// Also of those that nobody has any more; and what a stream fails with stays its own to tell.
@@ -288,7 +354,7 @@ mod tests {
     #[test]
     fn a_panic_is_told_to_who_waits_and_the_thread_goes_on() {
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
-        let stream = HostStream::of(queue, DEVICE);
+        let stream = HostStream::of(Taken(queue), DEVICE);
         let told = "what the stream did ended in a panic: a bug";
         let failed = stream.enqueue(|| panic!("a bug"));
         assert_eq!(failed.wait().1.unwrap_err().to_string(), told);
@@ -305,7 +371,7 @@ mod tests {
             }
         }
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
-        let stream = HostStream::of(queue, DEVICE);
+        let stream = HostStream::of(Taken(queue), DEVICE);
         let (go, begun) = std::sync::mpsc::channel::<()>();
         let work = stream.enqueue(move || {
             let _ = begun.recv();
@@ -322,14 +388,14 @@ mod tests {
     fn what_an_earlier_stream_of_the_thread_fails_with_is_not_the_next_ones() {
         let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
         let (go, begun) = std::sync::mpsc::channel();
-        let earlier = HostStream::of(Arc::clone(&queue), DEVICE);
+        let earlier = HostStream::of(Taken(Arc::clone(&queue)), DEVICE);
         let failed = earlier.enqueue(move || {
             let _ = begun.recv();
             Err(Error::Stream { problem: "the earlier one's".to_owned() })
         });
         drop(earlier);
         assert!(queue.take());
-        let next = HostStream::of(queue, DEVICE);
+        let next = HostStream::of(Taken(queue), DEVICE);
         go.send(()).unwrap();
         next.synchronize().unwrap();
         assert!(failed.wait().1.is_err());

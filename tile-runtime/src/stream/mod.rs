@@ -17,6 +17,7 @@ mod uses;
 pub(crate) use completion::wake;
 pub use event::Event;
 pub use graph::{Graph, Recorder};
+pub(crate) use host::{Kept, Owners};
 pub(crate) use marks::Access;
 pub use pending::{Launching, Pending};
 pub(crate) use uses::{Events, Uses, note_last};
@@ -191,7 +192,7 @@ impl Stream {
     ///
     /// # Panics
     /// If it is one of a GPU.
-    pub(crate) fn enqueue_with<K: Send + Sync + 'static>(
+    pub(crate) fn enqueue_with<K: Kept>(
         &self,
         kept: K,
         work: impl FnOnce(&K) -> Result<()> + Send + 'static,

@@ -132,9 +132,9 @@ fn tensors_may_be_dropped_while_they_are_used() {
 }
 
 /// What an owner does when it is dropped may have to wait for somebody who waits for the launch, as the deleters of Python's
-/// tensors wait for its interpreter.
+/// tensors wait for its interpreter; or for what was enqueued behind it.
 #[test]
-fn memory_is_dropped_when_who_waits_has_been_told() {
+fn memory_is_dropped_when_who_waits_has_been_told_and_keeps_nobody_waiting() {
     struct Locks(Arc<Mutex<()>>, #[allow(dead_code, reason = "it keeps the elements")] Vec<f32>);
     impl Drop for Locks {
         fn drop(&mut self) {
@@ -166,10 +166,38 @@ fn memory_is_dropped_when_who_waits_has_been_told() {
         // The stream has the last reference.
         drop(x);
         assert_eq!(y.to_vec().unwrap(), [if copies { 1.0 } else { 2.0 }; 10]);
+        let waits = {
+            let (stream, device) = (stream.clone(), device.clone());
+            move || {
+                stream.synchronize().unwrap();
+                stream.record().unwrap().wait().unwrap();
+                stream.enqueue(|| Ok(())).wait().unwrap();
+                device.synchronize().unwrap();
+            }
+        };
+        within_a_minute(waits, "nobody who waits for the stream waits for the owner");
+        assert!(Arc::strong_count(&lock) > 1, "it waits for the lock");
         drop(held);
-        stream.synchronize().unwrap();
-        assert_eq!(Arc::strong_count(&lock), 1, "the owner is gone before what comes next");
+        let goes = {
+            let lock = Arc::clone(&lock);
+            move || {
+                while Arc::strong_count(&lock) > 2 {
+                    std::thread::yield_now();
+                }
+            }
+        };
+        within_a_minute(goes, "the owner goes");
     }
+}
+
+/// Does something that would take for ever were it wrong.
+fn within_a_minute(work: impl FnOnce() + Send + 'static, what: &str) {
+    let (told, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        work();
+        told.send(()).unwrap();
+    });
+    hears.recv_timeout(std::time::Duration::from_secs(60)).expect(what);
 }
 
 #[test]

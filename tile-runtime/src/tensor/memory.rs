@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::gpu::{self, Context, GpuStream};
 use crate::host::HostBuffer;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Access, Events, Uses, note_last};
+use crate::stream::{Access, Events, Kept, Owners, Uses, note_last};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
@@ -83,6 +83,20 @@ impl Drop for Allocation {
             // SAFETY: it is dropped here alone, once.
             unsafe { ManuallyDrop::drop(&mut self.keeper) }
         }
+    }
+}
+
+impl Kept for Vec<Arc<Allocation>> {
+    fn over(self) -> Option<Owners> {
+        let owned = self.into_iter().filter(|allocation| !allocation.is_ours());
+        let last: Vec<Allocation> = owned.filter_map(Arc::into_inner).collect();
+        if last.is_empty() { None } else { Some(Box::new(last)) }
+    }
+}
+
+impl Kept for [Location; 2] {
+    fn over(self) -> Option<Owners> {
+        self.into_iter().filter_map(|location| location.allocation).collect::<Vec<_>>().over()
     }
 }
 

@@ -156,8 +156,8 @@ impl<T: Element> TensorRef<T> {
         let before = before(&self.location, &source.location);
         let waited_for = before.clone();
         let descriptors = (self.descriptor.clone(), source.descriptor.clone());
-        let locations = (self.location.clone(), source.location.clone());
-        let event = stream.enqueue_with(locations, move |(to, from)| {
+        let locations = [self.location.clone(), source.location.clone()];
+        let event = stream.enqueue_with(locations, move |[to, from]| {
             let (to_descriptor, from_descriptor) = descriptors;
             before.iter().try_for_each(Event::pass)?;
             // SAFETY: the locations keep the memory; who borrows these elements to write, reads or frees them waits for this
