@@ -13,7 +13,7 @@ const VARIABLE: &str = "TILE_PIN";
 static ASKED: Mutex<Option<bool>> = Mutex::new(None);
 
 /// Whether threads are to be bound: what [`ask`] said, else `TILE_PIN=on`.
-fn is_asked() -> bool {
+pub(super) fn is_asked() -> bool {
     let asked = *ASKED.lock().unwrap_or_else(PoisonError::into_inner);
     let by_environment = || environment::said(VARIABLE, "`on` or `off`", environment::switch);
     asked.or_else(by_environment).unwrap_or(false)
@@ -24,11 +24,8 @@ pub(super) fn ask(pinned: bool) {
     *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(pinned);
 }
 
-/// The processors of so many threads; none where threads aren't to be bound, or can't be.
+/// The processors that so many threads are bound to; none where they can't be.
 pub(super) fn places(threads: usize) -> Vec<usize> {
-    if !is_asked() {
-        return Vec::new();
-    }
     let (current, allowed) = system::processors();
     chosen(threads, current, &allowed)
 }

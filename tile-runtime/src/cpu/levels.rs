@@ -16,11 +16,14 @@ fn detected() -> impl Iterator<Item = &'static CpuLevel> {
 /// The level that [`VARIABLE`] names, once and for all launches; `None` where none is named, or one that the machine lacks.
 pub(crate) fn asked() -> Option<&'static CpuLevel> {
     static ASKED: OnceLock<Option<&'static CpuLevel>> = OnceLock::new();
-    *ASKED.get_or_init(|| {
-        let names: Vec<&str> = detected().map(|level| level.name).collect();
-        let expected = format!("a level of this machine ({})", names.join(", "));
-        environment::said(VARIABLE, &expected, |name| detected().find(|level| level.name == name))
-    })
+    if let Some(asked) = ASKED.get() {
+        return *asked;
+    }
+    let names: Vec<&str> = detected().map(|level| level.name).collect();
+    let expected = format!("a level of this machine ({})", names.join(", "));
+    // Not while the value is made: who is told that the variable makes no sense may ask for it.
+    let asked = environment::said(VARIABLE, &expected, |name| detected().find(|level| level.name == name));
+    *ASKED.get_or_init(|| asked)
 }
 
 /// The levels that code may be of, as [`crate::embedded::EmbeddedCode::Cpu`] names them, the best first.

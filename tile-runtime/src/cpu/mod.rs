@@ -40,8 +40,10 @@ static SERVED: RwLock<Option<Arc<Served>>> = RwLock::new(None);
 fn served() -> Arc<Served> {
     let known = SERVED.read().unwrap_or_else(PoisonError::into_inner).clone();
     known.unwrap_or_else(|| {
+        // Outside of the lock: who is told that a variable makes no sense may ask for the pool.
+        let (threads, is_pinned) = (threads_of_the_machine(), affinity::is_asked());
         let mut place = SERVED.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(place.get_or_insert_with(|| serve(threads_of_the_machine())))
+        Arc::clone(place.get_or_insert_with(|| serve(threads, is_pinned)))
     })
 }
 
@@ -50,9 +52,10 @@ fn threads_of_the_machine() -> usize {
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-fn serve(threads: usize) -> Arc<Served> {
+fn serve(threads: usize, is_pinned: bool) -> Arc<Served> {
     let pool = Arc::new(Pool::new(LAUNCHES));
-    let mut places = affinity::places(threads - 1).into_iter();
+    let places = if is_pinned { affinity::places(threads - 1) } else { Vec::new() };
+    let mut places = places.into_iter();
     let started = start(threads - 1, |worker| {
         let (pool, place) = (Arc::clone(&pool), places.next());
         let serve = move || {
@@ -87,7 +90,7 @@ pub fn threads() -> usize {
 /// assert_eq!(cpu::threads(), 3);
 /// ```
 pub fn set_threads(count: usize) {
-    let new = serve(count.max(1));
+    let new = serve(count.max(1), affinity::is_asked());
     let old = SERVED.write().unwrap_or_else(PoisonError::into_inner).replace(new);
     if let Some(old) = old {
         old.pool.close();
@@ -354,9 +357,7 @@ mod tests {
     fn threads_of_the_pool_are_bound_and_those_that_launch_are_not() {
         let mask = || rustix::thread::sched_getaffinity(None).unwrap();
         let own = mask();
-        affinity::ask(true);
-        let served = serve(2);
-        affinity::ask(false);
+        let served = serve(2, true);
         // Two chunks that wait for each other are run by two threads.
         let (met, masks) = (std::sync::Barrier::new(2), Mutex::new(Vec::new()));
         let look = |_: usize| {

@@ -54,14 +54,14 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// The GPU of a driver.
-    pub(crate) fn new(driver: Box<dyn Driver>) -> Result<Context, Failure> {
+    /// The GPU of a driver, of whose memory so much is used and kept.
+    pub(crate) fn new(driver: Box<dyn Driver>, limits: MemoryLimits) -> Result<Context, Failure> {
         /// The reference device and the processor have the numbers before.
         static NUMBER: AtomicUsize = AtomicUsize::new(2);
         let description = driver.describe()?;
         let pool = Pool::new(description.pools);
         // Without limits, too: a driver's pool that isn't told to hold anything gives everything back at every wait.
-        pool.limit(&*driver, MemoryLimits::of_environment())?;
+        pool.limit(&*driver, limits)?;
         Ok(Context {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             name: format!("{}:{}", driver.api(), driver.ordinal()),

@@ -75,8 +75,15 @@ impl Vendor {
     pub(crate) fn device(&self, ordinal: usize) -> Result<Arc<Context>> {
         static CONTEXTS: Mutex<BTreeMap<(&str, usize), Arc<Context>>> = Mutex::new(BTreeMap::new());
         let no = |reason| Error::NoDevice { device: format!("{}:{ordinal}", self.api), reason };
-        let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(context) = contexts.get(&(self.api, ordinal)) {
+        let contexts = || CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (self.api, ordinal);
+        if let Some(context) = contexts().get(&place) {
+            return Ok(Arc::clone(context));
+        }
+        // Outside of the lock: who is told that a limit makes no sense may ask for a device.
+        let limits = MemoryLimits::of_environment();
+        let mut contexts = contexts();
+        if let Some(context) = contexts.get(&place) {
             return Ok(Arc::clone(context));
         }
         let count = (self.count)().map_err(no)?;
@@ -84,11 +91,12 @@ impl Vendor {
             return Err(no(format!("this machine has {count} {} GPUs", self.name)));
         }
         let failed = |failure: Failure| no(format!("the {} driver reports {}", self.name, failure.message));
-        let context = Arc::new((self.open)(ordinal).and_then(Context::new).map_err(failed)?);
+        let context = (self.open)(ordinal).and_then(|driver| Context::new(driver, limits));
+        let context = Arc::new(context.map_err(failed)?);
         if let Some(reason) = context.unsupported() {
             return Err(no(format!("{}: {reason}", context.description().name)));
         }
-        contexts.insert((self.api, ordinal), Arc::clone(&context));
+        contexts.insert(place, Arc::clone(&context));
         Ok(context)
     }
 

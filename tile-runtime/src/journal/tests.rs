@@ -149,3 +149,65 @@ fn code_for_a_simulated_gpu_is_told_of_as_others() {
                  INFO: origin=\"compiled\" milliseconds=";
     assert!(told.starts_with(begin) && told.lines().count() == 3, "{told}");
 }
+
+/// Does something when it is told of something.
+struct Then<F>(F, Arc<Mutex<usize>>);
+
+impl<F: Fn() + 'static> Subscriber for Then<F> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == TARGET
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        (self.0)();
+        *self.1.lock().unwrap() += 1;
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// How often some code tells somebody who does something then; what that would be told of is a line, because `tracing` gives
+/// it to nobody.
+pub(crate) fn told_who_does(
+    then: impl Fn() + Send + Sync + 'static,
+    code: impl FnOnce() + Send + 'static,
+) -> usize {
+    let (ends, is_over) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let count = Arc::default();
+        tracing::subscriber::with_default(Then(then, Arc::clone(&count)), code);
+        ends.send(*count.lock().unwrap())
+    });
+    is_over.recv_timeout(std::time::Duration::from_secs(60)).expect("it doesn't wait for itself")
+}
+
+/// Nothing is locked, nor half made, while somebody is told that a variable makes no sense.
+#[test]
+#[cfg_attr(miri, ignore = "it starts processes")]
+fn who_is_told_of_a_variable_may_use_the_device() {
+    use crate::cpu;
+    if std::env::var_os(CHILD).is_none() {
+        let variables = [("TILE_THREADS", "many"), ("TILE_PIN", "perhaps"), ("TILE_CPU_LEVEL", "best")];
+        for first in ["threads", "levels"] {
+            let variables = [&variables[..], &[("JOURNAL_TEST_FIRST", first)]].concat();
+            in_process("who_is_told_of_a_variable_may_use_the_device", &variables);
+        }
+        return;
+    }
+    let uses = || assert!(cpu::threads() > 0 && cpu::levels::asked().is_none());
+    let first = || match std::env::var("JOURNAL_TEST_FIRST").as_deref() {
+        Ok("threads") => drop(cpu::threads()),
+        _ => drop(cpu::levels::asked()),
+    };
+    assert_eq!(told_who_does(uses, first), 1);
+}

@@ -7,6 +7,7 @@
 use super::*;
 use crate::device::{Device, Kind};
 use crate::embedded::{Binding, Embedded, EmbeddedCode, Variant, launch};
+use crate::gpu::MemoryLimits;
 use crate::gpu::context::Context;
 use crate::gpu::stand_in::vendors::{self, Vendor};
 use crate::gpu::stand_in::{Grid as Blocks, StandIn};
@@ -108,7 +109,7 @@ kernel @fill<B>(%y: mut tensor<m x n x f32>) {
     }
     let hopper = StandIn::existing(1);
     hopper.add_whole("paired", &[8, 8, 8, 128], 2, note);
-    let device = Device(Kind::Gpu(Arc::new(Context::new(hopper.driver()).unwrap())));
+    let device = Device(Kind::Gpu(Arc::new(Context::new(hopper.driver(), MemoryLimits::default()).unwrap())));
     let mut y = Tensor::<f32>::zeros(&device, [64, 16]).unwrap();
     KernelLaunch::new(&KERNEL).constant("B", 8).tensor_mut("y", &mut y).launch().unwrap();
     // There are 32 tiles, and 4 clusters of two blocks run at once.
@@ -150,7 +151,7 @@ kernel @copy<B>(%y: mut tensor<n x f32>) {
     }
     let hopper = StandIn::existing(1);
     hopper.add_whole("shared_tiles", &[8, 8], 4, note);
-    let device = Device(Kind::Gpu(Arc::new(Context::new(hopper.driver()).unwrap())));
+    let device = Device(Kind::Gpu(Arc::new(Context::new(hopper.driver(), MemoryLimits::default()).unwrap())));
     let mut y = Tensor::<f32>::zeros(&device, [37]).unwrap();
     KernelLaunch::new(&KERNEL).constant("B", 8).tensor_mut("y", &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap()[0], 20.0);
@@ -212,7 +213,7 @@ fn tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules() {
 fn the_way_to_a_peer_is_opened_before_the_first_copy() {
     let to = StandIn::new(1 << 16, true);
     let from = to.another();
-    let devices = [&to, &from].map(|driver| Context::new(driver.driver()).unwrap());
+    let devices = [&to, &from].map(|driver| Context::new(driver.driver(), MemoryLimits::default()).unwrap());
     let [to_device, from_device] = devices.map(|context| Device(Kind::Gpu(Arc::new(context))));
     let x = Tensor::full(&from_device, [100], 7_u8).unwrap();
     assert!(!to.has_ways_to(&from));

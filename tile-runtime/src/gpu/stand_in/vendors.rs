@@ -116,13 +116,19 @@ impl Drop for Folder {
     }
 }
 
-/// Runs tests in a process that has a vendor's library; how many passed.
-fn run(vendor: Vendor, variable: &str, lacks: Option<&str>, tests: &[&str]) -> usize {
+/// Runs tests in a process that has a vendor's library, and more variables; how many passed.
+fn run(
+    vendor: Vendor,
+    variable: &str,
+    lacks: Option<&str>,
+    tests: &[&str],
+    more: Option<(&str, &str)>,
+) -> usize {
     let folder = Folder::new(variable);
     vendor.build(folder.path(), lacks);
     let mut test = Command::new(std::env::current_exe().expect("a test has a file"));
     test.args(tests).args(["--test-threads", "2"]);
-    test.env(VARIABLE, variable).env("LD_LIBRARY_PATH", folder.path());
+    test.env(VARIABLE, variable).env("LD_LIBRARY_PATH", folder.path()).envs(more);
     let output = test.output().expect("the test's own file runs");
     let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(output.status.success(), "on {variable}'s library:\n{text}\n{errors}");
@@ -135,7 +141,7 @@ fn run(vendor: Vendor, variable: &str, lacks: Option<&str>, tests: &[&str]) -> u
 pub(in crate::gpu) fn suite(vendor: Vendor, module: &str, own: &[(&str, fn())]) {
     let Some(_) = Vendor::of_process() else {
         let variable = if vendor == Vendor::Cuda { "cuda" } else { "hip" };
-        let passed = run(vendor, variable, None, &["gpu::tests::", module]);
+        let passed = run(vendor, variable, None, &["gpu::tests::", module], None);
         assert!(passed > 70, "{passed} tests");
         return;
     };
@@ -156,5 +162,19 @@ fn a_driver_that_lacks_a_function_is_told_of() {
         assert!(crate::Device::cuda(0).is_err_and(|error| error.to_string().ends_with(message)));
         return;
     }
-    assert_eq!(run(Vendor::Cuda, "older", Some(LACKS), &["--exact", NAME]), 1);
+    assert_eq!(run(Vendor::Cuda, "older", Some(LACKS), &["--exact", NAME], None), 1);
+}
+
+/// The list of devices isn't locked meanwhile.
+#[test]
+fn who_is_told_of_a_limit_that_makes_no_sense_may_open_the_device() {
+    const NAME: &str =
+        "gpu::stand_in::vendors::who_is_told_of_a_limit_that_makes_no_sense_may_open_the_device";
+    if std::env::var_os(VARIABLE).is_some() {
+        let opens = || assert!(crate::Device::cuda(0).is_ok());
+        assert_eq!(crate::journal::tests::told_who_does(opens, opens), 1);
+        return;
+    }
+    let limit = ("TILE_MEMORY_HELD", "much");
+    assert_eq!(run(Vendor::Cuda, "told", None, &["--exact", NAME], Some(limit)), 1);
 }

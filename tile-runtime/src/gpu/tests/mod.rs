@@ -38,6 +38,7 @@ mod tasks;
 
 use super::context::Context;
 use super::driver::StreamHandle;
+use super::limits::MemoryLimits;
 use super::stand_in::machine::Code;
 use super::stand_in::{Grid, Live, StandIn};
 use crate::device::{Device, Kind};
@@ -50,7 +51,8 @@ fn device(bytes: u64, pools: bool) -> (Device, StandIn) {
 }
 
 fn device_of(driver: &StandIn) -> Device {
-    let context = Context::new(driver.driver()).expect("the stand-in is there");
+    let context =
+        Context::new(driver.driver(), MemoryLimits::of_environment()).expect("the stand-in is there");
     Device(Kind::Gpu(Arc::new(context)))
 }
 
