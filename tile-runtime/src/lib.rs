@@ -32,6 +32,7 @@ pub mod launch;
 mod list;
 mod machine;
 pub mod messages;
+mod process;
 pub mod profile;
 #[cfg(feature = "jit")]
 mod progress;

@@ -12,6 +12,7 @@ pub(crate) use pace::Pace;
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::host::HostBuffer;
+use crate::process::Process;
 use pace::{Handover, Way, way};
 use pool::{Job, Pool};
 use std::cell::RefCell;
@@ -32,19 +33,25 @@ const LAUNCHES: usize = 64;
 struct Served {
     pool: Arc<Pool>,
     threads: usize,
+    /// Where the threads are.
+    process: Process,
 }
 
 static SERVED: RwLock<Option<Arc<Served>>> = RwLock::new(None);
 
-/// The pool, made at the first launch: for as many threads as `TILE_THREADS` says, or as the machine has.
+/// The pool, made at the first launch: for as many threads as `TILE_THREADS` says, or as the machine has. That of a process
+/// from which this one was forked has as many as it had.
 fn served() -> Arc<Served> {
     let known = SERVED.read().unwrap_or_else(PoisonError::into_inner).clone();
-    known.unwrap_or_else(|| {
-        // Outside of the lock: who is told that a variable makes no sense may ask for the pool.
-        let (threads, is_pinned) = (threads_of_the_machine(), affinity::is_asked());
-        let mut place = SERVED.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(place.get_or_insert_with(|| serve(threads, is_pinned)))
-    })
+    let threads = match known {
+        Some(served) if !served.process.is_over() => return served,
+        known => known.map(|served| served.threads),
+    };
+    // Outside of the lock: who is told that a variable makes no sense may ask for the pool.
+    let (threads, is_pinned) = (threads.unwrap_or_else(threads_of_the_machine), affinity::is_asked());
+    let mut place = SERVED.write().unwrap_or_else(PoisonError::into_inner);
+    let known = place.take().filter(|served| !served.process.is_over());
+    Arc::clone(place.insert(known.unwrap_or_else(|| serve(threads, is_pinned))))
 }
 
 fn threads_of_the_machine() -> usize {
@@ -64,7 +71,7 @@ fn serve(threads: usize, is_pinned: bool) -> Arc<Served> {
         };
         std::thread::Builder::new().name(format!("tile-{worker}")).spawn(serve).map(drop)
     });
-    Arc::new(Served { pool, threads: 1 + started })
+    Arc::new(Served { pool, threads: 1 + started, process: Process::current() })
 }
 
 /// Starts workers, numbered from 1 on, up to the first that can't be started, and gives how many those are: the system
@@ -92,7 +99,8 @@ pub fn threads() -> usize {
 pub fn set_threads(count: usize) {
     let new = serve(count.max(1), affinity::is_asked());
     let old = SERVED.write().unwrap_or_else(PoisonError::into_inner).replace(new);
-    if let Some(old) = old {
+    // A thread that isn't here may have locked the pool.
+    if let Some(old) = old.filter(|served| !served.process.is_over()) {
         old.pool.close();
     }
 }
@@ -267,6 +275,12 @@ fn share(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
+/// Has so many threads of the pool each do something, with numbers from 0 on, if it has as many.
+#[cfg(all(test, target_os = "linux", not(miri)))]
+pub(crate) fn on_threads(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    served().pool.run(&Job::new(count, work), count - 1);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,7 +354,9 @@ mod tests {
             assert_eq!(seen.iter().map(|(first, end, _)| end - first).sum::<u64>(), 200);
             seen
         };
-        let two = Served { pool: Arc::new(Pool::new(1)), threads: 2 };
+        let of_threads =
+            |threads| Served { pool: Arc::new(Pool::new(1)), threads, process: Process::current() };
+        let two = of_threads(2);
         let seen = of(&two, 1_000_000_000);
         assert!(seen[0] != (0, 1, true) && seen.len() > 2, "shared from the beginning: {seen:?}");
         assert!(seen.iter().all(|&(.., is_alone)| !is_alone), "{seen:?}");
@@ -348,7 +364,7 @@ mod tests {
         let seen = of(&two, 10);
         assert!(seen[0] == (0, 1, true) && seen.len() > 2, "{seen:?}");
         assert!(seen[1..].iter().all(|&(.., is_alone)| !is_alone), "{seen:?}");
-        let one = Served { pool: Arc::new(Pool::new(1)), threads: 1 };
+        let one = of_threads(1);
         assert_eq!(of(&one, 10), [(0, 200, true)]);
     }
 

@@ -3,6 +3,7 @@
 use super::completion::Completion;
 use crate::error::{Error, Result};
 use crate::gpu::GpuEvent;
+use crate::process::Process;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +14,33 @@ use std::time::Duration;
 pub struct Event(Arc<Place>);
 
 enum Place {
-    Host(Arc<Completion>),
+    Host(Host),
     Gpu(GpuEvent),
+}
+
+/// A piece of work of the host's.
+struct Host {
+    completion: Arc<Completion>,
+    /// Where it is done.
+    process: Process,
+}
+
+impl Host {
+    /// The end of the work.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] where it will never come, because the process is another one.
+    fn end(&self) -> Result<&Arc<Completion>> {
+        match self.process.is_over() && self.completion.ended().is_none() {
+            false => Ok(&self.completion),
+            true => Err(Process::error()),
+        }
+    }
 }
 
 impl Event {
     pub(super) fn host(completion: Arc<Completion>) -> Event {
-        Event(Arc::new(Place::Host(completion)))
+        Event(Arc::new(Place::Host(Host { completion, process: Process::current() })))
     }
 
     pub(super) fn gpu(event: GpuEvent) -> Event {
@@ -34,10 +55,14 @@ impl Event {
         }
     }
 
-    pub(super) fn on_host(&self) -> Option<&Arc<Completion>> {
+    /// The work of the host before it, if it is there.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] where that is never done.
+    pub(super) fn on_host(&self) -> Result<Option<&Arc<Completion>>> {
         match &*self.0 {
-            Place::Host(completion) => Some(completion),
-            Place::Gpu(_) => None,
+            Place::Host(host) => host.end().map(Some),
+            Place::Gpu(_) => Ok(None),
         }
     }
 
@@ -47,7 +72,7 @@ impl Event {
     /// What that piece of work failed with which the event stands right behind; [`Error::Driver`] if the device fails.
     pub fn wait(&self) -> Result<()> {
         match &*self.0 {
-            Place::Host(completion) => completion.wait().1,
+            Place::Host(host) => host.end()?.wait().1,
             Place::Gpu(event) => event.wait(),
         }
     }
@@ -55,11 +80,12 @@ impl Event {
     /// Waits until nothing before it uses memory any more. What work of the host failed with is told by itself.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] and [`Error::Driver`]: what a GPU has been given may not be done.
+    /// [`Error::DeviceLost`] and [`Error::Driver`]: what a GPU has been given may not be done. [`Error::Stream`]: nor will what
+    /// a thread of another process does.
     pub(crate) fn pass(&self) -> Result<()> {
         match &*self.0 {
-            Place::Host(completion) => {
-                let (_when, _how) = completion.wait();
+            Place::Host(host) => {
+                let (_when, _how) = host.end()?.wait();
                 Ok(())
             }
             Place::Gpu(event) => event.wait(),
@@ -72,7 +98,7 @@ impl Event {
     /// [`Error::Driver`] if the device fails.
     pub fn is_done(&self) -> Result<bool> {
         match &*self.0 {
-            Place::Host(completion) => Ok(completion.ended().is_some()),
+            Place::Host(host) => Ok(host.end()?.ended().is_some()),
             Place::Gpu(event) => event.is_done(),
         }
     }
@@ -85,7 +111,7 @@ impl Event {
     pub fn since(&self, start: &Event) -> Result<Duration> {
         match (&*self.0, &*start.0) {
             (Place::Host(end), Place::Host(start)) => {
-                Ok(end.wait().0.saturating_duration_since(start.wait().0))
+                Ok(end.end()?.wait().0.saturating_duration_since(start.end()?.wait().0))
             }
             (Place::Gpu(end), Place::Gpu(start)) if Arc::ptr_eq(end.context(), start.context()) => {
                 start.wait()?;

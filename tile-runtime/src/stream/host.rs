@@ -8,6 +8,7 @@
 
 use super::completion::Completion;
 use crate::error::{Error, Result};
+use crate::process::Process;
 use crate::reference::panic_message;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,6 +103,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
+    /// Where the thread is.
+    process: Process,
 }
 
 struct QueueState {
@@ -116,7 +119,8 @@ impl Queue {
     /// A queue of a stream's, and its thread, which waits so long for another stream when that one is gone.
     fn start(patience: Duration) -> Result<(Arc<Queue>, JoinHandle<()>)> {
         let state = QueueState { work: VecDeque::new(), has_stream: true, is_over: false };
-        let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
+        let (changed, process) = (Condvar::new(), Process::current());
+        let queue = Arc::new(Queue { state: Mutex::new(state), changed, process });
         let served = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("tile-stream".to_owned());
         let thread = thread.spawn(move || served.serve(patience)).map_err(|error| Error::Driver {
@@ -192,7 +196,7 @@ struct Taken(Arc<Queue>);
 impl Taken {
     fn new() -> Result<Taken> {
         let idle = || lock(&IDLE).pop();
-        let kept = std::iter::from_fn(idle).find(|queue| queue.take());
+        let kept = std::iter::from_fn(idle).find(|queue| !queue.process.is_over() && queue.take());
         kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok).map(Taken)
     }
 }
@@ -200,6 +204,9 @@ impl Taken {
 impl Drop for Taken {
     /// The next stream comes after what is enqueued here.
     fn drop(&mut self) {
+        if self.0.process.is_over() {
+            return;
+        }
         // The list is locked meanwhile, so that nobody takes the thread before it is free, and it finds itself there when
         // it ends.
         let mut idle = lock(&IDLE);
@@ -215,22 +222,25 @@ static STREAMS: Mutex<Vec<Arc<Last>>> = Mutex::new(Vec::new());
 struct Last {
     /// The number of its device.
     device: usize,
+    /// Where the thread is.
+    process: Process,
     /// Changed with the queue that it is the end of.
     completion: Mutex<Option<Arc<Completion>>>,
 }
 
 impl Last {
     fn is_over(&self) -> bool {
-        lock(&self.completion).as_ref().is_none_or(|completion| completion.ended().is_some())
+        self.process.is_over()
+            || lock(&self.completion).as_ref().is_none_or(|completion| completion.ended().is_some())
     }
 }
 
 /// Waits for everything that is enqueued on the streams of a device, which is told by its number. What that failed with is
 /// told by the streams.
 pub(super) fn synchronize_all(device: usize) {
-    let of_device =
-        |last: &Arc<Last>| if last.device == device { lock(&last.completion).clone() } else { None };
-    let last: Vec<Arc<Completion>> = lock(&STREAMS).iter().filter_map(of_device).collect();
+    let of_device = |last: &&Arc<Last>| last.device == device && !last.process.is_over();
+    let last = |last: &Arc<Last>| lock(&last.completion).clone();
+    let last: Vec<Arc<Completion>> = lock(&STREAMS).iter().filter(of_device).filter_map(last).collect();
     for completion in last {
         let (_when, _how) = completion.wait();
     }
@@ -250,7 +260,8 @@ impl HostStream {
     }
 
     fn of(thread: Taken, device: usize) -> HostStream {
-        let last = Arc::new(Last { device, completion: Mutex::default() });
+        let process = thread.0.process;
+        let last = Arc::new(Last { device, process, completion: Mutex::default() });
         let mut streams = lock(&STREAMS);
         // Of a stream that is gone nobody else has this.
         streams.retain(|last| Arc::strong_count(last) > 1 || !last.is_over());
@@ -269,8 +280,12 @@ impl HostStream {
         kept: K,
         work: impl FnOnce(&K) -> Result<()> + Send + 'static,
     ) -> Arc<Completion> {
-        let work = Box::new(Using { kept, work: Some(work) });
         let (completion, failure) = (Arc::new(Completion::default()), Arc::clone(&self.failure));
+        if self.thread.0.process.is_over() {
+            completion.end(Err(Process::error()));
+            return completion;
+        }
+        let work = Box::new(Using { kept, work: Some(work) });
         let piece = Piece { work, completion: Arc::clone(&completion), failure };
         // In the order of the queue.
         let mut last = lock(&self.last.completion);

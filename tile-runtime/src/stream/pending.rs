@@ -123,7 +123,7 @@ impl Future for Pending<'_> {
             };
         }
         let Progress::Event(event, stream) = &this.progress else { return Poll::Ready(Ok(())) };
-        let result = match (event.on_host(), stream.on_gpu()) {
+        let result = match (event.on_host()?, stream.on_gpu()) {
             (Some(completion), _) => completion.poll(context.waker()),
             // Whoever polls is woken when the stream comes to the end of what it has now.
             (None, Some(gpu)) => match event.is_done() {
