@@ -289,6 +289,7 @@ const NOT_FROM_LAUNCHES: &[&str] = &[
     "File",
     "Dlpack",
     "Address",
+    "Unsupported",
 ];
 
 /// Who matches on a launch's error finds each variant in the page's table, with its message and the remedy.

@@ -227,7 +227,7 @@ impl Device {
     /// environment. What is in use stays, even if it is more.
     ///
     /// # Errors
-    /// [`Error::Driver`] for devices whose memory is the host's; as [`Device::memory`] else.
+    /// [`Error::Unsupported`] for devices whose memory is the host's; as [`Device::memory`] else.
     ///
     /// ```no_run
     /// # use tile_runtime as tile;
@@ -240,10 +240,12 @@ impl Device {
     pub fn limit_memory(&self, limits: MemoryLimits) -> Result<()> {
         match &self.0 {
             Kind::Gpu(context) => context.limit_memory(limits),
-            _ => Err(Error::Driver {
+            _ => Err(Error::Unsupported {
                 device: self.name(),
                 action: "limiting the memory".to_owned(),
-                message: "it is the host's, which the system limits".to_owned(),
+                reason: "it is the host's, of which the system lets a process have so much; limit it there, by a container \
+                         or `ulimit -v`"
+                    .to_owned(),
             }),
         }
     }

@@ -113,6 +113,16 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// What no device of this kind does.
+    #[error("{action} isn't possible on {device}: {reason}")]
+    Unsupported {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        action: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A tensor that lies otherwise than kernels take it.
     #[error("`{argument}` of kernel `{kernel}` {problem}; pass a copy, which `.to_dense()` makes")]
     Place {

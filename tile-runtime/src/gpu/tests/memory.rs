@@ -200,8 +200,13 @@ fn no_more_is_held_than_the_limit_after_a_wait() {
 
 #[test]
 fn the_host_has_no_limits_of_ours() {
-    let error = Device::cpu().limit_memory(MemoryLimits::default()).unwrap_err().to_string();
-    assert_eq!(error, "limiting the memory failed on cpu: it is the host's, which the system limits");
+    let error = Device::cpu().limit_memory(MemoryLimits::default()).unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }));
+    assert_eq!(
+        error.to_string(),
+        "limiting the memory isn't possible on cpu: it is the host's, of which the system lets a process have so much; \
+         limit it there, by a container or `ulimit -v`"
+    );
 }
 
 /// The environment is read by a process of its own.
