@@ -44,3 +44,20 @@ fn a_task_that_goes_to_sleep_is_woken() {
         assert!(found == Some(Ok(())) || task.0.load(Ordering::Acquire), "nobody wakes it");
     });
 }
+
+/// Of those who may tell of a failure, one at least does.
+#[test]
+fn a_failure_is_told() {
+    model(3, || {
+        let completion = Arc::new(Completion::default());
+        let guard = {
+            let completion = Arc::clone(&completion);
+            thread::spawn(move || completion.tell())
+        };
+        completion.end(Err("no".to_owned()));
+        let by_stream = completion.tell_failure();
+        let again = completion.tell_failure();
+        assert_eq!((guard.join().unwrap(), again), (Err("no".to_owned()), Ok(())));
+        assert!(by_stream.is_ok() || by_stream == Err("no".to_owned()));
+    });
+}

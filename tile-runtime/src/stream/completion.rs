@@ -17,12 +17,14 @@ pub(crate) struct Completion {
 struct State {
     /// When it was done, and how it ended.
     ended: Option<(Instant, Result<()>)>,
+    /// Whether somebody was told how.
+    is_told: bool,
     wakers: Vec<Waker>,
 }
 
 impl Default for Completion {
     fn default() -> Completion {
-        let state = State { ended: None, wakers: Vec::new() };
+        let state = State { ended: None, is_told: false, wakers: Vec::new() };
         Completion { state: Mutex::new(state), changed: Condvar::new() }
     }
 }
@@ -58,11 +60,29 @@ impl Completion {
         }
     }
 
+    /// Waits until it is done, and tells how it ended.
+    pub(crate) fn tell(&self) -> Result<()> {
+        let (_when, how) = self.wait();
+        self.lock().is_told = true;
+        how
+    }
+
+    /// Tells what it failed with, if it has, and nobody was told before.
+    pub(crate) fn tell_failure(&self) -> Result<()> {
+        let mut state = self.lock();
+        let is_known = std::mem::replace(&mut state.is_told, true);
+        match &state.ended {
+            Some((_, how)) if !is_known => how.clone(),
+            _ => Ok(()),
+        }
+    }
+
     /// How it ended; who is to be woken when it does, while it hasn't.
     pub(crate) fn poll(&self, waker: &Waker) -> Option<Result<()>> {
         let mut state = self.lock();
-        if let Some((_, result)) = &state.ended {
-            return Some(result.clone());
+        if let Some(result) = state.ended.as_ref().map(|(_, result)| result.clone()) {
+            state.is_told = true;
+            return Some(result);
         }
         if !state.wakers.iter().any(|known| known.will_wake(waker)) {
             state.wakers.push(waker.clone());

@@ -72,7 +72,7 @@ impl Event {
     /// What that piece of work failed with which the event stands right behind; [`Error::Driver`] if the device fails.
     pub fn wait(&self) -> Result<()> {
         match &*self.0 {
-            Place::Host(host) => host.end()?.wait().1,
+            Place::Host(host) => host.end()?.tell(),
             Place::Gpu(event) => event.wait(),
         }
     }

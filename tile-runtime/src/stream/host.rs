@@ -20,8 +20,8 @@ use std::time::Duration;
 struct Piece {
     work: Box<dyn Work>,
     completion: Arc<Completion>,
-    /// The stream's, which may be gone by then: the next stream of the thread has one of its own.
-    failure: Arc<Failure>,
+    /// The stream's, which may be gone by then: the next stream of the thread has some of its own.
+    failed: Arc<Failed>,
 }
 
 trait Work: Send {
@@ -84,12 +84,15 @@ fn drop_apart(owners: Owners) {
     if let Ok(thread) = Taken::new() {
         let queue = Arc::clone(&thread.0);
         let work = Box::new(Drops { owners: Some(owners), _thread: thread });
-        queue.push(Piece { work, completion: Arc::default(), failure: Arc::default() });
+        queue.push(Piece { work, completion: Arc::default(), failed: Arc::default() });
     }
 }
 
-/// The first failure that nobody has been told of by a stream.
-type Failure = Mutex<Option<Error>>;
+/// The work that has failed since a stream was asked: it tells of the first that nobody knows of by then.
+type Failed = Mutex<Vec<Arc<Completion>>>;
+
+/// So much of it is kept where nobody asks.
+const MOST_FAILED: usize = 64;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -132,16 +135,20 @@ impl Queue {
     }
 
     fn serve(self: Arc<Queue>, patience: Duration) {
-        while let Some(Piece { mut work, completion, failure }) = self.next(patience) {
+        while let Some(Piece { mut work, completion, failed }) = self.next(patience) {
             // Whoever waits is told, and what comes next is done: without the thread they would wait for ever.
             let result = catch_unwind(AssertUnwindSafe(|| work.run())).unwrap_or_else(|panic| {
                 let message = panic_message(&*panic);
                 Err(Error::Stream { problem: format!("what the stream did ended in a panic: {message}") })
             });
-            if let Err(error) = &result {
-                lock(&failure).get_or_insert_with(|| error.clone());
-            }
+            let has_failed = result.is_err();
             completion.end(result);
+            if has_failed {
+                let mut failed = lock(&failed);
+                if failed.len() < MOST_FAILED {
+                    failed.push(completion);
+                }
+            }
             let _ = catch_unwind(AssertUnwindSafe(|| work.over().map(drop_apart)));
         }
         lock(&IDLE).retain(|idle| !Arc::ptr_eq(idle, &self));
@@ -249,7 +256,7 @@ pub(super) fn synchronize_all(device: usize) {
 /// A stream of the host.
 pub(super) struct HostStream {
     thread: Taken,
-    failure: Arc<Failure>,
+    failed: Arc<Failed>,
     last: Arc<Last>,
 }
 
@@ -266,7 +273,7 @@ impl HostStream {
         // Of a stream that is gone nobody else has this.
         streams.retain(|last| Arc::strong_count(last) > 1 || !last.is_over());
         streams.push(Arc::clone(&last));
-        HostStream { thread, failure: Arc::default(), last }
+        HostStream { thread, failed: Arc::default(), last }
     }
 
     /// Has something done after all that is enqueued.
@@ -280,13 +287,13 @@ impl HostStream {
         kept: K,
         work: impl FnOnce(&K) -> Result<()> + Send + 'static,
     ) -> Arc<Completion> {
-        let (completion, failure) = (Arc::new(Completion::default()), Arc::clone(&self.failure));
+        let (completion, failed) = (Arc::new(Completion::default()), Arc::clone(&self.failed));
         if self.thread.0.process.is_over() {
             completion.end(Err(Process::error()));
             return completion;
         }
         let work = Box::new(Using { kept, work: Some(work) });
-        let piece = Piece { work, completion: Arc::clone(&completion), failure };
+        let piece = Piece { work, completion: Arc::clone(&completion), failed };
         // In the order of the queue.
         let mut last = lock(&self.last.completion);
         self.thread.0.push(piece);
@@ -294,10 +301,11 @@ impl HostStream {
         completion
     }
 
-    /// Waits for everything that is enqueued, and gives the first failure that wasn't given yet.
+    /// Waits for everything that is enqueued, and gives the first failure that nobody was told of yet.
     pub(super) fn synchronize(&self) -> Result<()> {
         self.enqueue(|| Ok(())).wait().1?;
-        lock(&self.failure).take().map_or(Ok(()), Err)
+        let failed = std::mem::take(&mut *lock(&self.failed));
+        failed.iter().try_for_each(|completion| completion.tell_failure())
     }
 }
 

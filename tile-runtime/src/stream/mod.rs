@@ -158,7 +158,8 @@ impl Stream {
     /// Waits for everything that is enqueued.
     ///
     /// # Errors
-    /// The first failure of the stream's launches that this didn't give before; [`Error::Driver`] if the device fails.
+    /// The first failure of the stream's launches since the last call that no guard has told; [`Error::Driver`] if the device
+    /// fails.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0.queue {
             Queue::Host(host) => host.synchronize(),

@@ -218,6 +218,31 @@ fn failures_are_told_by_the_guard_or_else_by_the_stream() {
     assert_eq!(y.to_vec().unwrap()[0], 2.0);
 }
 
+/// Whoever is told by a guard, or as a task, isn't told again by the stream, which so has room for what nobody knows of.
+#[test]
+fn what_a_guard_has_told_hides_no_other_failure() {
+    let device = Device::reference();
+    let stream = Stream::new(&device).unwrap();
+    let x = full(&device, f32::NAN);
+    let mut y = full(&device, 0.0);
+    let fails = || {
+        stream.enqueue(|| Err(Error::Stream { problem: "another failure".to_owned() }));
+    };
+    assert!(add_one(&x, &mut y).on(&stream).unwrap().wait().is_err());
+    assert!(block_on(add_one(&x, &mut y).on(&stream).unwrap()).is_err());
+    stream.synchronize().unwrap();
+    let told_later = add_one(&x, &mut y).on(&stream).unwrap();
+    fails();
+    assert!(told_later.wait().is_err());
+    assert_eq!(stream.synchronize().unwrap_err().to_string(), "another failure");
+    // Nobody is told by a launch or a read that comes after.
+    add_one(&x, &mut y).on(&stream).unwrap().detach();
+    y.to_vec().unwrap();
+    fails();
+    assert!(stream.synchronize().unwrap_err().to_string().contains("no number"));
+    stream.synchronize().unwrap();
+}
+
 /// As `.launch()` is done when it returns, so is a launch or a copy on the own queue; nothing is ever waited for.
 #[test]
 fn the_own_queue_of_the_host_has_done_what_it_is_given() {
