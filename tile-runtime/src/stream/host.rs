@@ -112,6 +112,8 @@ struct Queue {
 
 struct QueueState {
     work: VecDeque<Piece>,
+    /// Whether the thread does something.
+    is_working: bool,
     /// Whether somebody has the stream.
     has_stream: bool,
     /// Whether the thread has ended.
@@ -121,7 +123,8 @@ struct QueueState {
 impl Queue {
     /// A queue of a stream's, and its thread, which waits so long for another stream when that one is gone.
     fn start(patience: Duration) -> Result<(Arc<Queue>, JoinHandle<()>)> {
-        let state = QueueState { work: VecDeque::new(), has_stream: true, is_over: false };
+        let (work, is_working) = (VecDeque::new(), false);
+        let state = QueueState { work, is_working, has_stream: true, is_over: false };
         let (changed, process) = (Condvar::new(), Process::current());
         let queue = Arc::new(Queue { state: Mutex::new(state), changed, process });
         let served = Arc::clone(&queue);
@@ -163,8 +166,10 @@ impl Queue {
     fn next(&self, patience: Duration) -> Option<Piece> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(next) = state.work.pop_front() {
-                return Some(next);
+            let next = state.work.pop_front();
+            state.is_working = next.is_some();
+            if next.is_some() {
+                return next;
             }
             if state.has_stream {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -186,6 +191,12 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// Whether the thread has nothing to do.
+    fn is_free(&self) -> bool {
+        let state = lock(&self.state);
+        state.work.is_empty() && !state.is_working
+    }
+
     /// Gives the thread to another stream, unless it has ended.
     fn take(&self) -> bool {
         let mut state = lock(&self.state);
@@ -197,13 +208,21 @@ impl Queue {
 /// Queues whose threads wait for the next stream.
 static IDLE: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 
+/// Takes a queue off the list of those without a stream: one whose thread is free, or else one that still has something to
+/// do, so that many streams which nobody waits for are few threads.
+fn best_of(idle: &mut Vec<Arc<Queue>>) -> Option<Arc<Queue>> {
+    idle.retain(|queue| !queue.process.is_over());
+    let free = idle.iter().rposition(|queue| queue.is_free());
+    free.or(idle.len().checked_sub(1)).map(|place| idle.remove(place))
+}
+
 /// The queue of a thread that nobody else has.
 struct Taken(Arc<Queue>);
 
 impl Taken {
     fn new() -> Result<Taken> {
-        let idle = || lock(&IDLE).pop();
-        let kept = std::iter::from_fn(idle).find(|queue| !queue.process.is_over() && queue.take());
+        let idle = || best_of(&mut lock(&IDLE));
+        let kept = std::iter::from_fn(idle).find(|queue| queue.take());
         kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok).map(Taken)
     }
 }
@@ -372,6 +391,26 @@ mod tests {
         drop((first, other));
         drop(HostStream::new(DEVICE + 3).unwrap());
         assert_eq!(is_listed(), 0, "what is gone and done isn't kept");
+    }
+
+    /// A launch that nobody waits for any more keeps no other one waiting, where there is a thread that has nothing to do.
+    #[test]
+    fn a_stream_gets_a_thread_that_is_free_if_there_is_one() {
+        let queues = [0; 3].map(|_| Queue::start(Duration::from_secs(3600)).unwrap().0);
+        let [first, busy, last] = &queues;
+        let (go, begun) = std::sync::mpsc::channel::<()>();
+        let stream = HostStream::of(Taken(Arc::clone(busy)), DEVICE);
+        let work = stream.enqueue(move || {
+            let _ = begun.recv();
+            Ok(())
+        });
+        let mut idle = vec![Arc::clone(first), Arc::clone(busy), Arc::clone(last), Arc::clone(busy)];
+        let taken = [0; 4].map(|_| best_of(&mut idle).unwrap());
+        assert!([last, first, busy, busy].into_iter().zip(&taken).all(|(a, b)| Arc::ptr_eq(a, b)));
+        assert!(best_of(&mut idle).is_none());
+        go.send(()).unwrap();
+        work.wait().1.unwrap();
+        queues.iter().for_each(|queue| queue.leave());
     }
 
     #[test]
