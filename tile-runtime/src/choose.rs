@@ -144,20 +144,22 @@ impl Query<'_> {
 
     /// What a choice that was made for such a launch says.
     fn known<R>(&self, say: impl Fn(&Known) -> R) -> Option<R> {
+        let key = self.key();
         let choices = CHOICES.read().unwrap_or_else(PoisonError::into_inner);
         // Its keys as those that live as long as the one that is looked for.
         let choices: &HashMap<Key<'_>, Known> = &choices;
-        choices.get(&self.key()).map(say)
+        choices.get(&key).map(say)
     }
 
     /// Keeps what was chosen, in place of what was chosen before; but of what was measured meanwhile a model has nothing to say.
     fn keep(&self, number: usize, prepared: &'static Prepared, measured: Vec<Option<Duration>>) {
+        let key = self.key().into_owned();
         let mut choices = CHOICES.write().unwrap_or_else(PoisonError::into_inner);
         // A program whose shapes never come again must not keep them all; what was measured isn't found again by a model.
         if choices.len() >= MOST_KNOWN {
             choices.retain(|_, known| !known.measured.is_empty());
         }
-        let (key, is_measured) = (self.key().into_owned(), !measured.is_empty());
+        let is_measured = !measured.is_empty();
         if is_measured || choices.get(&key).is_none_or(|known| known.measured.is_empty()) {
             choices.insert(key, Known { number, prepared, measured });
         }
@@ -241,6 +243,7 @@ impl Query<'_> {
         Assessed { instance, measured: None, outcome }
     }
 
+    /// Made while nothing is locked: it asks for the CPU's threads, which may tell somebody of a variable who launches then.
     fn key(&self) -> Key<'_> {
         Key {
             kernel: std::ptr::from_ref(self.kernel) as usize,

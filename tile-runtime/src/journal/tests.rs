@@ -1,7 +1,7 @@
 //! Who hears what is told, with a subscriber and without.
 
 use super::*;
-use crate::launch::KernelDef;
+use crate::launch::{Candidate, KernelDef};
 use crate::{Launch, Tensor};
 use std::fmt::Write as _;
 use std::process::Command;
@@ -198,16 +198,25 @@ fn who_is_told_of_a_variable_may_use_the_device() {
     use crate::cpu;
     if std::env::var_os(CHILD).is_none() {
         let variables = [("TILE_THREADS", "many"), ("TILE_PIN", "perhaps"), ("TILE_CPU_LEVEL", "best")];
-        for first in ["threads", "levels"] {
+        for first in ["threads", "levels", "best"] {
             let variables = [&variables[..], &[("JOURNAL_TEST_FIRST", first)]].concat();
             in_process("who_is_told_of_a_variable_may_use_the_device", &variables);
         }
         return;
     }
-    let uses = || assert!(cpu::threads() > 0 && cpu::levels::asked().is_none());
-    let first = || match std::env::var("JOURNAL_TEST_FIRST").as_deref() {
+    let chooses = || {
+        static CANDIDATES: [Candidate; 1] = [&[]];
+        let mut y = Tensor::<f32>::zeros(&Device::cpu(), [9]).unwrap();
+        Launch::choosing(&KERNEL, &CANDIDATES).tensor_mut("y", &mut y).instance().unwrap();
+    };
+    let uses = move || {
+        assert!(cpu::threads() > 0 && cpu::levels::asked().is_none());
+        chooses();
+    };
+    let first = move || match std::env::var("JOURNAL_TEST_FIRST").as_deref() {
         Ok("threads") => drop(cpu::threads()),
-        _ => drop(cpu::levels::asked()),
+        Ok("levels") => drop(cpu::levels::asked()),
+        _ => chooses(),
     };
     assert_eq!(told_who_does(uses, first), 1);
 }
