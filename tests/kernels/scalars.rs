@@ -110,7 +110,7 @@ fn inverse_functions_of_numbers_keep_their_digits() {
         [&|x| acosh(f64::from(x)), &|x| f64::from(x).asinh(), &|x| atanh(f64::from(-0.9999 / x))];
     let values = functions.iter().chain(&functions).flat_map(|of| x.iter().map(|&x| of(x)));
     let expected: Vec<f64> = values.collect();
-    let zeros = vec![0f32; 6 * 5];
+    let zeros = [0f32; 6 * 5];
     check_kernel!(inverse_functions<>(
         input x: (x, [5]),
         output y: (zeros, [6, 5] => expected, 4e-7),
