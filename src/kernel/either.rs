@@ -11,7 +11,7 @@
 //! ```
 
 use super::compare::Pair;
-use super::{Element, Int, Number, Tile, scalar};
+use super::{Bits, Element, Int, Number, Tile, scalar};
 use std::ops;
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_runtime::element::{Arithmetic, Scalar};
@@ -47,8 +47,54 @@ operators! {
     Mul mul "`left * right`.";
     Div div "`left / right`.";
     Rem rem "`left % right`.";
+    And and "`left & right`.";
+    Or or "`left | right`.";
+    Xor xor "`left ^ right`.";
     Shl shl "`left << right`.";
     Shr shr "`left >> right`.";
+}
+
+/// Operators on bits: Rust's own, of scalars and tiles alike, but for a scalar of a type parameter with a tile on the right.
+macro_rules! bits {
+    ($($trait:ident $operator:ident $name:ident;)*) => {
+        $(
+            #[diagnostic::do_not_recommend]
+            impl<T, const R: usize, Right> $trait<Right> for Tile<T, R>
+            where
+                Tile<T, R>: ops::$operator<Right>,
+            {
+                type Output = <Tile<T, R> as ops::$operator<Right>>::Output;
+
+                fn apply(self, right: Right) -> Self::Output {
+                    ops::$operator::$name(self, right)
+                }
+            }
+
+            #[diagnostic::do_not_recommend]
+            impl<T: Scalar + ops::$operator<Output = T>> $trait<T> for T {
+                type Output = T;
+
+                fn apply(self, right: T) -> T {
+                    ops::$operator::$name(self, right)
+                }
+            }
+
+            #[diagnostic::do_not_recommend]
+            impl<T: Bits, const R: usize> $trait<Tile<T, R>> for T {
+                type Output = Tile<T, R>;
+
+                fn apply(self, right: Tile<T, R>) -> Tile<T, R> {
+                    Pair::binary(self, BinaryOp::$trait, right)
+                }
+            }
+        )*
+    };
+}
+
+bits! {
+    And BitAnd bitand;
+    Or BitOr bitor;
+    Xor BitXor bitxor;
 }
 
 /// Arithmetic of a tile with what Rust's operator takes.

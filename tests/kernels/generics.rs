@@ -338,3 +338,132 @@ fn methods_of_any_float_have_literals_and_constants() {
     // (1 + 2) / 2 * 2 + 4 * 0.25 + 4, and three of them with 6
     check_exact!(halves<>(x: [1.0f32, 2.0].map(bf16::from_f32), [2]) -> f32, [3] => [8.0 + 1200.0f32, 2.0, 4.0]);
 }
+
+/// Literals of integers beside values of a type parameter, in every place that a literal has.
+#[tile_fn]
+fn of_integers<T: Int>(t: Tile<T, 1>, s: T, i: usize) -> Tile<T, 1> {
+    let three: T = 3;
+    let (shift, twice) = (i + 1, s * 2 + 1);
+    let mut sum = (t & 15) + (t % 3) * 2 + (t >> 1) + (s << 2) + twice + three;
+    sum += select(t > 2, t, 0) + max(t, 1);
+    sum = sum.clamp(1, 100) | 64;
+    sum ^= 1;
+    sum + Tile::full([4], 1)
+        + sum.shift(0, 1, 7)
+        + by(t, 3)
+        + reduce(t, 0, 0, |a, b| a + b)
+        + shift_of(shift) as T
+}
+
+#[tile_fn]
+fn by<T: Number>(t: Tile<T, 1>, factor: T) -> Tile<T, 1> {
+    t * factor - 1
+}
+
+#[tile_fn]
+fn shift_of(shift: usize) -> i32 {
+    (shift * 2) as i32
+}
+
+#[tile_kernel]
+fn integer_literals<T: Int, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>, s: T) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let t = x.load_masked_or(-1, [i]);
+    let three: T = 3;
+    let (two, mut one) = (2, 0);
+    one = one + 1;
+    let (shift, twice) = (i + 1, s * two + one);
+    let mut sum = (t & 15) + (t % 3) * 2 + (t >> 1) + (s << 2) + twice + three;
+    sum += select(t > 2, t, 0) + max(t, 1);
+    sum = sum.clamp(1, 100) | (32 * 2);
+    sum ^= T::of(1);
+    sum = sum + Tile::full([4], 1) + sum.shift(0, 1, 7) + (t * 3 - 1) + reduce(t, 0, 0, |a, b| a + b);
+    sum = sum + (shift * 2) as T;
+    y.store_masked(sum - of_integers(t, s, i) + t * -(two) - -5);
+}
+
+#[test]
+fn integers_are_literals_of_type_parameters() {
+    fn check<T: Int>(dtype: tile::ir::DType) {
+        let x: Vec<T> = (0..6).map(|x| T::from_int(x)).collect();
+        let expected = x.iter().map(|x| T::from_int(5 - 2 * x.to_int()).to_float()).collect();
+        Case {
+            ir: integer_literals::ir(),
+            bindings: &[("T", Binding::Elem(dtype)), ("B", Binding::Const(4))],
+            arguments: vec![
+                array(&x, &[6]),
+                array(&[T::ZERO; 6], &[6]),
+                tile::ir::Array::scalar(dtype, tile::ir::ops::Literal::Int(5)),
+            ],
+            output: 1,
+            expected,
+            tolerance: 0.0,
+            run: &|device| {
+                let x = Tensor::from_slice(device, &x, [6])?;
+                let mut y = Tensor::zeros(device, [6])?;
+                integer_literals::<T, 4>(&x, &mut y, T::of(5)).launch()?;
+                Ok(widen(&y.to_vec()?))
+            },
+        }
+        .check();
+    }
+    check::<i32>(tile::ir::DType::I32);
+    check::<i16>(tile::ir::DType::I16);
+    check::<i64>(tile::ir::DType::I64);
+}
+
+/// Of a parameter that is any number, literals of both kinds stand beside it.
+#[tile_kernel]
+fn number_literals<T: Number, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    y.store_masked(by(t * 2 + 4.0, 2) + T::of(15) - T::of(14.0));
+}
+
+#[test]
+fn literals_of_both_kinds_are_of_any_number() {
+    fn check<T: Number>(dtype: tile::ir::DType) {
+        let x: Vec<T> = (0..6).map(|x| T::from_int(x)).collect();
+        Case {
+            ir: number_literals::ir(),
+            bindings: &[("T", Binding::Elem(dtype)), ("B", Binding::Const(4))],
+            arguments: vec![array(&x, &[6]), array(&[T::ZERO; 6], &[6])],
+            output: 1,
+            expected: x.iter().map(|x| x.to_float() * 4.0 + 8.0).collect(),
+            tolerance: 0.0,
+            run: &|device| {
+                let x = Tensor::from_slice(device, &x, [6])?;
+                let mut y = Tensor::zeros(device, [6])?;
+                number_literals::<T, 4>(&x, &mut y).launch()?;
+                Ok(widen(&y.to_vec()?))
+            },
+        }
+        .check();
+    }
+    check::<f32>(tile::ir::DType::F32);
+    check::<bf16>(tile::ir::DType::BF16);
+    check::<i16>(tile::ir::DType::I16);
+}
+
+/// What has a fraction is no number of integers, however the parameter comes to be one.
+#[test]
+fn integers_have_no_fractions() {
+    #[tile_kernel]
+    fn halved<T: Number>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+        let x = x.partition_view([4]);
+        let mut y = y.partition_view_mut([4]);
+        y.store_masked(x.load_masked(y.index()) * 0.5);
+    }
+    let device = Device::reference();
+    let x = Tensor::full(&device, [4], 3.0f32).unwrap();
+    let mut y = Tensor::zeros(&device, [4]).unwrap();
+    halved(&x, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [1.5; 4]);
+    let x = Tensor::full(&device, [4], 3i32).unwrap();
+    let error = halved(&x, &mut Tensor::zeros(&device, [4]).unwrap()).launch().unwrap_err();
+    assert!(error.to_string().contains("a float literal can't be i32"), "{error}");
+    std::panic::catch_unwind(|| i32::of(2.5)).unwrap_err();
+}

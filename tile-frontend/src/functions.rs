@@ -20,6 +20,7 @@ use crate::signature::refused_const_parameter;
 use crate::span::Spanned;
 use crate::totals;
 use crate::updates;
+use literals::Literals;
 use proc_macro2::Span;
 use quote::quote_spanned;
 use std::collections::HashSet;
@@ -101,10 +102,8 @@ fn rewritten(mut function: ItemFn, generics: Generics, owner: Option<&Type>, see
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,
     });
-    let mut rewrite = Rewrite {
-        parameters: parameters.collect(),
-        literals: literals::are_of_other_formats(&function, &generics, owner).then(|| generics.clone()),
-    };
+    let mut rewrite =
+        Rewrite { parameters: parameters.collect(), literals: Literals::of(&function, &generics, owner) };
     crate::turns::mark(&mut function);
     rewrite.visit_block_mut(&mut function.block);
     function
@@ -148,8 +147,8 @@ pub(crate) fn refused_const_parameters(generics: &Generics) -> impl Iterator<Ite
 struct Rewrite {
     /// The function's const parameters and its type's, which Rust's `const` items don't see.
     parameters: HashSet<String>,
-    /// The function's parameters in `<…>` and its type's, where literals may be of formats that Rust has none of.
-    literals: Option<Generics>,
+    /// Its literals, where they may be of formats that Rust has none of.
+    literals: Option<Literals>,
 }
 
 impl Rewrite {
@@ -175,7 +174,8 @@ impl Rewrite {
         };
         let function = Self::call(name, span);
         let value = |left: &Expr, right: &Expr| {
-            let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right, span));
+            let beside =
+                self.literals.as_ref().and_then(|literals| literals.beside(&function, left, right, span));
             beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)))
         };
         Some(Expr::Verbatim(match is_compound_assignment(&binary.op) {
@@ -227,7 +227,7 @@ fn of_value(call: &mut ExprMethodCall) {
     *call.receiver = Expr::Verbatim(quote_spanned!(call.method.span()=> #value(#receiver)));
 }
 
-/// The function in place of an arithmetic operator; those on bits are Rust's own on tiles and scalars alike.
+/// The function in place of an operator of numbers or bits.
 fn arithmetic(op: &BinOp) -> Option<&'static str> {
     Some(match op {
         BinOp::Add(_) | BinOp::AddAssign(_) => "add",
@@ -235,6 +235,9 @@ fn arithmetic(op: &BinOp) -> Option<&'static str> {
         BinOp::Mul(_) | BinOp::MulAssign(_) => "mul",
         BinOp::Div(_) | BinOp::DivAssign(_) => "div",
         BinOp::Rem(_) | BinOp::RemAssign(_) => "rem",
+        BinOp::BitAnd(_) | BinOp::BitAndAssign(_) => "and",
+        BinOp::BitOr(_) | BinOp::BitOrAssign(_) => "or",
+        BinOp::BitXor(_) | BinOp::BitXorAssign(_) => "xor",
         BinOp::Shl(_) | BinOp::ShlAssign(_) => "shl",
         BinOp::Shr(_) | BinOp::ShrAssign(_) => "shr",
         _ => return None,
@@ -258,8 +261,8 @@ impl VisitMut for Rewrite {
     }
 
     fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
-        if let (Stmt::Local(local), Some(generics)) = (&mut *statement, &self.literals)
-            && let Some(value) = literals::in_local(local, generics)
+        if let (Stmt::Local(local), Some(literals)) = (&mut *statement, &self.literals)
+            && let Some(value) = literals.in_local(local)
             && let Some(init) = &mut local.init
         {
             *init.expr = value;
@@ -289,16 +292,16 @@ impl VisitMut for Rewrite {
         let rewritten = match expression {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => Self::unary(unary),
-            Expr::Call(call) if self.literals.is_some() => {
-                let made = literals::in_call(call).map(Expr::Verbatim);
+            Expr::Call(call) => self.literals.as_ref().and_then(|literals| {
+                let made = literals.in_call(call).map(Expr::Verbatim);
                 if made.is_none() {
-                    literals::in_arguments(call);
+                    literals.in_arguments(call);
                 }
                 made
-            }
+            }),
             Expr::MethodCall(call) => {
                 atomics::of_either(call);
-                let made = self.literals.as_ref().and_then(|_| literals::in_method(call));
+                let made = self.literals.as_ref().and_then(|literals| literals.in_method(call));
                 made.or_else(|| totals::as_function(call)).or_else(|| {
                     of_value(call);
                     None

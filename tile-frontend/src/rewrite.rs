@@ -111,7 +111,7 @@ impl Rewrite<'_> {
 
     fn literal(&self, expression: &Expr) -> Option<Expr> {
         let literal = bare(expression);
-        if !is_float_literal(literal) {
+        if !is_literal(literal) {
             return None;
         }
         let span = expression.span();
@@ -213,15 +213,6 @@ pub(crate) fn is_literal(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(literal) => !matches!(&literal.lit, Lit::Bool(_)),
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(bare(&unary.expr)),
-        _ => false,
-    }
-}
-
-/// Whether an expression is a float literal.
-fn is_float_literal(expression: &Expr) -> bool {
-    match expression {
-        Expr::Lit(literal) => matches!(literal.lit, Lit::Float(_)),
-        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_float_literal(bare(&unary.expr)),
         _ => false,
     }
 }

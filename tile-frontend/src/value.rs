@@ -62,6 +62,15 @@ pub(crate) struct Int {
     pub(crate) value: i128,
     /// The type, where all uses of a variable decide it together.
     pub(crate) shared: Option<Elem>,
+    /// Where the literals that it is made of are written in the kernel's own text, until it is noted what rustc must see there.
+    pub(crate) places: Vec<Place>,
+}
+
+impl Int {
+    /// One of this type, that stands nowhere in the source.
+    pub(crate) fn of(value: i128, shared: Elem) -> Int {
+        Int { value, shared: Some(shared), places: Vec::new() }
+    }
 }
 
 /// A float that is known, and whose type isn't.
@@ -85,7 +94,7 @@ pub(crate) fn has_a_format(value: i128) -> bool {
 impl Val {
     /// An integer literal that stands for itself alone.
     pub(crate) fn int(value: i128) -> Val {
-        Val::Int(Int { value, shared: None })
+        Val::Int(Int { value, shared: None, places: Vec::new() })
     }
 
     /// A float literal that stands nowhere in the source.

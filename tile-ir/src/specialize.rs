@@ -379,12 +379,8 @@ impl Substitution<'_> {
 
     /// A literal of a generic format becomes one of the format's class: `2.0` of `T = i32` is `2`.
     fn literal(&self, value: Literal, elem: &Elem) -> Literal {
-        let generic = matches!(elem, Elem::Param(_));
-        match (value, self.elem(elem).known()) {
-            (Literal::Int(value), Some(dtype)) if generic && dtype.is_float() => Literal::Float(value as f64),
-            (Literal::Float(value), Some(dtype)) if generic && !dtype.is_float() && value.fract() == 0.0 => {
-                Literal::Int(value as i128)
-            }
+        match (elem, self.elem(elem).known()) {
+            (Elem::Param(_), Some(dtype)) => value.in_format(dtype),
             _ => value,
         }
     }

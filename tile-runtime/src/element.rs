@@ -10,6 +10,9 @@ use tile_ir::{Array, DType, round};
 
 mod sealed {
     pub trait Sealed {}
+    pub trait Written {}
+    impl Written for f64 {}
+    impl Written for i128 {}
 }
 
 /// A number that a kernel takes as an argument: an [`Element`] or `usize`.
@@ -116,9 +119,49 @@ pub trait Number:
     /// ```
     const MAX: Self;
 
-    /// The number written as a float literal, for kernels that are generic over their element type.
-    fn of(value: f64) -> Self {
-        if Self::DTYPE.is_float() { Self::from_float(value) } else { Self::from_int(value as i128) }
+    /// The number written as a literal, for kernels that are generic over their element type.
+    ///
+    /// ```
+    /// # use tile_runtime as tile;
+    /// use tile::Number;
+    /// assert_eq!((i32::of(15), f32::of(2), f32::of(0.5), u8::of(3.0)), (15, 2.0, 0.5, 3));
+    /// ```
+    ///
+    /// # Panics
+    /// If an integer is written with a fraction.
+    fn of<L: Written>(literal: L) -> Self {
+        literal.number()
+    }
+}
+
+/// What a number is written as where its type isn't known: a literal of an integer or of a float.
+pub trait Written: sealed::Written {
+    #[doc(hidden)]
+    fn literal(self) -> Literal;
+
+    #[doc(hidden)]
+    fn number<T: Scalar>(self) -> T
+    where
+        Self: Sized,
+    {
+        match self.literal().in_format(T::FORMAT) {
+            Literal::Float(value) if !T::FORMAT.is_float() => {
+                panic!("{value} isn't a number of {}", T::FORMAT)
+            }
+            number => T::from_number(number),
+        }
+    }
+}
+
+impl Written for f64 {
+    fn literal(self) -> Literal {
+        Literal::Float(self)
+    }
+}
+
+impl Written for i128 {
+    fn literal(self) -> Literal {
+        Literal::Int(self)
     }
 }
 

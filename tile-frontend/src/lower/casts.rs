@@ -59,7 +59,7 @@ impl Lowering {
             self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
         }
         if let (Some(number), Some(dtype)) = (known(&value), to.known().filter(is_integer)) {
-            return Ok(Val::Int(Int { value: wrap_int(dtype, number), shared: Some(to) }));
+            return Ok(Val::Int(Int::of(wrap_int(dtype, number), to)));
         }
         match &value {
             Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),

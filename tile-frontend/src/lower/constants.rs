@@ -157,7 +157,7 @@ impl Lowering {
                     .is_some_and(|dtype| is_integer(&dtype) && wrap_int(dtype, *number) == *number) =>
             {
                 self.share(value, &elem, "the constant", span)?;
-                Ok(Val::Int(Int { value: *number, shared: Some(elem) }))
+                Ok(Val::Int(Int::of(*number, elem)))
             }
             value => self.number(value, &elem, "the constant", span).map(Val::Data),
         }
@@ -200,7 +200,7 @@ impl Lowering {
         };
         if name == "ilog2" {
             // In Rust a `u32`, of a number of any type.
-            return Ok(Some(Val::Int(Int { value, shared: Some(DType::U32.into()) })));
+            return Ok(Some(Val::Int(Int::of(value, DType::U32.into()))));
         }
         let shared = match other {
             Some(other) => self.share_with(receiver, other, &format!("`{name}`"), call.span())?,
@@ -211,7 +211,7 @@ impl Lowering {
             || other.is_none() && shared.is_none();
         Ok(Some(match i64::try_from(value) {
             Ok(extent) if is_dim => Val::Dim(Dim::from(extent)),
-            _ => Val::Int(Int { value, shared }),
+            _ => Val::Int(Int { value, shared, places: Vec::new() }),
         }))
     }
 
@@ -229,7 +229,7 @@ impl Lowering {
         };
         let mut power = match receiver {
             Val::Dim(_) => Val::Dim(Dim::from(1)),
-            receiver => Val::Int(Int { value: 1, shared: receiver.shared().cloned() }),
+            receiver => Val::Int(Int { value: 1, shared: receiver.shared().cloned(), places: Vec::new() }),
         };
         for _ in 0..times {
             power = self.arithmetic(BinaryOp::Mul, &power, receiver, span, places)?;

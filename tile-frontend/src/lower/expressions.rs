@@ -3,7 +3,7 @@
 use super::casts::is_integer;
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
-use crate::rewrite::place;
+use crate::rewrite::{bare, is_literal, place};
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
@@ -126,7 +126,10 @@ impl Lowering {
         };
         let value = if negative { -value } else { value };
         match literal.suffix() {
-            "" => Ok(Val::int(value)),
+            "" => {
+                let places = self.in_own_text().then(|| place(span.start())).into_iter().collect();
+                Ok(Val::Int(Int { value, shared: None, places }))
+            }
             "usize" => match i64::try_from(value) {
                 Ok(..0) => self.negated_size(span),
                 Ok(value) => Ok(Val::Dim(Dim::from(value))),
@@ -154,7 +157,7 @@ impl Lowering {
     /// An integer that says its type, which is known all the same.
     fn typed_integer(&mut self, value: i128, dtype: DType, span: Span) -> Lowered<Val> {
         match is_integer(&dtype) && wrap_int(dtype, value) == value {
-            true => Ok(Val::Int(Int { value, shared: Some(dtype.into()) })),
+            true => Ok(Val::Int(Int::of(value, dtype.into()))),
             false => self.typed(Literal::Int(value), dtype, span),
         }
     }
@@ -248,7 +251,16 @@ impl Lowering {
             (UnOp::Neg(_), Val::Dim(_)) => self.negated_size(span),
             (UnOp::Neg(minus), _) => {
                 if let Val::Int(int) = &value {
-                    let negated = Int { value: -int.value, ..int.clone() };
+                    let mut negated = Int { value: -int.value, ..int.clone() };
+                    if is_literal(bare(&unary.expr)) {
+                        // It is written with its minus.
+                        negated.places.iter_mut().for_each(|at| *at = place(span.start()));
+                    } else {
+                        // It may be of a type parameter, which has no such operator.
+                        let shared = negated.shared.get_or_insert_with(|| self.elements.unknown()).clone();
+                        self.note_literals(negated.places.drain(..), &shared);
+                        self.note_operator(minus.span(), "neg", Type::Scalar(shared));
+                    }
                     if let Some(negated) = self.known_result(negated, BinaryOp::Sub, span) {
                         return Ok(negated);
                     }

@@ -6,7 +6,6 @@ use crate::elements::Elements;
 use crate::span::Span;
 use std::collections::HashMap;
 use syn::ItemFn;
-use tile_ir::array::int_to_float;
 use tile_ir::kernel::{GenericKind, OpId};
 use tile_ir::ops::{Domain, Literal};
 use tile_ir::{DType, Dim, Elem, Loc, Op, Type, verify};
@@ -73,7 +72,7 @@ impl Lowering {
 
     fn note_rewrites(&mut self) {
         self.note_arithmetic();
-        for (place, elem) in std::mem::take(&mut self.float_literals) {
+        for (place, elem) in std::mem::take(&mut self.literals) {
             let elem = self.elements.resolve(&elem);
             if self.has_no_literals(&elem) {
                 self.rewrites.literals.insert(place, elem);
@@ -95,10 +94,19 @@ impl Lowering {
     fn has_no_literals(&self, elem: &Elem) -> bool {
         match elem {
             Elem::Known(dtype) => dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64),
-            Elem::Param(name) => self.kernel.generics.iter().any(|generic| {
-                generic.name == *name
-                    && matches!(generic.kind, GenericKind::Elem(Domain::Float | Domain::Int | Domain::Number))
-            }),
+            Elem::Param(_) => {
+                matches!(self.domain_of(elem), Some(Domain::Float | Domain::Int | Domain::Number))
+            }
+        }
+    }
+
+    /// What a type parameter may be.
+    pub(super) fn domain_of(&self, elem: &Elem) -> Option<Domain> {
+        let Elem::Param(name) = elem else { return None };
+        let generic = self.kernel.generics.iter().find(|generic| generic.name == *name)?;
+        match generic.kind {
+            GenericKind::Elem(domain) => Some(domain),
+            _ => None,
         }
     }
 
@@ -253,12 +261,5 @@ fn literal(value: Literal, single: Option<f32>, elem: &Elem) -> Literal {
     if let (Some(single), Some(DType::F32)) = (single, elem.known()) {
         return Literal::Float(single.into());
     }
-    match (value, elem.known()) {
-        (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(int_to_float(dtype, value)),
-        // `T::of(2.0)` of a function's parameter that is an integer.
-        (Literal::Float(value), Some(dtype)) if dtype.is_int() && value.is_finite() => {
-            Literal::Int(value as i128)
-        }
-        _ => value,
-    }
+    elem.known().map_or(value, |dtype| value.in_format(dtype))
 }

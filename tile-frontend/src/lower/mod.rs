@@ -100,7 +100,7 @@ pub(crate) struct Lowering {
     /// Arithmetic operators on scalars, and the types of their results, whose formats may be decided later.
     scalar_arithmetic: Vec<(Place, &'static str, Type)>,
     /// Float literals, whose formats may be decided later.
-    float_literals: Vec<(Place, Elem)>,
+    literals: Vec<(Place, Elem)>,
     /// The numbers of f32 that constants made of float literals are, should they come to be of that format.
     singles: HashMap<ValueId, f32>,
     /// The same of the numbers of tables, by what is looked up.
@@ -160,7 +160,7 @@ impl Lowering {
             closure: None,
             rewrites: Rewrites::default(),
             scalar_arithmetic: Vec::new(),
-            float_literals: Vec::new(),
+            literals: Vec::new(),
             singles: HashMap::new(),
             scalar_casts: Vec::new(),
             frames: Vec::new(),

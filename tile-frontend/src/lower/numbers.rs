@@ -2,9 +2,10 @@
 
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::elements::Elements;
+use crate::rewrite::Place;
 use crate::span::Span;
 use crate::value::{Int, Val};
-use tile_ir::ops::Literal;
+use tile_ir::ops::{Domain, Literal};
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
 impl Lowering {
@@ -83,7 +84,10 @@ impl Lowering {
     }
 
     pub(super) fn literal(&mut self, value: &Val, elem: Elem, span: Span) -> Lowered<ValueId> {
-        let is_float = elem.known().is_some_and(DType::is_float);
+        let (is_float, is_integer) = match (elem.known(), self.domain_of(&elem)) {
+            (Some(dtype), _) => (dtype.is_float(), !dtype.is_float()),
+            (None, domain) => (domain == Some(Domain::Float), domain == Some(Domain::Int)),
+        };
         let literal = match value {
             Val::Int(int) if is_float => {
                 let help = format!("write `{}.0`", int.value);
@@ -93,7 +97,7 @@ impl Lowering {
                     &help,
                 );
             }
-            Val::Float(_) if elem.known().is_some_and(|dtype| !dtype.is_float()) => {
+            Val::Float(_) if is_integer => {
                 return self.error(
                     span,
                     format!("a float literal where {} is needed", rust_elem(&elem)),
@@ -106,23 +110,33 @@ impl Lowering {
             _ => unreachable!("called with a literal"),
         };
         let constant = self.emit_one(Op::Constant { value: literal, elem: elem.clone() }, &[], span, &[])?;
-        if let Val::Float(float) = value {
-            self.singles.insert(constant, float.single);
-            self.float_literals.extend(float.place.map(|place| (place, elem)));
+        match value {
+            Val::Float(float) => {
+                self.singles.insert(constant, float.single);
+                self.note_literals(float.place, &elem);
+            }
+            Val::Int(int) => self.note_literals(int.places.iter().copied(), &elem),
+            _ => {}
         }
         Ok(constant)
+    }
+
+    /// Notes where literals of this format are written.
+    pub(super) fn note_literals(&mut self, places: impl IntoIterator<Item = Place>, elem: &Elem) {
+        self.literals.extend(places.into_iter().map(|place| (place, elem.clone())));
     }
 
     /// A value as one that has a name: all uses of a literal decide its type together, as they do for rustc.
     pub(super) fn named(&mut self, value: Val) -> Val {
         match value {
             Val::Int(mut int) => {
-                int.shared.get_or_insert_with(|| self.elements.unknown());
+                let shared = int.shared.get_or_insert_with(|| self.elements.unknown()).clone();
+                self.note_literals(int.places.drain(..), &shared);
                 Val::Int(int)
             }
             Val::Float(mut float) => {
                 let shared = float.shared.get_or_insert_with(|| self.elements.unknown()).clone();
-                self.float_literals.extend(float.place.take().map(|place| (place, shared)));
+                self.note_literals(float.place.take(), &shared);
                 Val::Float(float)
             }
             Val::List(values) => Val::List(values.into_iter().map(|value| self.named(value)).collect()),

@@ -432,9 +432,11 @@ impl Lowering {
             Val::Data(new) => self.require_elem(new, &elem, &what, span).map(|()| value),
             Val::Dim(_) => self.share(old, &DType::Index.into(), &what, span).map(|()| value),
             Val::Int(_) if matches!(old, Val::Dim(_)) => self.static_dim(&value, &what, span).map(Val::Dim),
-            Val::Int(Int { shared: None, value }) => Ok(Val::Int(Int { value, shared: Some(elem) })),
+            Val::Int(int @ Int { shared: None, .. }) => {
+                Ok(self.named(Val::Int(Int { shared: Some(elem), ..int })))
+            }
             Val::Float(float @ Float { shared: None, .. }) => {
-                Ok(Val::Float(Float { shared: Some(elem), ..float }))
+                Ok(self.named(Val::Float(Float { shared: Some(elem), ..float })))
             }
             value => self.share(&value, &elem, &what, span).map(|()| value),
         }

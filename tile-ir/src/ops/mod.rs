@@ -34,7 +34,9 @@ pub use scan::ScanMode;
 pub(crate) use carried::Carried;
 pub(crate) use documented::documented;
 
+use crate::array::int_to_float;
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::message::Message;
 use crate::round::Rounding;
 use crate::tile_order::TileOrder;
@@ -61,6 +63,25 @@ pub enum Literal {
     Int(i128),
     /// A float; compared by bits, so that −0 and NaN are literals like any other.
     Float(f64),
+}
+
+impl Literal {
+    /// The number as it is written of a format of either class: an integer of floats is the nearest float, and a float of
+    /// integers the integer that it is. One with a fraction is none, and stays a float.
+    ///
+    /// ```
+    /// use tile_ir::{DType, ops::Literal};
+    /// assert_eq!(Literal::Int(257).in_format(DType::BF16), Literal::Float(256.0));
+    /// assert_eq!(Literal::Float(2.0).in_format(DType::I32), Literal::Int(2));
+    /// assert_eq!(Literal::Float(2.5).in_format(DType::I32), Literal::Float(2.5));
+    /// ```
+    pub fn in_format(self, dtype: DType) -> Literal {
+        match self {
+            Literal::Int(value) if dtype.is_float() => Literal::Float(int_to_float(dtype, value)),
+            Literal::Float(value) if !dtype.is_float() && value.fract() == 0.0 => Literal::Int(value as i128),
+            literal => literal,
+        }
+    }
 }
 
 impl PartialEq for Literal {

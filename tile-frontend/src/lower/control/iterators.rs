@@ -36,10 +36,9 @@ impl Lowering {
             }
             "enumerate" => {
                 self.arguments("enumerate", &call.args, 0, "x.enumerate()", call.span())?;
-                let counted = (0..).zip(values).map(|(at, value)| {
-                    let shared = Some(DType::Index.into());
-                    Val::List(vec![Val::Int(Int { value: at, shared }), value])
-                });
+                let counted = (0..)
+                    .zip(values)
+                    .map(|(at, value)| Val::List(vec![Val::Int(Int::of(at, DType::Index.into())), value]));
                 values = counted.collect();
             }
             "skip" => drop(values.drain(..self.amount(call)?.min(values.len()))),

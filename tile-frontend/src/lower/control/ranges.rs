@@ -62,7 +62,7 @@ struct Known {
 impl Known {
     /// A turn for each number, of this format.
     fn turns(&self, elem: &Elem) -> Vec<Unrolled> {
-        let number = |turn| Int { value: self.first + turn * self.stride, shared: Some(elem.clone()) };
+        let number = |turn| Int::of(self.first + turn * self.stride, elem.clone());
         (0..self.count).map(|turn| Unrolled::always(Val::Int(number(turn)))).collect()
     }
 }
@@ -166,7 +166,7 @@ impl Lowering {
             return self.error(range.span, message, "write a `for` over the range");
         }
         let elem = self.counter_format(&range)?;
-        let number = |turn| Val::Int(Int { value: first + turn, shared: Some(elem.clone()) });
+        let number = |turn| Val::Int(Int::of(first + turn, elem.clone()));
         Ok(Val::List((0..count).map(number).collect()))
     }
 

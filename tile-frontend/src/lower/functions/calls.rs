@@ -165,18 +165,21 @@ impl Lowering {
             );
         };
         let span = arguments.spans[0];
-        self.share(&arguments.values[0], &DType::F64.into(), "what `of` takes", span)?;
-        let literal = match (&arguments.values[0], elem.known()) {
-            (Val::Float(float), Some(dtype)) if !dtype.is_float() => Literal::Int(float.value as i128),
-            (Val::Float(float), _) => Literal::Float(float.value),
+        let literal = match &arguments.values[0] {
+            value @ Val::Float(float) => {
+                self.share(value, &DType::F64.into(), "what `of` takes", span)?;
+                Literal::Float(float.value)
+            }
+            Val::Int(Int { value, shared: None, .. }) => Literal::Int(*value),
             _ => {
                 return self.error(
                     span,
-                    "`of` takes a float literal",
+                    "`of` takes a literal",
                     "write `T::of(2.0)`; of another value `k`, `Tile::full([1], k).cast::<T>()` is a tile of T",
                 );
             }
         };
+        let literal = elem.known().map_or(literal, |dtype| literal.in_format(dtype));
         self.emit_one(Op::Constant { value: literal, elem }, &[], call.span(), &[]).map(Val::Data)
     }
 

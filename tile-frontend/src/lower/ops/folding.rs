@@ -4,6 +4,7 @@ use super::operators::as_dim;
 use crate::diagnostic::Diagnostic;
 use crate::lower::known::{computed, known};
 use crate::lower::{Lowered, Lowering};
+use crate::rewrite::Place;
 use crate::span::Span;
 use crate::value::{Int, Val, has_a_format};
 use tile_ir::array::wrap_int;
@@ -21,21 +22,32 @@ fn fewest_bits(value: i128) -> u32 {
     [8, 16, 32].into_iter().find(holds).unwrap_or(64)
 }
 
+/// Where the literals are written that two numbers are made of.
+fn places(sides: [&Val; 2]) -> Vec<Place> {
+    let places = sides.iter().flat_map(|side| match side {
+        Val::Int(int) => int.places.as_slice(),
+        _ => &[],
+    });
+    places.copied().collect()
+}
+
 /// A literal or an extent shifted by a number that is known, where 32 bits hold the result. `bits` is the width of the literal's
 /// format if that is known: a distance counts modulo it.
 fn shifted(op: BinaryOp, value: &Val, by: &Val, bits: Option<u32>) -> Option<Val> {
+    let places = places([value, by]);
     let by = as_dim(by)?.as_const().filter(|by| (0..31).contains(by))?;
     let power = 1i64 << by;
     let is_shorter = |least: i128| by < bits.unwrap_or_else(|| fewest_bits(least)).into();
+    let made = |int: &Int, number| Val::Int(Int { value: number, places, ..int.clone() });
     match (op, value) {
         (BinaryOp::Shl, Val::Int(int)) => {
             let shifted = int.value.checked_mul(power.into())?;
             let fits = i32::try_from(shifted).is_ok() && is_shorter(shifted);
-            fits.then(|| Val::Int(Int { value: shifted, ..int.clone() }))
+            fits.then(|| made(int, shifted))
         }
         (BinaryOp::Shr, Val::Int(int)) => {
             let shifted = int.value.div_euclid(power.into());
-            is_shorter(int.value).then(|| Val::Int(Int { value: shifted, ..int.clone() }))
+            is_shorter(int.value).then(|| made(int, shifted))
         }
         (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
         (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
@@ -91,7 +103,11 @@ impl Lowering {
             Some(value) => {
                 let what = format!("`{}`", op.operator().unwrap_or(op.name()));
                 let shared = self.share_with(sides[0], sides[1], &what, span)?;
-                Ok(self.known_result(Int { value, shared }, op, span))
+                let mut places = places(sides);
+                if let Some(shared) = &shared {
+                    self.note_literals(places.drain(..), shared);
+                }
+                Ok(self.known_result(Int { value, shared, places }, op, span))
             }
             // It wraps.
             None if !is_arithmetic(op) || dtype.is_some_and(DType::is_int) => Ok(None),

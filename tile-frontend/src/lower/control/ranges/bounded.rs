@@ -33,7 +33,7 @@ impl Lowering {
             numbers.reverse();
         }
         let turn = |lowering: &mut Self, number: i64| {
-            let value = Val::Int(Int { value: number.into(), shared: Some(DType::Index.into()) });
+            let value = Val::Int(Int::of(number.into(), DType::Index.into()));
             let is_always_there = i128::from(number) < least;
             let exists =
                 (!is_always_there).then(|| lowering.exceeds(&end, number, range.span)).transpose()?;
