@@ -11,7 +11,7 @@
 //! ```
 
 use super::compare::Pair;
-use super::{Bits, Element, Int, Number, Tile, scalar};
+use super::{Bits, Element, Float, Int, Number, Tile, scalar};
 use std::ops;
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_runtime::element::{Arithmetic, Scalar};
@@ -237,8 +237,8 @@ impl<T: Arithmetic> Neg for T {
     }
 }
 
-/// A value of which methods are called that scalars have under the names of Rust's, and with other values. Any other value's
-/// methods are its own.
+/// A value of which methods are called that scalars have: those of Rust's names give what tiles' give, and of others, and of
+/// formats that aren't Rust's, it has none. Any other value's methods are its own.
 ///
 /// ```
 /// use tile::kernel::{Tile, either};
@@ -263,70 +263,120 @@ impl<V> ops::Deref for Value<V> {
     }
 }
 
+/// A method of one scalar, by its name.
+macro_rules! unary_method {
+    (count_ones) => {
+        unary_method! { count_ones gives u32 }
+    };
+    (leading_zeros) => {
+        unary_method! { leading_zeros gives u32 }
+    };
+    (trailing_zeros) => {
+        unary_method! { trailing_zeros gives u32 }
+    };
+    ($name:ident) => {
+        unary_method! { $name gives T }
+    };
+    ($name:ident gives $output:ty) => {
+        #[doc = concat!("[`scalar::", stringify!($name), "`].")]
+        pub fn $name(self) -> $output {
+            scalar::$name(self.0)
+        }
+    };
+}
+
+/// A method of two scalars, by its name.
+macro_rules! binary_method {
+    (rotate_left) => {
+        binary_method! { rotate_left by u32 }
+    };
+    (rotate_right) => {
+        binary_method! { rotate_right by u32 }
+    };
+    ($name:ident) => {
+        binary_method! { $name by T }
+    };
+    ($name:ident by $other:ty) => {
+        #[doc = concat!("[`scalar::", stringify!($name), "`].")]
+        pub fn $name(self, other: $other) -> T {
+            scalar::$name(self.0, other)
+        }
+    };
+}
+
+/// The methods that the rows of the op tables name. Operators are none.
+macro_rules! unary_methods {
+    ($($op:ident $name:ident $($operator:literal)? of $domain:ident $([$($property:ident)*])?,
+        int: $int:expr, float: $float:expr, $doc:literal $($ulps:literal $further:literal)?;)*) => {
+        impl<T: Arithmetic> Value<T> { $(method! { [$($operator)?] unary_method $name })* }
+    };
+}
+
+macro_rules! binary_methods {
+    ($($op:ident $name:ident $($operator:literal)? of $domain:ident $([$($property:ident)*])?,
+        int: $int:expr, float: $float:expr, $doc:literal $($ulps:literal $further:literal)?;)*) => {
+        impl<T: Arithmetic> Value<T> { $(method! { [$($operator)?] binary_method $name })* }
+    };
+}
+
+macro_rules! method {
+    ([$operator:literal] $with:ident $name:ident) => {};
+    ([] $with:ident $name:ident) => {
+        $with! { $name }
+    };
+}
+
+macro_rules! classifying_methods {
+    ($($classification:ident $name:ident, $float:expr, $doc:literal;)*) => {
+        impl<T: Float> Value<T> { $(
+            #[doc = concat!("[`scalar::", stringify!($name), "`].")]
+            pub fn $name(self) -> bool {
+                scalar::$name(self.0)
+            }
+        )* }
+    };
+}
+
+tile_ir::unary_ops!(unary_methods);
+tile_ir::binary_ops!(binary_methods);
+tile_ir::classifications!(classifying_methods);
+
+/// Methods of other names than those of the op tables.
+macro_rules! further_methods {
+    ($($method:ident $function:ident ($($argument:ident: $ty:ty)?);)*) => {
+        impl<T: Arithmetic> Value<T> { $(
+            #[doc = concat!("[`scalar::", stringify!($function), "`].")]
+            pub fn $method(self, $($argument: $ty)?) -> T {
+                scalar::$function(self.0, $($argument)?)
+            }
+        )* }
+    };
+}
+
+further_methods! {
+    ln log ();
+    pow pow (exponent: u32);
+    wrapping_add add (other: T);
+    wrapping_sub sub (other: T);
+    wrapping_mul mul (other: T);
+    wrapping_div div (by: T);
+    wrapping_rem rem (by: T);
+    wrapping_neg neg ();
+    wrapping_shl shl (by: u32);
+    wrapping_shr shr (by: u32);
+}
+
 impl<T: Arithmetic> Value<T> {
-    /// [`scalar::abs`].
-    pub fn abs(self) -> T {
-        scalar::abs(self.0)
-    }
-
-    /// [`scalar::acosh`].
-    pub fn acosh(self) -> T {
-        scalar::acosh(self.0)
-    }
-
-    /// [`scalar::asinh`].
-    pub fn asinh(self) -> T {
-        scalar::asinh(self.0)
-    }
-
-    /// [`scalar::atanh`].
-    pub fn atanh(self) -> T {
-        scalar::atanh(self.0)
-    }
-
     /// [`scalar::clamp`].
     pub fn clamp(self, low: T, high: T) -> T {
         scalar::clamp(self.0, low, high)
     }
+}
 
-    /// [`scalar::div_ceil`].
-    pub fn div_ceil(self, by: T) -> T {
-        scalar::div_ceil(self.0, by)
-    }
-
-    /// [`scalar::div_floor`].
-    pub fn div_floor(self, by: T) -> T {
-        scalar::div_floor(self.0, by)
-    }
-
-    /// [`scalar::max`].
-    pub fn max(self, other: T) -> T {
-        scalar::max(self.0, other)
-    }
-
-    /// [`scalar::min`].
-    pub fn min(self, other: T) -> T {
-        scalar::min(self.0, other)
-    }
-
-    /// [`scalar::pow`].
-    pub fn pow(self, exponent: u32) -> T {
-        scalar::pow(self.0, exponent)
-    }
-
-    /// [`scalar::rem_euclid`].
-    pub fn rem_euclid(self, by: T) -> T {
-        scalar::rem_euclid(self.0, by)
-    }
-
-    /// [`scalar::div`].
-    pub fn wrapping_div(self, by: T) -> T {
-        scalar::div(self.0, by)
-    }
-
-    /// [`scalar::rem`].
-    pub fn wrapping_rem(self, by: T) -> T {
-        scalar::rem(self.0, by)
+impl<T: Float> Value<T> {
+    /// [`scalar::mul_add`].
+    pub fn mul_add(self, factor: T, term: T) -> T {
+        scalar::mul_add(self.0, factor, term)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Arithmetic of scalars as kernels mean it on every device: that of integers wraps, `x / 0` is 0 and `x % 0` is `x`,
-//! and a shift takes the low bits of its distance; that of floats is Rust's, but for zeros in `max` and `min`, `powi`, `acosh`, `asinh`
-//! and `atanh`.
+//! and a shift takes the low bits of its distance; functions are those of tiles, which Rust's own aren't to the last digit.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
-//! fit, of methods that do so or that Rust has of no stable name, and on scalars of a type parameter, which may be one; of
-//! `powi`, which Rust rounds as it likes, and of the inverse hyperbolic functions, of which it loses digits; and [`cast`] in place of an `as` that Rust doesn't have.
+//! fit, and on scalars of a type parameter, which may be one; of methods, of which Rust's own numbers don't have all, and those
+//! of other formats none; and [`cast`] in place of an `as` that Rust doesn't have. They are made of the rows of the op tables, as
+//! the functions of tiles are.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -13,74 +13,81 @@
 //! assert_eq!((scalar::div(7u8, 0), scalar::rem(7u8, 0)), (0, 7));
 //! ```
 
+use super::arguments::FloatValue as _;
+use super::{Float, Tile};
 use tile_ir::Array;
-use tile_ir::ops::{BinaryOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
 use tile_runtime::element::{Arithmetic, Scalar};
 
-macro_rules! operators {
-    ($($op:ident $name:ident, $doc:literal;)*) => {
-        $(
-            #[doc = $doc]
-            pub fn $name<T: Arithmetic>(left: T, right: T) -> T {
-                left.binary(BinaryOp::$op, right)
-            }
-        )*
+/// A function of one scalar, by its name: what counts bits gives a `u32`, as Rust's own methods do.
+macro_rules! unary_function {
+    (count_ones $($row:tt)*) => { unary_function! { counts count_ones $($row)* } };
+    (leading_zeros $($row:tt)*) => { unary_function! { counts leading_zeros $($row)* } };
+    (trailing_zeros $($row:tt)*) => { unary_function! { counts trailing_zeros $($row)* } };
+    (counts $name:ident $op:ident $doc:expr) => {
+        #[doc = $doc]
+        pub fn $name<T: Arithmetic>(value: T) -> u32 {
+            cast(value.unary(UnaryOp::$op))
+        }
+    };
+    ($name:ident $op:ident $doc:expr) => {
+        #[doc = $doc]
+        pub fn $name<T: Arithmetic>(value: T) -> T {
+            value.unary(UnaryOp::$op)
+        }
     };
 }
 
-operators! {
-    Add add, "`left + right`, which wraps.";
-    Sub sub, "`left - right`, which wraps.";
-    Mul mul, "`left * right`, which wraps.";
-    Div div, "`left / right`, truncated; 0 where `right` is 0, and wrapped where the quotient doesn't fit.";
-    Rem rem, "`left % right`, with the sign of `left`; `left` where `right` is 0.";
-    DivCeil div_ceil, "`left / right`, rounded up; 0 where `right` is 0.";
-    DivFloor div_floor, "`left / right`, rounded down; 0 where `right` is 0.";
-    Max max, "The larger of two, of which −0 is less than +0; NaN is ignored.";
-    Min min, "The smaller of two, of which −0 is less than +0; NaN is ignored.";
-    RemEuclid rem_euclid, "`left` modulo `right`, which isn't negative; `left` where `right` is 0.";
+/// A function of two scalars, by its name: what moves bits does so by a number of any type.
+macro_rules! binary_function {
+    (shl $($row:tt)*) => { binary_function! { moves shl $($row)* } };
+    (shr $($row:tt)*) => { binary_function! { moves shr $($row)* } };
+    (rotate_left $($row:tt)*) => { binary_function! { moves rotate_left $($row)* } };
+    (rotate_right $($row:tt)*) => { binary_function! { moves rotate_right $($row)* } };
+    (moves $name:ident $op:ident $doc:expr) => {
+        #[doc = $doc]
+        pub fn $name<T: Arithmetic, By: Scalar>(value: T, by: By) -> T {
+            value.binary(BinaryOp::$op, cast(by))
+        }
+    };
+    ($name:ident $op:ident $doc:expr) => {
+        #[doc = $doc]
+        pub fn $name<T: Arithmetic>(left: T, right: T) -> T {
+            left.binary(BinaryOp::$op, right)
+        }
+    };
 }
 
-/// `left << right` by the low bits of `right`, which may be of another type.
-pub fn shl<T: Arithmetic, By: Scalar>(left: T, right: By) -> T {
-    left.binary(BinaryOp::Shl, cast(right))
+macro_rules! unary_functions {
+    ($($op:ident $name:ident $($operator:literal)? of $domain:ident $([$($property:ident)*])?,
+        int: $int:expr, float: $float:expr, $doc:literal $($ulps:literal $further:literal)?;)*) => {
+        $(unary_function! { $name $op concat!($doc $(, $ulps, $further)?) })*
+    };
 }
 
-/// `left >> right` by the low bits of `right`, arithmetic where the type is signed.
-pub fn shr<T: Arithmetic, By: Scalar>(left: T, right: By) -> T {
-    left.binary(BinaryOp::Shr, cast(right))
+macro_rules! binary_functions {
+    ($($op:ident $name:ident $($operator:literal)? of $domain:ident $([$($property:ident)*])?,
+        int: $int:expr, float: $float:expr, $doc:literal $($ulps:literal $further:literal)?;)*) => {
+        $(binary_function! { $name $op concat!($doc $(, $ulps, $further)?) })*
+    };
 }
 
-/// `-value`, which wraps.
-pub fn neg<T: Arithmetic>(value: T) -> T {
-    value.unary(UnaryOp::Neg)
+macro_rules! classifications {
+    ($($classification:ident $name:ident, $float:expr, $doc:literal;)*) => { $(
+        #[doc = $doc]
+        pub fn $name<T: Float>(value: T) -> bool {
+            value.classify(Classification::$classification)
+        }
+    )* };
 }
 
-/// The absolute value; the smallest integer wraps to itself.
-pub fn abs<T: Arithmetic>(value: T) -> T {
-    value.unary(UnaryOp::Abs)
-}
+tile_ir::unary_ops!(unary_functions);
+tile_ir::binary_ops!(binary_functions);
+tile_ir::classifications!(classifications);
 
-/// The inverse hyperbolic cosine, near one, too, where Rust's own loses half of the digits, and of numbers whose square is
-/// none.
-///
-/// ```
-/// use tile::kernel::scalar;
-///
-/// assert_eq!((scalar::acosh(1.000_001f32), scalar::acosh(2e38f32)), (0.001_381_067_8, 88.884_53));
-/// ```
-pub fn acosh<T: Arithmetic>(value: T) -> T {
-    value.unary(UnaryOp::Acosh)
-}
-
-/// The inverse hyperbolic sine, of numbers whose square is none, too.
-pub fn asinh<T: Arithmetic>(value: T) -> T {
-    value.unary(UnaryOp::Asinh)
-}
-
-/// The inverse hyperbolic tangent, near −1, too, where Rust's own loses digits.
-pub fn atanh<T: Arithmetic>(value: T) -> T {
-    value.unary(UnaryOp::Atanh)
+/// `value * factor + term`, rounded once.
+pub fn mul_add<T: Float>(value: T, factor: T, term: T) -> T {
+    Tile::full([1], value).mul_add(Tile::full([1], factor), Tile::full([1], term)).item()
 }
 
 /// `value` to a power, which wraps.
@@ -197,8 +204,19 @@ mod tests {
     }
 
     #[test]
+    fn functions_are_those_of_tiles() {
+        let x = f16::from_f32(0.3);
+        assert_eq!((rsqrt(x), minimum(x, f16::NAN).is_nan()), (Tile::full([1], x).rsqrt().item(), true));
+        assert_eq!((count_ones(7usize), rotate_left(0x81u8, 1u32), mul_hi(1u64 << 40, 1 << 30)), (3, 3, 64));
+        assert_eq!((acosh(1.000_001f32), acosh(2e38f32)), (0.001_381_067_8, 88.884_53));
+        assert_eq!(
+            (mul_add(x, x, x), is_nan(x)),
+            (f16::from_f32(x.to_f32().mul_add(x.to_f32(), x.to_f32())), false)
+        );
+    }
+
+    #[test]
     fn powers_are_those_of_tiles() {
-        use super::super::Tile;
         for exponent in [-7, -2, -1, 0, 1, 2, 3, 5, 7, 11, 14, 15, 23] {
             for i in 0..40u8 {
                 let x = 0.8 + f32::from(i) * 0.013;

@@ -1,7 +1,9 @@
 //! Methods and constants of Rust's numbers, on scalars.
 
-use super::check_exact;
 use super::whole::check_kernel;
+use super::{Case, array, check_exact, widen};
+use tile::ir::ops::Literal;
+use tile::ir::{Array, Binding, DType};
 use tile::prelude::*;
 
 #[tile_fn]
@@ -424,4 +426,186 @@ fn literals_are_of_the_type_that_they_are_converted_to() {
     let expected =
         [268_435_455.0, 16_777_218.0, -16_777_218.0, 2f64.powi(64), 250.0, -2f64.powi(63), 16_777_216.0];
     check_exact!(written_and_converted<>() -> f64, [7] => expected);
+}
+
+/// Methods that a number of Rust's doesn't have, as one of a reference and in a function, too.
+#[tile_fn]
+fn beyond_rust(x: f32, y: f32) -> f32 {
+    (x.rsqrt() + x.sigmoid() + x.silu() + x.gelu())
+        + (y.exp10() + y.erf() + y.erfc())
+        + x.maximum(y) * x.minimum(y)
+}
+
+#[tile_kernel]
+fn methods_beyond_rust(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>, k: i32) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let s = x.load_masked(y.index()).item();
+    let q = -0.25f32;
+    let here = (s.rsqrt() + s.sigmoid() + s.silu() + s.gelu())
+        + (q.exp10() + q.erf() + q.erfc())
+        + s.maximum(q) * s.minimum(q);
+    let roots: f32 = [s, q].iter().map(|x| x.abs().rsqrt()).sum();
+    let high = (k.mul_hi(1 << 20) + k.div_floor(-3)) as f32;
+    y.store_masked(Tile::full([1], here + beyond_rust(s, q) + roots + high + s.ln() + s.powf(q)));
+}
+
+#[test]
+fn numbers_have_the_methods_of_tiles() {
+    let x = [0.5f32, 1.0, 4.0];
+    let one = |&x: &f32| {
+        let (x, q) = (f64::from(x), -0.25f64);
+        let sigmoid = 1.0 / (1.0 + (-x).exp());
+        let erf = -0.276_326_390_168_236_93;
+        let gelu =
+            [(0.5, 0.345_731_230_630_818), (1.0, 0.841_344_746_068_542_9), (4.0, 3.999_873_315_007_181)];
+        let gelu = gelu.iter().find(|(at, _)| *at == x).expect("it is there").1;
+        let here =
+            x.sqrt().recip() + sigmoid + x * sigmoid + gelu + 10f64.powf(q) + erf + (1.0 - erf) + x * q;
+        2.0 * here + x.sqrt().recip() + 2.0 + f64::from(-334) + x.ln() + x.powf(q)
+    };
+    let expected: Vec<f64> = x.iter().map(one).collect();
+    let zeros = vec![0f32; 3];
+    check_kernel!(methods_beyond_rust<>(
+        input x: (x, [3]),
+        output y: (zeros, [3] => expected, 2e-6),
+        number k: (1000i32),
+    ));
+}
+
+/// The methods of numbers of formats that Rust has none of, and of a type parameter.
+#[tile_fn]
+fn of_any_float<T: Float>(x: T, y: T) -> T {
+    let root = if x.is_finite() { x.abs().sqrt() } else { x };
+    root.mul_add(y, x.exp()).max(y).floor() + x.hypot(y).round()
+}
+
+#[tile_kernel]
+fn methods_of_formats<T: Float>(x: &Tensor<T, n>, h: &Tensor<bf16, n>, y: &mut Tensor<T, n>) {
+    let (x, h) = (x.partition_view([1]), h.partition_view([1]));
+    let mut y = y.partition_view_mut([1]);
+    let (s, h) = (x.load_masked(y.index()).item(), h.load_masked(y.index()).item());
+    let root = if s.is_finite() { s.abs().sqrt() } else { s };
+    let here = root.mul_add(s, s.exp()).max(s).floor() + s.hypot(s).round();
+    let half = h.sqrt().mul_add(h, h.recip());
+    y.store_masked(Tile::full([1], here + of_any_float(s, s) + (half as f32) as T));
+}
+
+#[test]
+fn numbers_of_all_formats_have_methods() {
+    let one = |x: f64| 2.0 * ((x.sqrt() * x + x.exp()).floor() + x.hypot(x).round()) + 8.25;
+    let x = [1.0, 2.0, 0.25];
+    let (of_f32, h) = (x.map(|x| x as f32), [bf16::from_f32(4.0); 3]);
+    Case {
+        ir: methods_of_formats::ir(),
+        bindings: &[("T", Binding::Elem(DType::F32))],
+        arguments: vec![array(&of_f32, &[3]), array(&h, &[3]), array(&[0f32; 3], &[3])],
+        output: 2,
+        expected: x.iter().map(|&x| one(x)).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let (x, h) = (Tensor::from_slice(device, &of_f32, [3])?, Tensor::from_slice(device, &h, [3])?);
+            let mut y = Tensor::zeros(device, [3])?;
+            methods_of_formats::<f32>(&x, &h, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+/// Bits of a type parameter: a scalar on the left of a tile, assignments, counts, and methods of integers.
+#[tile_fn]
+fn bits_of<T: Int>(t: Tile<T, 1>, mask: T) -> Tile<T, 1> {
+    let mut m = mask;
+    m |= 16;
+    m ^= T::ONE;
+    let counted = m.count_ones() as T;
+    (mask & t) + (m | t) + (m ^ t) + (counted + m.rotate_left(1) + m.saturating_add(mask).wrapping_mul(mask))
+}
+
+#[tile_kernel]
+fn bits_of_scalars<T: Int>(x: &Tensor<T, n>, y: &mut Tensor<T, n>, mask: T) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let t = x.load_masked(y.index());
+    let mut m = mask;
+    m |= 16;
+    m ^= T::ONE;
+    let counted = m.count_ones() as T;
+    let here = (mask & t)
+        + (m | t)
+        + (m ^ t)
+        + (counted + m.rotate_left(1) + m.saturating_add(mask).wrapping_mul(mask));
+    y.store_masked(here + bits_of(t, mask));
+}
+
+#[test]
+fn scalars_of_a_type_parameter_have_the_operators_of_bits() {
+    let x = [0u8, 1, 6, 255];
+    let (mask, m) = (6u8, (6u8 | 16) ^ 1);
+    let one = |&x: &u8| {
+        let scalar = 4 + u32::from(m.rotate_left(1)) + u32::from(m.saturating_add(mask).wrapping_mul(mask));
+        let here = u32::from(mask & x) + u32::from(m | x) + u32::from(m ^ x) + scalar;
+        f64::from((2 * here) as u8)
+    };
+    Case {
+        ir: bits_of_scalars::ir(),
+        bindings: &[("T", Binding::Elem(DType::U8))],
+        arguments: vec![array(&x, &[4]), array(&[0u8; 4], &[4]), array(&[mask], &[])],
+        output: 1,
+        expected: x.iter().map(one).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [4])?;
+            let mut y = Tensor::zeros(device, [4])?;
+            bits_of_scalars::<u8>(&x, &mut y, mask).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+/// Functions of sizes, of those that are known as of those that are computed.
+#[tile_kernel]
+fn functions_of_sizes(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>, w: usize) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let [i] = y.index();
+    let mut s = Tile::zeros([1]);
+    for p in saturating_sub(i, w)..i + 1 {
+        s += x.load_masked([p]);
+    }
+    let computed =
+        div_floor(i + 7, w) + div_ceil(i, 2) + rem_euclid(i, 2) + count_ones(i) + max(i, w) + mul_hi(i, w);
+    let known = min(n, 5) + div_ceil(n, 2);
+    y.store_masked(s + (computed + known) as i32);
+}
+
+#[test]
+fn sizes_have_the_functions_of_integers() {
+    let x = [1, 2, 3, 4];
+    let one = |i: usize| {
+        let sum: i32 = x[i.saturating_sub(2)..=i].iter().sum();
+        f64::from(sum)
+            + ((i + 7) / 2 + i.div_ceil(2) + i % 2 + i.count_ones() as usize + i.max(2) + 4 + 2) as f64
+    };
+    Case {
+        ir: functions_of_sizes::ir(),
+        bindings: &[],
+        arguments: vec![
+            array(&x, &[4]),
+            array(&[0i32; 4], &[4]),
+            Array::scalar(DType::Index, Literal::Int(2)),
+        ],
+        output: 1,
+        expected: (0..4).map(one).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [4])?;
+            let mut y = Tensor::zeros(device, [4])?;
+            functions_of_sizes(&x, &mut y, 2).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
 }

@@ -5,7 +5,7 @@
 //! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. That of extents is
 //! `::tile::kernel::extent::add(a, b)`, which panics in every build. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
-//! leaves. `min` and `max` of sizes are Rust's own, because those of tiles and numbers aren't of `usize`. A `const` made of the
+//! leaves. Functions of sizes are `::tile::kernel::scalar`'s, because those of tiles and numbers aren't of `usize`. A `const` made of the
 //! kernel's const parameters is a variable ([`constants`]), because Rust's items don't see them. An optional output is lent where it is looked at,
 //! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that `as`
 //! doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
@@ -59,7 +59,7 @@ pub(crate) struct Rewrites {
     /// Ranks of flattened tensors, by the place of the method's name: Rust infers one from what the view is cut with, and
     /// needs it before another method is looked up.
     pub(crate) ranks: HashMap<Place, usize>,
-    /// `min` and `max` of sizes, by the place of the function's name.
+    /// Functions of sizes, by the place of their name.
     pub(crate) of_sizes: HashSet<Place>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
@@ -130,7 +130,11 @@ impl Rewrite<'_> {
         let Expr::Path(path) = &*call.func else { return None };
         let name = &path.path.segments.last()?.ident;
         let is_of_sizes = self.rewrites.of_sizes.contains(&place(span.start()));
-        is_of_sizes.then(|| Expr::Verbatim(quote_spanned!(span=> ::core::cmp::#name(#arguments))))
+        // As methods those that count bits give a `u32`.
+        is_of_sizes.then(|| {
+            let call = quote_spanned!(span=> ::tile::kernel::scalar::#name(#arguments));
+            Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::scalar::cast::<_, usize>(#call)))
+        })
     }
 
     fn lent(&self, expression: &Expr) -> Option<Expr> {
@@ -148,13 +152,15 @@ impl Rewrite<'_> {
         let (at, span) = (place(call.method.span().start()), call.method.span());
         if let Some(function) = self.scalar_function(at, span) {
             let (receiver, arguments) = (&call.receiver, &call.args);
-            let of_references = ["max", "min", "wrapping_div", "wrapping_rem", "acosh", "asinh", "atanh"];
-            let receiver = match of_references.iter().any(|name| call.method == name) {
+            let of_numbers = ["clamp", "div_ceil", "div_floor", "mul_add", "pow", "powi", "rem_euclid"];
+            let receiver = match of_numbers.iter().any(|name| call.method == name)
+                || is_literal(bare(receiver))
+            {
+                true => bare(receiver).to_token_stream(),
                 // Of a reference Rust's method is the number's.
-                true => {
+                false => {
                     quote_spanned!(span=> { use ::tile::kernel::scalar::ByValue as _; #receiver.by_value() })
                 }
-                false => bare(receiver).to_token_stream(),
             };
             return Some(Expr::Verbatim(quote_spanned!(span=> #function(#receiver, #arguments))));
         }

@@ -105,6 +105,7 @@ impl Literals {
             };
             let arguments = call.args.iter_mut().enumerate();
             arguments.for_each(|(at, argument)| self.make(argument, Some(at) == element));
+            of_value(&mut call);
             return Some(Expr::MethodCall(call));
         }
         let span = call.method.span();

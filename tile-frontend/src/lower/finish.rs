@@ -1,5 +1,6 @@
 //! The end of lowering: placeholders become formats, and the verifier has the last word.
 
+use super::ops::operators::OfScalars;
 use super::{Body, Lowering, rust_elem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
@@ -91,7 +92,7 @@ impl Lowering {
     }
 
     /// Whether a format isn't one of Rust's own, but of a number.
-    fn has_no_literals(&self, elem: &Elem) -> bool {
+    pub(super) fn has_no_literals(&self, elem: &Elem) -> bool {
         match elem {
             Elem::Known(dtype) => dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64),
             Elem::Param(_) => {
@@ -111,7 +112,7 @@ impl Lowering {
     }
 
     /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
-    /// `max` and `min`, whose results Rust leaves open, and inverse hyperbolic functions, of which it loses digits.
+    /// `max` and `min`, whose results Rust leaves open; and functions, which are those of tiles.
     fn note_arithmetic(&mut self) {
         const PARTIAL: [&str; 13] = [
             "add",
@@ -128,13 +129,17 @@ impl Lowering {
             "abs",
             "pow",
         ];
-        for (place, function, ty) in std::mem::take(&mut self.scalar_arithmetic) {
+        for OfScalars { place, function, ty, is_function } in std::mem::take(&mut self.scalar_arithmetic) {
             let ty = ty.with_elem(self.elements.resolve(ty.elem()));
             // A scalar of a type parameter may be an integer.
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
             let differs = match function {
-                "powi" => ty.elem().known().is_some(),
-                "clamp" | "acosh" | "asinh" | "atanh" => true,
+                _ if is_function => true,
+                "clamp" | "powi" => true,
+                // Rust's own is fused, too.
+                "mul_add" => !matches!(ty.elem().known(), Some(DType::F32 | DType::F64)),
+                // Of a type parameter Rust has them, too, but neither with a tile on the right nor to assign with.
+                "and" | "or" | "xor" => ty.elem().known().is_none(),
                 "max" | "min" => ty.elem().known().is_none_or(DType::is_float),
                 _ => is_integer && PARTIAL.contains(&function),
             };

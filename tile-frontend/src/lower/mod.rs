@@ -98,7 +98,7 @@ pub(crate) struct Lowering {
     closure: Option<ops::folds::Closure>,
     rewrites: Rewrites,
     /// Arithmetic operators on scalars, and the types of their results, whose formats may be decided later.
-    scalar_arithmetic: Vec<(Place, &'static str, Type)>,
+    scalar_arithmetic: Vec<ops::operators::OfScalars>,
     /// Float literals, whose formats may be decided later.
     literals: Vec<(Place, Elem)>,
     /// The numbers of f32 that constants made of float literals are, should they come to be of that format.

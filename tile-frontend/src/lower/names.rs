@@ -11,7 +11,7 @@ use super::tensors::view_movement;
 use crate::helpers::is_free;
 use foreign::foreign;
 use tile_ir::DType;
-use tile_ir::ops::{Leaf, ReduceOp, ScanMode};
+use tile_ir::ops::{BinaryOp, Leaf, ReduceOp, ScanMode};
 
 /// Functions that are no leaf ops.
 const FUNCTIONS: &[&str] =
@@ -78,28 +78,16 @@ pub(super) fn is_of_elements(name: &str) -> bool {
     Leaf::from_name(name).is_some()
 }
 
-/// Methods of scalars that panic in Rust of some numbers, whose results it leaves open or loses digits of, or that it has under
-/// no stable name of all, and how many arguments they have.
-const OTHER_THAN_RUSTS: [(&str, usize); 14] = [
-    ("abs", 0),
-    ("acosh", 0),
-    ("asinh", 0),
-    ("atanh", 0),
-    ("clamp", 2),
-    ("div_ceil", 1),
-    ("div_floor", 1),
-    ("max", 1),
-    ("min", 1),
-    ("pow", 1),
-    ("powi", 1),
-    ("rem_euclid", 1),
-    ("wrapping_div", 1),
-    ("wrapping_rem", 1),
-];
+/// Methods of scalars that no row of the op tables names, and how many arguments they have.
+const OF_SCALARS: [(&str, usize); 6] =
+    [("clamp", 2), ("ln", 0), ("mul_add", 2), ("pow", 1), ("powi", 1), ("wrapping_neg", 0)];
 
-/// Whether a method of a scalar isn't the one that Rust has.
+/// Whether a method of a scalar isn't the one that Rust has, if it has one.
 pub(crate) fn is_other_than_rusts(name: &str, arguments: usize) -> bool {
-    OTHER_THAN_RUSTS.contains(&(name, arguments))
+    let leaf = Leaf::from_name(name).filter(|leaf| leaf.is_function() && !matches!(leaf, Leaf::Compare(_)));
+    leaf.is_some_and(|leaf| leaf.operands() == arguments + 1)
+        || BinaryOp::wrapping(name).is_some() && arguments == 1
+        || OF_SCALARS.contains(&(name, arguments))
 }
 
 /// Whether a path is that of a function that kernels know: its bare name, or its name in a module of this crate.

@@ -77,7 +77,11 @@ impl Lowering {
         let [x, factor] = self.pair(receiver, factor, what, span, [spans[0], spans[1]])?;
         let [x, term] = self.pair(&Val::Data(x), term, what, span, [spans[0], spans[2]])?;
         let [factor, x] = self.broadcast_pair(factor, x, what, span)?;
-        self.emit_one(Op::MulAdd, &[x, factor, term], span, &spans).map(Val::Data)
+        let value = self.emit_one(Op::MulAdd, &[x, factor, term], span, &spans).map(Val::Data)?;
+        if self.is_scalar(&value) {
+            self.note_scalar(call.method.span().into(), "mul_add", &value);
+        }
+        Ok(value)
     }
 
     /// The wrapped result, and where it wrapped: a sum or difference that isn't the saturated one, a product whose high

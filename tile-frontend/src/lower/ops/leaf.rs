@@ -17,19 +17,6 @@ fn of_method(name: &str) -> Option<Leaf> {
         .or_else(|| BinaryOp::wrapping(name).map(Leaf::Binary))
 }
 
-/// The name of a method that panics in Rust of some integers, that stable Rust doesn't have of all, or that loses digits there.
-fn partial_in_rust(leaf: Leaf) -> Option<&'static str> {
-    match leaf {
-        Leaf::Unary(op @ (UnaryOp::Abs | UnaryOp::Acosh | UnaryOp::Asinh | UnaryOp::Atanh)) => {
-            Some(op.name())
-        }
-        Leaf::Binary(op @ (BinaryOp::DivFloor | BinaryOp::RemEuclid)) => Some(op.name()),
-        // `wrapping_div` and `wrapping_rem`.
-        Leaf::Binary(op @ (BinaryOp::Div | BinaryOp::Rem)) => Some(op.name()),
-        _ => None,
-    }
-}
-
 impl Lowering {
     /// `exp(x)`, `powf(a, b)`.
     pub(in crate::lower) fn leaf_function(&mut self, leaf: Leaf, call: &ExprCall) -> Lowered<Val> {
@@ -51,7 +38,7 @@ impl Lowering {
             return self.error(arguments.spans[1], message, &help);
         }
         let result = self.leaf(leaf, &arguments, call.span())?;
-        if let Leaf::Binary(BinaryOp::Min | BinaryOp::Max) = leaf
+        if let Leaf::Unary(_) | Leaf::Binary(_) = leaf
             && self.in_own_text()
             && self.is_size(&result)
         {
@@ -92,9 +79,7 @@ impl Lowering {
                 let help = "write `n - 1`, or convert first: `(n as i32).wrapping_sub(1)`";
                 return self.error(call.method.span(), message, help);
             }
-            if let Some(partial) = partial_in_rust(leaf).filter(|_| self.is_scalar(&result)) {
-                self.note_scalar(call.method.span().into(), partial, &result);
-            }
+            self.note_function(call.method.span().into(), leaf.name(), &result);
             return match leaf {
                 Leaf::Unary(op) => self.counted_as_rust_does(op, result, span).map(Some),
                 _ => Ok(Some(result)),
@@ -108,7 +93,9 @@ impl Lowering {
             checked if checked.starts_with("checked_") => self.checked(receiver, call),
             "wrapping_neg" => {
                 self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
-                self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some)
+                let negated = self.unary(UnaryOp::Neg, receiver, span, call.receiver.span())?;
+                self.note_function(call.method.span().into(), "neg", &negated);
+                Ok(Some(negated))
             }
             _ => Ok(None),
         }
@@ -131,7 +118,7 @@ impl Lowering {
     fn counted_as_rust_does(&mut self, op: UnaryOp, result: Val, span: Span) -> Lowered<Val> {
         let counts = matches!(op, UnaryOp::CountOnes | UnaryOp::LeadingZeros | UnaryOp::TrailingZeros);
         match result {
-            Val::Data(value) if counts && self.is_scalar(&result) && self.elem(value).known().is_some() => {
+            Val::Data(value) if counts && self.is_scalar(&result) => {
                 self.emit_one(Op::Cast(DType::U32.into()), &[value], span, &[]).map(Val::Data)
             }
             result => Ok(result),

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::lower::control::logical::Connective;
 use crate::lower::{Lowered, Lowering, Reported};
-use crate::rewrite::{place, predicate};
+use crate::rewrite::{Place, place, predicate};
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{BinOp, ExprBinary};
@@ -26,6 +26,17 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
         BinOp::Shr(_) | BinOp::ShrAssign(_) => BinaryOp::Shr,
         _ => return None,
     })
+}
+
+/// An operator or method of scalars that may be another one to rustc.
+#[derive(Debug)]
+pub(in crate::lower) struct OfScalars {
+    pub(in crate::lower) place: Place,
+    pub(in crate::lower) function: &'static str,
+    /// What it gives.
+    pub(in crate::lower) ty: Type,
+    /// Whether it is a function of `::tile::kernel::scalar` whatever the type.
+    pub(in crate::lower) is_function: bool,
 }
 
 impl Lowering {
@@ -90,7 +101,17 @@ impl Lowering {
     /// The same of one whose result is of this type.
     pub(in crate::lower) fn note_operator(&mut self, operator: Span, function: &'static str, ty: Type) {
         if self.in_own_text() {
-            self.scalar_arithmetic.push((place(operator.start()), function, ty));
+            let place = place(operator.start());
+            self.scalar_arithmetic.push(OfScalars { place, function, ty, is_function: false });
+        }
+    }
+
+    /// Notes a method of a scalar that is a function of it, as tiles have it: Rust's numbers don't have them all, and to the last
+    /// digit others.
+    pub(in crate::lower) fn note_function(&mut self, method: Span, function: &'static str, value: &Val) {
+        if let (Val::Data(data), true, true) = (value, self.is_scalar(value), self.in_own_text()) {
+            let (place, ty) = (place(method.start()), self.kernel.ty(*data).clone());
+            self.scalar_arithmetic.push(OfScalars { place, function, ty, is_function: true });
         }
     }
 

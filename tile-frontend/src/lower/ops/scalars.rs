@@ -5,7 +5,7 @@ use crate::span::Spanned;
 use crate::value::Val;
 use syn::ExprMethodCall;
 use tile_ir::ops::{BinaryOp, Predicate, UnaryOp};
-use tile_ir::{DType, Elem, Op, ValueId};
+use tile_ir::{DType, Op, ValueId};
 
 impl Lowering {
     /// `x.clamp(low, high)`: of integers and indices by `min` and `max`, of which bounds are known; of floats NaN stays.
@@ -41,8 +41,8 @@ impl Lowering {
     pub(in crate::lower) fn powi_scalar(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let value = self.data(receiver, "the operand of `powi`", call.receiver.span())?;
         match self.elem(value) {
-            Elem::Known(dtype) if dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64) => {
-                let message = format!("a scalar of {} has no `powi`", dtype.rust_name());
+            elem if self.has_no_literals(&elem) => {
+                let message = format!("a scalar of {} has no `powi`", rust_elem(&elem));
                 self.error(call.method.span(), message, "write a product, `x * x * x`")
             }
             _ => {
@@ -61,7 +61,9 @@ impl Lowering {
             return self.error(call.method.span(), "`log` of a scalar takes a base in Rust", help);
         }
         self.arguments("ln", &call.args, 0, "x.ln()", call.span())?;
-        self.unary(UnaryOp::Log, receiver, call.span(), call.receiver.span())
+        let logarithm = self.unary(UnaryOp::Log, receiver, call.span(), call.receiver.span())?;
+        self.note_function(call.method.span().into(), "log", &logarithm);
+        Ok(logarithm)
     }
 
     /// `x.to_bits()`.
