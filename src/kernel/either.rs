@@ -362,8 +362,8 @@ further_methods! {
     wrapping_div div (by: T);
     wrapping_rem rem (by: T);
     wrapping_neg neg ();
-    wrapping_shl shl (by: u32);
-    wrapping_shr shr (by: u32);
+    wrapping_shl wrapping_shl (by: u32);
+    wrapping_shr wrapping_shr (by: u32);
 }
 
 impl<T: Arithmetic> Value<T> {

@@ -38,12 +38,19 @@ macro_rules! unary_function {
     };
 }
 
-/// A function of two scalars, by its name: what moves bits does so by a number of any type.
+/// A function of two scalars, by its name: operators move bits by a number of any type, and functions, as Rust's own methods do, by
+/// a `u32`.
 macro_rules! binary_function {
     (shl $($row:tt)*) => { binary_function! { moves shl $($row)* } };
     (shr $($row:tt)*) => { binary_function! { moves shr $($row)* } };
-    (rotate_left $($row:tt)*) => { binary_function! { moves rotate_left $($row)* } };
-    (rotate_right $($row:tt)*) => { binary_function! { moves rotate_right $($row)* } };
+    (rotate_left $($row:tt)*) => { binary_function! { rotates rotate_left $($row)* } };
+    (rotate_right $($row:tt)*) => { binary_function! { rotates rotate_right $($row)* } };
+    (rotates $name:ident $op:ident $doc:expr) => {
+        #[doc = $doc]
+        pub fn $name<T: Arithmetic>(value: T, by: u32) -> T {
+            value.binary(BinaryOp::$op, cast(by))
+        }
+    };
     (moves $name:ident $op:ident $doc:expr) => {
         #[doc = $doc]
         pub fn $name<T: Arithmetic, By: Scalar>(value: T, by: By) -> T {
@@ -84,6 +91,16 @@ macro_rules! classifications {
 tile_ir::unary_ops!(unary_functions);
 tile_ir::binary_ops!(binary_functions);
 tile_ir::classifications!(classifications);
+
+/// `value << by` by the low bits of `by`, a `u32` as of Rust's own method.
+pub fn wrapping_shl<T: Arithmetic>(value: T, by: u32) -> T {
+    shl(value, by)
+}
+
+/// `value >> by` by the low bits of `by`, a `u32` as of Rust's own method.
+pub fn wrapping_shr<T: Arithmetic>(value: T, by: u32) -> T {
+    shr(value, by)
+}
 
 /// `value * factor + term`, rounded once.
 pub fn mul_add<T: Float>(value: T, factor: T, term: T) -> T {

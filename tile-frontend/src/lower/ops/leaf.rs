@@ -38,10 +38,13 @@ impl Lowering {
             return self.error(arguments.spans[1], message, &help);
         }
         let result = self.leaf(leaf, &arguments, call.span())?;
-        if let Leaf::Unary(_) | Leaf::Binary(_) = leaf
-            && self.in_own_text()
-            && self.is_size(&result)
-        {
+        // What rotates takes sizes, too.
+        let has_no_sizes = match leaf {
+            Leaf::Unary(_) => true,
+            Leaf::Binary(op) => !op.moves_bits(),
+            _ => false,
+        };
+        if has_no_sizes && self.in_own_text() && self.is_size(&result) {
             self.rewrites.of_sizes.insert(place(call.func.span().start()));
         }
         Ok(result)
@@ -72,6 +75,10 @@ impl Lowering {
                 && op.moves_bits()
             {
                 self.check_distance(&name, &arguments)?;
+                if self.is_scalar(receiver) {
+                    // Of the type that Rust says, not of the number's.
+                    arguments.values[1] = arguments.values[1].alone();
+                }
             }
             let result = self.leaf(leaf, &arguments, span)?;
             if let (Val::Dim(_), true) = (&result, name.starts_with("wrapping_")) {
@@ -79,7 +86,12 @@ impl Lowering {
                 let help = "write `n - 1`, or convert first: `(n as i32).wrapping_sub(1)`";
                 return self.error(call.method.span(), message, help);
             }
-            self.note_function(call.method.span().into(), leaf.name(), &result);
+            let function = match leaf {
+                Leaf::Binary(BinaryOp::Shl) => "wrapping_shl",
+                Leaf::Binary(BinaryOp::Shr) => "wrapping_shr",
+                leaf => leaf.name(),
+            };
+            self.note_function(call.method.span().into(), function, &result);
             return match leaf {
                 Leaf::Unary(op) => self.counted_as_rust_does(op, result, span).map(Some),
                 _ => Ok(Some(result)),
