@@ -12,7 +12,7 @@
 //! assert_eq!(bounded.pad([(0, 1)], beside::literal(0.5)).cast::<f32>().to_vec(), [4.0, 4.0, 0.5]);
 //! ```
 
-use super::{Condition, Number, Tile};
+use super::{Condition, Float, Number, Tile};
 use tile_runtime::element::{Arithmetic, Written};
 
 /// A number or a tile of numbers, with the format of a literal beside it.
@@ -33,22 +33,55 @@ impl<T: Number, const R: usize> Numbers for Tile<T, R> {
     type Scalar = T;
 }
 
+/// A literal that is one of a format: of a float where that is a float, of an integer everywhere.
+#[diagnostic::on_unimplemented(
+    message = "this literal is of a float, and stands beside values of `{T}`",
+    label = "needs floats",
+    note = "write an integer, or convert: `.cast::<f32>()`, or `as f32` of a scalar"
+)]
+pub trait LiteralOf<T> {
+    #[doc(hidden)]
+    fn made(self) -> T;
+}
+
+impl<T: Float> LiteralOf<T> for f64 {
+    fn made(self) -> T {
+        self.number()
+    }
+}
+
+impl<T: Arithmetic> LiteralOf<T> for i128 {
+    fn made(self) -> T {
+        self.number()
+    }
+}
+
+/// A literal of a float where a type parameter may be any number.
+#[derive(Clone, Copy, Debug)]
+pub struct OfAnyNumber(pub f64);
+
+impl<T: Arithmetic> LiteralOf<T> for OfAnyNumber {
+    fn made(self) -> T {
+        self.0.number()
+    }
+}
+
 /// `function(value, literal)`.
 pub fn literal_right<V: Numbers, O>(
     value: V,
-    literal: impl Written,
+    literal: impl LiteralOf<V::Scalar>,
     function: impl FnOnce(V, V::Scalar) -> O,
 ) -> O {
-    function(value, literal.number())
+    function(value, literal.made())
 }
 
 /// `function(literal, value)`.
 pub fn literal_left<V: Numbers, O>(
-    literal: impl Written,
+    literal: impl LiteralOf<V::Scalar>,
     value: V,
     function: impl FnOnce(V::Scalar, V) -> O,
 ) -> O {
-    function(literal.number(), value)
+    function(literal.made(), value)
 }
 
 /// A call with a value and literals beside it, each made by [`of`].
@@ -57,29 +90,29 @@ pub fn with<V: Numbers, O>(value: V, call: impl FnOnce(V) -> O) -> O {
 }
 
 /// A literal of the format of a value.
-pub fn of<V: Numbers>(_: &V, literal: impl Written) -> V::Scalar {
-    literal.number()
+pub fn of<V: Numbers>(_: &V, literal: impl LiteralOf<V::Scalar>) -> V::Scalar {
+    literal.made()
 }
 
 /// A literal of the format that is asked for.
-pub fn literal<T: Arithmetic>(literal: impl Written) -> T {
-    literal.number()
+pub fn literal<T: Arithmetic>(literal: impl LiteralOf<T>) -> T {
+    literal.made()
 }
 
 /// `select(condition, value, literal)`.
 pub fn select_right<C: Condition<V, V::Scalar>, V: Numbers>(
     condition: C,
     value: V,
-    literal: impl Written,
+    literal: impl LiteralOf<V::Scalar>,
 ) -> C::Output {
-    condition.choose(value, literal.number())
+    condition.choose(value, literal.made())
 }
 
 /// `select(condition, literal, value)`.
 pub fn select_left<C: Condition<V::Scalar, V>, V: Numbers>(
     condition: C,
-    literal: impl Written,
+    literal: impl LiteralOf<V::Scalar>,
     value: V,
 ) -> C::Output {
-    condition.choose(literal.number(), value)
+    condition.choose(literal.made(), value)
 }

@@ -11,7 +11,7 @@ use crate::lower::names;
 use crate::rewrite::{bare, is_literal};
 use crate::signature::{bounds_of, domain_of_parameter};
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprCall, ExprMethodCall, Generics, ItemFn, Lit, Local, Pat, Type, parse_quote};
@@ -23,6 +23,8 @@ pub(super) struct Literals {
     generics: Generics,
     /// Whether those of integers may be, too: of a type parameter.
     integers: bool,
+    /// Whether a type parameter may be any number, and so floats stand beside what may be integers.
+    any_number: bool,
 }
 
 impl Literals {
@@ -43,7 +45,8 @@ impl Literals {
         let mut named = Named(integers || domains.contains(&Domain::Float));
         named.visit_item_fn(function);
         owner.into_iter().for_each(|owner| named.visit_type(owner));
-        named.0.then(|| Literals { generics: generics.clone(), integers })
+        let any_number = domains.contains(&Domain::Number);
+        named.0.then(|| Literals { generics: generics.clone(), integers, any_number })
     }
 
     /// What stands at a place for a function of two values, in an operator too, where one is a literal.
@@ -59,7 +62,7 @@ impl Literals {
             (true, false) => "literal_left",
             _ => return None,
         };
-        let way = Ident::new(way, span);
+        let (way, left, right) = (Ident::new(way, span), self.written(left), self.written(right));
         Some(quote_spanned!(span=> ::tile::kernel::beside::#way(#left, #right, #function)))
     }
 
@@ -78,7 +81,8 @@ impl Literals {
                     (true, false) => "select_left",
                     _ => return None,
                 };
-                let function = Ident::new(side, name.span());
+                let (function, left, right) =
+                    (Ident::new(side, name.span()), self.written(left), self.written(right));
                 let call = quote_spanned!(name.span()=> ::tile::kernel::beside::#function);
                 Some(quote_spanned!(name.span()=> #call(#condition, #left, #right)))
             }
@@ -111,8 +115,8 @@ impl Literals {
         let span = call.method.span();
         let value = Ident::new("value", Span::mixed_site());
         for argument in call.args.iter_mut().filter(|argument| self.is_open(argument)) {
-            let literal = bare(argument);
-            let made = quote_spanned!(literal.span()=> ::tile::kernel::beside::of(&#value, #literal));
+            let literal = self.written(bare(argument));
+            let made = quote_spanned!(argument.span()=> ::tile::kernel::beside::of(&#value, #literal));
             *argument = Expr::Verbatim(made);
         }
         let receiver = std::mem::replace(&mut *call.receiver, parse_quote!(#value));
@@ -142,9 +146,16 @@ impl Literals {
     /// others are of several types.
     fn make(&self, argument: &mut Expr, is_element: bool) {
         if self.is_open(argument) && (is_element || is_float(argument)) {
-            let literal = bare(argument);
-            let span = literal.span();
+            let (literal, span) = (self.written(bare(argument)), bare(argument).span());
             *argument = Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::beside::literal(#literal)));
+        }
+    }
+
+    /// A literal as the functions beside take it, which is of a float only beside floats; any other value as it is.
+    fn written(&self, expression: &Expr) -> TokenStream {
+        match self.any_number && is_float(expression) {
+            true => quote_spanned!(expression.span()=> ::tile::kernel::beside::OfAnyNumber(#expression)),
+            false => expression.to_token_stream(),
         }
     }
 
