@@ -1,6 +1,6 @@
 //! Elements moved within tiles by known and by looked-up positions.
 
-use super::{Case, array, numbers, widen};
+use super::{Case, array, check_exact, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -186,4 +186,22 @@ fn ranges_and_the_identity() {
         },
     }
     .check();
+}
+
+/// By a const parameter in both directions, written out and by a name.
+#[tile_kernel]
+fn both_ways<const R: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([8]);
+    let t = x.partition_view([8]).load_masked(y.index());
+    let back = -(R as i32);
+    let moved = t.shift(0, R, 0.0) + t.shift(0, -(R as i32), 0.0) + t.shift(0, back - 1, 100.0);
+    y.store_masked(moved + t.roll(0, -(R as i64 - 1) as i32));
+}
+
+#[test]
+fn parameters_move_elements_to_lower_positions() {
+    let x: [f32; 8] = std::array::from_fn(|i| (i * i) as f32);
+    let at = |i: i32, beyond: f32| usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(beyond);
+    let one = |i: i32| at(i - 2, 0.0) + at(i + 2, 0.0) + at(i + 3, 100.0) + at((i + 1) % 8, 0.0);
+    check_exact!(both_ways<R = 2>(x: x, [8]) -> f32, [8] => (0..8).map(one).collect::<Vec<f32>>());
 }

@@ -8,7 +8,7 @@ use proc_macro2::Literal;
 use std::borrow::Cow;
 use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, GenericArgument, Lit, Pat, parse_quote};
 use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{Movement, ScatterMode};
+use tile_ir::ops::{BinaryOp, Movement, ScatterMode, UnaryOp};
 use tile_ir::{DType, Dim, Op, ValueId};
 
 /// `let [a, b] = x.split_even(axis);`, whose pattern says the number of parts.
@@ -177,12 +177,37 @@ impl Lowering {
                 Ok(by) => Ok(Dim::from(by)),
                 Err(_) => self.error(call.spans[1], "the number is too large", "move by less"),
             },
-            Val::Data(_) => self.error(
-                call.spans[1],
-                "how far elements move is computed at run time",
-                "use a literal or a const parameter; `gather` takes positions that are computed",
-            ),
+            Val::Data(by) => match self.known_distance(*by) {
+                Some(distance) => {
+                    if self.elem(*by) != DType::Index.into() {
+                        self.require_elem(*by, &DType::I32.into(), "how far elements move", call.spans[1])?;
+                    }
+                    Ok(distance)
+                }
+                None => self.error(
+                    call.spans[1],
+                    "how far elements move is computed at run time",
+                    "use a literal or a const parameter, `-(R as i32)` of one; `gather` takes positions that are computed",
+                ),
+            },
             by => self.static_dim(by, "how far elements move", call.spans[1]),
+        }
+    }
+
+    /// A number that is made of const parameters by conversions, minus, `+` and `-`: `-(R as i32)`.
+    fn known_distance(&self, value: ValueId) -> Option<Dim> {
+        let data = self.kernel.definition(value)?;
+        let operand = |at: usize| self.known_distance(data.operands[at]);
+        match &data.op {
+            Op::Extent(dim) => dim.is_static().then(|| dim.clone()),
+            Op::Constant { value: tile_ir::ops::Literal::Int(number), .. } => {
+                i64::try_from(*number).ok().map(Dim::from)
+            }
+            Op::Cast(to) if matches!(to.known(), Some(DType::I32 | DType::I64)) => operand(0),
+            Op::Unary(UnaryOp::Neg) => Some(Dim::from(0) - operand(0)?),
+            Op::Binary(BinaryOp::Add) => Some(operand(0)? + operand(1)?),
+            Op::Binary(BinaryOp::Sub) => Some(operand(0)? - operand(1)?),
+            _ => None,
         }
     }
 
