@@ -674,3 +674,23 @@ fn counters_have_the_types_that_rust_gives_them() {
         input x: (x, [8]), number seed: (first), output y: (vec![0f64; 8], [8] => expected, 0.0),
     ));
 }
+
+/// Constants of formats that Rust has no literals of, one of them an array, and one of 8 bits.
+#[tile_kernel]
+fn constants_of_formats(x: &Tensor<u8, n>, y: &mut Tensor<f16, n>) {
+    #![allow(non_upper_case_globals)]
+    const SCALE: bf16 = 0.1;
+    const CODES: [f16; 4] = [-1.0, -0.5, 0.5, 65504.0];
+    const eighth: (f8e4m3fn, f16) = (-448.0, 0.125);
+    let mut y = y.partition_view_mut([4]);
+    let t = x.partition_view([4]).load_masked(y.index()).lookup(CODES);
+    y.store_masked(t * eighth.1 + (SCALE as f16) + (eighth.0 as f16));
+}
+
+#[test]
+fn constants_have_formats_that_rust_has_no_literals_of() {
+    let (x, codes) = ([0u8, 1, 2, 3], [-1.0, -0.5, 0.5, 65504.0].map(f16::from_f32));
+    let tenth = f16::from_f32(bf16::from_f32(0.1).to_f32());
+    let one = |x: u8| (codes[x as usize] * f16::from_f32(0.125) + tenth) + f16::from_f32(-448.0);
+    check_exact!(constants_of_formats<>(x: x, [4]) -> f16, [4] => x.map(|x| one(x).to_f32()));
+}

@@ -20,11 +20,13 @@ use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Block, Expr, ExprBinary, ExprCall, ExprCast, ExprMethodCall, ExprUnary, ItemConst, Lit, Macro,
-    UnOp, parse_quote,
+    BinOp, Block, Expr, ExprBinary, ExprCall, ExprCast, ExprLit, ExprMethodCall, ExprUnary, ItemConst, Lit,
+    Macro, UnOp, parse_quote,
 };
 use tile_ir::Elem;
+use tile_ir::array::round_float;
 use tile_ir::ops::Predicate;
+use tile_ir::round::encode;
 
 /// The place of an operator or a name: line and column of its first token.
 pub(crate) type Place = (usize, usize);
@@ -73,11 +75,13 @@ pub(crate) struct Rewrites {
 
 /// Rewrites a body.
 pub(crate) fn rewrite(block: &mut Block, rewrites: &Rewrites) {
-    Rewrite { rewrites }.visit_block_mut(block);
+    Rewrite { rewrites, in_constant: false }.visit_block_mut(block);
 }
 
 struct Rewrite<'r> {
     rewrites: &'r Rewrites,
+    /// Whether rustc computes this before the kernel runs.
+    in_constant: bool,
 }
 
 impl Rewrite<'_> {
@@ -118,7 +122,14 @@ impl Rewrite<'_> {
         let ty = match self.rewrites.literals.get(&place(span.start()))? {
             Elem::Known(dtype) => {
                 let name = syn::Ident::new(dtype.rust_name(), span);
-                quote_spanned!(span=> ::tile::prelude::#name)
+                let ty = quote_spanned!(span=> ::tile::prelude::#name);
+                if let (true, Some(number)) = (self.in_constant, float_of(literal)) {
+                    // Rust computes no function of a trait in a constant.
+                    let bits = encode(*dtype, round_float(*dtype, number));
+                    let bits = proc_macro2::Literal::u64_unsuffixed(bits);
+                    return Some(Expr::Verbatim(quote_spanned!(span=> #ty::from_bits(#bits))));
+                }
+                ty
             }
             Elem::Param(name) => syn::Ident::new(name, span).to_token_stream(),
         };
@@ -223,6 +234,15 @@ pub(crate) fn is_literal(expression: &Expr) -> bool {
     }
 }
 
+/// The number of a float literal.
+fn float_of(literal: &Expr) -> Option<f64> {
+    match literal {
+        Expr::Lit(ExprLit { lit: Lit::Float(float), .. }) => float.base10_parse().ok(),
+        Expr::Unary(negated) => float_of(bare(&negated.expr)).map(|number| -number),
+        _ => None,
+    }
+}
+
 /// `value as ty` as kernels mean it, of any number types.
 pub(crate) fn call_of_cast(cast: &ExprCast) -> Expr {
     let (value, ty) = (bare(&cast.expr), &cast.ty);
@@ -250,6 +270,12 @@ pub(crate) fn unwrapped(expression: &Expr) -> &Expr {
 impl VisitMut for Rewrite<'_> {
     fn visit_macro_mut(&mut self, called: &mut Macro) {
         macros::rewrite(called, self);
+    }
+
+    fn visit_item_const_mut(&mut self, item: &mut ItemConst) {
+        let outer = std::mem::replace(&mut self.in_constant, true);
+        visit_mut::visit_item_const_mut(self, item);
+        self.in_constant = outer;
     }
 
     fn visit_block_mut(&mut self, block: &mut Block) {

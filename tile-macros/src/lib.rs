@@ -11,7 +11,7 @@ mod structs;
 mod waiting;
 
 use proc_macro::TokenStream;
-use syn::{File, Item};
+use syn::{AttrStyle, File, Item};
 
 /// Makes a tile kernel out of a function.
 ///
@@ -208,6 +208,10 @@ pub fn __tile_absent(wanted: TokenStream) -> TokenStream {
 fn parse(item: TokenStream) -> syn::Result<Item> {
     let mut item = syn::parse(item)?;
     tile_frontend::write_out_groups(&mut item);
+    if let Item::Fn(function) = &mut item {
+        // In the function that is made of it, `#![allow(…)]` is not where Rust has it.
+        function.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
+    }
     Ok(item)
 }
 
