@@ -20,6 +20,8 @@ impl Lowering {
             self.default_literals();
             self.check_bounds_of_functions();
             self.check_folded();
+            self.check_bools();
+            self.check_counters();
             self.replace_placeholders();
             self.drop_casts_of_counters();
             self.note_rewrites();

@@ -99,6 +99,10 @@ pub(crate) struct Lowering {
     rewrites: Rewrites,
     /// Arithmetic operators on scalars, and the types of their results, whose formats may be decided later.
     scalar_arithmetic: Vec<ops::operators::OfScalars>,
+    /// Types of loops' counters, and where their ranges stand.
+    counters: Vec<(Elem, Span)>,
+    /// Tiles of zeros and ones.
+    of_numbers: Vec<ops::constructors::OfNumbers>,
     /// Float literals, whose formats may be decided later.
     literals: Vec<(Place, Elem)>,
     /// The numbers of f32 that constants made of float literals are, should they come to be of that format.
@@ -160,6 +164,8 @@ impl Lowering {
             closure: None,
             rewrites: Rewrites::default(),
             scalar_arithmetic: Vec::new(),
+            counters: Vec::new(),
+            of_numbers: Vec::new(),
             literals: Vec::new(),
             singles: HashMap::new(),
             scalar_casts: Vec::new(),

@@ -276,3 +276,97 @@ fn distances_of_0() {
     );
     assert!(accepted.starts_with("accepted"), "{accepted}");
 }
+
+#[test]
+fn of_sizes_and_bools_among_numbers() {
+    insta::assert_snapshot!(report(
+        &[
+            "let [i, _] = y.index(); y.store_masked((Tile::iota([B, 4], 0) + i * 4).cast::<f32>());",
+            "let [i, _] = y.index(); y.store_masked(select(Tile::iota([B, 4], 0) < n, t, 0.0));",
+            "let [i, _] = y.index(); for p in 0..i { y.store_masked(Tile::full([B, 4], log2(p) as f32)); }",
+            "for p in 0..n { y.store_masked(t.shift(1, -p, 0.0)); }",
+            "for p in 0..n { y.store_masked(t.shift(1, -(p as i32), 0.0)); }",
+            "let mut seen = Tile::zeros([B, 4]); seen |= t > 0.0; y.store_masked(t);",
+            "let seen = Tile::ones([B, 4]); y.store_masked(select(seen, t, 0.0));",
+            "y.store_masked(t.shift(0, -B, 0.0));",
+        ],
+        message
+    ));
+}
+
+/// Functions of the name that the kernel itself has, which hides them from rustc.
+#[test]
+fn of_the_kernels_own_name() {
+    let called = |name: &str, body: &str| {
+        signature_message(&format!(
+            "fn {name}(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {{
+let mut y = y.partition_view_mut([4]); let t = x.partition_view([4]).load_masked(y.index());
+y.store_masked({body}); }}"
+        ))
+    };
+    insta::assert_snapshot!(
+        [
+            called("gelu", "gelu(t)"),
+            called("max", "max(t, 0.0)"),
+            called("select", "select(t > 0.0, t, 0.0)"),
+        ]
+        .join("\n\n")
+    );
+    assert!(called("gelu", "t.gelu() + tile::kernel::gelu(t)").starts_with("accepted"));
+}
+
+/// What is said of tensors and tiles of one axis, of constants of other modules, and of numbers that aren't known.
+#[test]
+fn of_one_axis_and_of_constants() {
+    let kernel = |tensor: &str, body: &str| {
+        signature_message(&format!(
+            "fn k<const B: usize, const C: bool>(x: &Tensor<f32, n>, {tensor}, q: usize, y: &mut Tensor<f32, n>) {{
+const W: [f32; 2] = [0.25, 0.5]; let v = x.partition_view([4]); let mut y = y.partition_view_mut([4]);
+{body} y.store_masked(v.load_masked(y.index())); }}"
+        ))
+    };
+    let one = "loss: &mut Tensor<f32, 1>";
+    let cases = [
+        ("loss: &mut Tensor<f32>", ""),
+        ("loss: &Tensor<f32>", ""),
+        (one, "let t = x.gather(Tile::<i32, 1>::iota([4], 0));"),
+        (one, "let t = v.load_masked(0);"),
+        (one, "let t = v.load_masked([0], 0);"),
+        (one, "let t = W[q];"),
+        (one, "let t = n.pow(2);"),
+        (one, "let t = n.ilog2();"),
+        (one, "let t = B.ilog2();"),
+        (one, "let t = TILE;"),
+        (one, "let t = params::TILE;"),
+        (one, "let t = Tile::<f32, 2>::zeros([1, B]); let u = if C { t } else { t.broadcast([4, B]) };"),
+    ];
+    let report = cases.map(|(tensor, body)| format!("{tensor} {body}\n{}\n\n", kernel(tensor, body)));
+    insta::assert_snapshot!(report.concat());
+}
+
+/// Literals and counters beside values of a type parameter that they can't be of.
+#[test]
+fn of_type_parameters() {
+    let kernel = |bound: &str, body: &str| {
+        signature_message(&format!(
+            "fn k<T: {bound}>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {{
+let mut y = y.partition_view_mut([4]); let t = x.partition_view([4]).load_masked(y.index());
+{body} }}"
+        ))
+    };
+    let cases = [
+        ("Int", "y.store_masked(t & 1.0);"),
+        ("Int", "y.store_masked(t & T::of(1.5));"),
+        ("Float", "y.store_masked(t * 2);"),
+        ("Int", "let mut s = t; for k in 0..3 { s += t * k; } y.store_masked(s);"),
+        ("Int", "let mut s = t; for k in 0..10000 { s += t * k; } y.store_masked(s);"),
+        ("Int", "let mut s = t; for k in 0..3 { s += t * k as T; } y.store_masked(s);"),
+        ("Float", "y.store_masked(Tile::full([4], t.sum(0).item().powi(2)));"),
+    ];
+    let report = cases.map(|(bound, body)| {
+        let said = kernel(bound, body);
+        let said = if said.starts_with("accepted") { "accepted" } else { &said };
+        format!("{bound}: {body}\n{said}\n\n")
+    });
+    insta::assert_snapshot!(report.concat());
+}

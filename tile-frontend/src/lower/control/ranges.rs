@@ -9,9 +9,10 @@ use super::counters::{Indexed, indexed_by, says_where};
 use super::iterators::{is_counted, unborrowed};
 use super::unroll::Unrolled;
 use crate::diagnostic::Diagnostic;
+use crate::elements::Elements;
 use crate::lower::known::known;
 use crate::lower::ops::operators::as_dim;
-use crate::lower::{Lowered, Lowering};
+use crate::lower::{Lowered, Lowering, rust_elem};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
@@ -272,7 +273,23 @@ impl Lowering {
             }
         };
         self.share_ends(range, &elem)?;
+        self.counters.push((elem.clone(), range.span));
         Ok(self.elements.resolve(&elem))
+    }
+
+    /// Reports counters that came to be of a type parameter: Rust's ranges are of its own integers.
+    pub(in crate::lower) fn check_counters(&mut self) {
+        for (elem, span) in std::mem::take(&mut self.counters) {
+            if let (elem @ Elem::Param(_), true) = (self.elements.resolve(&elem), self.errors.is_empty())
+                && !Elements::is_unknown(&elem)
+            {
+                let name = rust_elem(&elem);
+                let message =
+                    format!("what counts here stands beside values of {name}, and to Rust it is an integer");
+                let help = format!("convert it where it is used: `k as {name}`");
+                self.errors.push(Diagnostic::new(span, message).help(help));
+            }
+        }
     }
 
     fn share_ends(&mut self, range: &Range, elem: &Elem) -> Lowered<()> {

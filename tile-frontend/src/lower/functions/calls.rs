@@ -10,7 +10,7 @@ use crate::structs::Struct;
 use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, Token};
-use tile_ir::ops::{Leaf, Literal};
+use tile_ir::ops::{Domain, Leaf, Literal};
 use tile_ir::{DType, Dim, Op};
 
 /// Values of a call's arguments and where they stand.
@@ -93,6 +93,19 @@ impl Lowering {
                     && let Some(dtype) = DType::from_rust_name(owner) =>
             {
                 self.float_of_bits(dtype, call)
+            }
+            // To rustc the kernel hides the function.
+            _ if path.is_ident(&self.kernel.name) && names::is_function(&name) => {
+                let message =
+                    format!("`{name}` is this kernel's own name, and to Rust the call is one of the kernel");
+                let one = Leaf::from_name(&name).is_some_and(|leaf| leaf.operands() == 1);
+                let help = match one {
+                    true => format!("write `x.{name}()`, or give the kernel another name"),
+                    false => {
+                        "call it by its path, in `tile::kernel`, or give the kernel another name".to_owned()
+                    }
+                };
+                self.error(call.func.span(), message, &help)
             }
             _ if names::is_known(path) => self.function(&name, path, call),
             _ if is_of_struct(path) => self.tuple_struct(path, call),
@@ -180,6 +193,12 @@ impl Lowering {
             }
         };
         let literal = elem.known().map_or(literal, |dtype| literal.in_format(dtype));
+        if let (Literal::Float(value), Some(Domain::Int)) = (literal, self.domain_of(&elem))
+            && value.fract() != 0.0
+        {
+            let message = format!("{value} isn't a number of {owner}, which is an integer");
+            return self.error(span, message, "write an integer");
+        }
         self.emit_one(Op::Constant { value: literal, elem }, &[], call.span(), &[]).map(Val::Data)
     }
 

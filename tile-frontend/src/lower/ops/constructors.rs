@@ -22,6 +22,15 @@ const TO_UNIT_32: f32 = TO_UNIT / 256.0;
 /// 2⁻⁵³.
 const TO_UNIT_53: f64 = 1.0 / (1u64 << 53) as f64;
 
+/// A tile of numbers, whose format later code may decide.
+#[derive(Debug)]
+pub(in crate::lower) struct OfNumbers {
+    elem: Elem,
+    span: Span,
+    /// What is written of bools.
+    instead: String,
+}
+
 /// Where random numbers are drawn.
 struct Drawn {
     positions: Val,
@@ -64,6 +73,10 @@ impl Lowering {
             return self.random(drawn, name, drawn_at, &elem, span);
         }
         let (shape, place) = (self.known_extents(&arguments)?, arguments.spans[0]);
+        if let "zeros" | "ones" = name {
+            let instead = format!("Tile::full({}, {})", display_shape(&shape), name == "ones");
+            self.of_numbers.push(OfNumbers { elem: elem.clone(), span: call.func.span(), instead });
+        }
         match name {
             "zeros" => self.filled(0, shape, elem, place, span),
             "ones" => self.filled(1, shape, elem, place, span),
@@ -77,6 +90,17 @@ impl Lowering {
             _ => {
                 let drawn_at = self.positions(shape, &arguments, span)?;
                 self.random(name, name, drawn_at, &elem, span)
+            }
+        }
+    }
+
+    /// Reports tiles of zeros or ones that came to be of bools: those are no numbers.
+    pub(in crate::lower) fn check_bools(&mut self) {
+        for OfNumbers { elem, span, instead } in std::mem::take(&mut self.of_numbers) {
+            if self.elements.resolve(&elem) == DType::Bool.into() {
+                let diagnostic =
+                    Diagnostic::new(span, "this tile is one of bools, which have no zero and no one");
+                self.errors.push(diagnostic.help(format!("write `{instead}`")));
             }
         }
     }

@@ -220,7 +220,20 @@ impl Lowering {
         let a = self.operand(left, &elem, what, operands[0])?;
         let b = self.operand(right, &elem, what, operands[1])?;
         self.unify(a, b, what, span)?;
+        self.no_tile_of_sizes([a, b], operands)?;
         self.broadcast_pair(a, b, what, span)
+    }
+
+    /// Refuses a `usize` beside a tile whose format it would say.
+    fn no_tile_of_sizes(&mut self, sides: [ValueId; 2], operands: [Span; 2]) -> Lowered<()> {
+        let of_size = sides.iter().position(|&side| *self.kernel.ty(side) == Type::INDEX);
+        match of_size.filter(|&at| self.shape(sides[1 - at]).is_some()) {
+            None => Ok(()),
+            Some(at) => {
+                let help = "convert the number: `(i * 4) as i32`";
+                self.error(operands[at], "this number is a usize, which no tile holds", help)
+            }
+        }
     }
 
     /// The format of the first operand that has one.

@@ -230,7 +230,8 @@ fn help_of_domain(op: &Op, domain: Domain, found: DType) -> String {
 fn check_domain(op: &Op, domain: Domain, elem: &Elem, operand: usize) -> Inferred<()> {
     match elem.known() {
         Some(dtype) if !domain.accepts(dtype) => {
-            Err(TypeError::new(format!("`{}` needs {}, not {dtype}", op.spelling(), domain.describe()))
+            let (needed, found) = (domain.describe(), dtype.rust_name());
+            Err(TypeError::new(format!("`{}` needs {needed}, not {found}", op.spelling()))
                 .help(help_of_domain(op, domain, dtype))
                 .at(operand))
         }
