@@ -323,8 +323,11 @@ impl Parser<'_> {
             syn::Type::Path(path) => path.path.segments.last(),
             _ => None,
         };
-        let example =
-            format!("write `{name}: &Tensor<f32, m, n>`: an element type, then one extent per axis");
+        let axes = "an element type, then one extent per axis";
+        let example = match mutable {
+            true => format!("write `{name}: &mut Tensor<f32, m, n>`: {axes}"),
+            false => format!("write `{name}: &Tensor<f32, m, n>`: {axes}"),
+        };
         let Some(segment) = segment.filter(|segment| segment.ident == "Tensor") else {
             self.error(ty.span(), "a kernel takes references to tensors only", &example);
             return None;
@@ -356,7 +359,10 @@ impl Parser<'_> {
             arguments.map(|argument| self.extent(generics, argument, name)).collect();
         if extents.is_empty() || extents.len() > MAX_RANK {
             let message = format!("a tensor has 1 to {MAX_RANK} axes, not {}", extents.len());
-            let help = match (&elem, extents.is_empty() && !mutable) {
+            let help = match (&elem, extents.is_empty()) {
+                (Some(elem), true) if mutable => {
+                    format!("{example}; one number is `{name}: &mut Tensor<{elem}, 1>`")
+                }
                 (Some(elem), true) => {
                     format!("{example}; a number is an argument by itself, `{name}: {elem}`")
                 }

@@ -181,7 +181,7 @@ impl Lowering {
                     }
                     Ok(extreme)
                 }
-                (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, call.receiver.span()),
+                (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, receiver, call.receiver.span()),
                 _ => Ok(None),
             };
         };
@@ -257,9 +257,15 @@ impl Lowering {
         Ok(elem)
     }
 
-    fn unknown_number<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
+    fn unknown_number<T>(&mut self, name: &str, number: &Val, span: Span) -> Lowered<T> {
         let message = format!("`{name}` needs a number that is known when the macro expands");
-        let help = "const parameters have no value yet: make the result a const parameter of its own";
+        let help = match number {
+            _ if name == "pow" => "write a product, `n * n`",
+            Val::Dim(size) if !size.is_static() => {
+                "a size is known when the kernel runs: make the result an argument of its own"
+            }
+            _ => "const parameters have no value yet: make the result a const parameter of its own",
+        };
         self.error(span, message, help)
     }
 }

@@ -219,7 +219,7 @@ impl Lowering {
         let help = if let Some(known) = super::names::help_of_value(name).filter(|_| name.len() > 1) {
             known
         } else if is_constant {
-            "constants outside the kernel, `const` and not `static`, are visible to it only in a module with `#[tile_kernels]`; or make it a const parameter: `const N: usize`"
+            "a kernel sees constants, `const` and not `static`, that are written in it or in its own module with `#[tile_kernels]`, and none that `use` brings; or make it a const parameter: `const N: usize`"
         } else {
             "kernels see their arguments, their run-time sizes, const parameters and their own variables"
         };
@@ -312,8 +312,8 @@ fn help_of_path(segments: &[String]) -> String {
         "Rounding" => "a direction stands in the call: `x.cast_with::<f16>(Rounding::Up)`".to_owned(),
         owner if is_type(owner) && (!is_constant || name.len() == 1) => super::unknown::OF_ENUMS.to_owned(),
         _ => format!(
-            "constants of other modules, and of types whose `impl` has no `#[tile_fn]`, aren't seen: write `const {name}: f32 = …;` \
-             beside the kernel, in a module with `#[tile_kernels]`"
+            "constants of other modules, and of types whose `impl` has no `#[tile_fn]`, aren't seen: write its value in the kernel, \
+             or in its module with `#[tile_kernels]`, as a constant of its own, or make `{name}` a const parameter, or an argument, which a launch gives"
         ),
     }
 }

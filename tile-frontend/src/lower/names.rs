@@ -371,9 +371,11 @@ fn help(name: &str, kinds: &[Kind], table: &str) -> String {
 /// The names that are a slip of the keyboard away, or go on where this one ends, the nearest first.
 fn nearest(name: &str, all: &[String]) -> Vec<String> {
     let allowed = (name.len() / 3).clamp(1, 3);
-    let distance = |known: &String| match name.len() >= 4 && known.starts_with(name) {
-        true => 1,
-        false => strsim::damerau_levenshtein(name, known),
+    let distance = |known: &String| match (name.len(), known.starts_with(name)) {
+        // Of two letters every name of two is near.
+        (2 | 4.., true) => 1,
+        (..=2, false) => usize::MAX,
+        _ => strsim::damerau_levenshtein(name, known),
     };
     let mut near: Vec<(usize, &String)> = all
         .iter()
@@ -411,6 +413,7 @@ mod tests {
             ("reshpae", "reshape"),
             ("sqr_t", "sqrt"),
             ("argso", "argsort"),
+            ("sq", "sqrt"),
         ] {
             assert!(
                 help_of_tile(slip).starts_with(&format!("did you mean `{name}`")),

@@ -81,7 +81,7 @@ impl Lowering {
             None => {
                 let mut help = "an array of values is not in memory: index it by a literal, by the counter of a `for` with literal ends, or by what a constant holds there".to_owned();
                 if self.is_table(base) {
-                    help += "; a table that is looked up is a tensor: write `table.gather([t])` of an argument `table: &Tensor<f32, n>` and a tile of indices";
+                    help += "; a tile of places is looked up by `x.lookup(TABLE)`, one that is computed by `Tile::full([1], q as i32).lookup(TABLE).item()`, and a tensor by `table.gather([t])`";
                 }
                 self.error(index.span(), "the index is known only at run time", &help)
             }

@@ -286,7 +286,9 @@ impl Lowering {
                     self.display_type(a),
                     self.display_type(b)
                 );
-                return self.report(Diagnostic::new(span, message).help("both branches must give one shape"));
+                let help =
+                    "both branches must give one shape: `.broadcast([BM, BN])` repeats axes of extent 1";
+                return self.report(Diagnostic::new(span, message).help(help));
             }
         }
         Ok(())

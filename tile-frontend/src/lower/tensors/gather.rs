@@ -37,7 +37,7 @@ impl Lowering {
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
         let span = call.span();
-        let named = self.named_elements(&ty.elem, call)?;
+        let named = self.named_elements(ty.extents.len(), &ty.elem, call)?;
         let mut operands = vec![tensor, named.pad];
         for (index, &place) in named.indices.iter().zip(&named.places) {
             operands.push(self.index_tile(index, &named.shape, place)?);
@@ -69,16 +69,18 @@ impl Lowering {
         }
     }
 
-    /// The arguments of a call of `gather` or `gather_or`.
+    /// The arguments of a call of `gather` or `gather_or`, of a tensor of so many axes.
     pub(in crate::lower) fn named_elements(
         &mut self,
+        rank: usize,
         elem: &Elem,
         call: &ExprMethodCall,
     ) -> Lowered<NamedElements> {
         let (name, span) = (call.method.to_string(), call.span());
         let padded = name == "gather_or";
-        let usage = if padded { "gather_or(pad, [rows, columns])" } else { "gather([rows, columns])" };
-        let arguments = self.arguments(&name, &call.args, 1 + usize::from(padded), usage, span)?;
+        let indices = ["[indices]", "[rows, columns]"].get(rank.wrapping_sub(1)).unwrap_or(&"[i, j, …]");
+        let usage = if padded { format!("gather_or(pad, {indices})") } else { format!("gather({indices})") };
+        let arguments = self.arguments(&name, &call.args, 1 + usize::from(padded), &usage, span)?;
         let pad = if padded {
             self.number(&arguments.values[0], elem, "the pad value", arguments.spans[0])?
         } else {

@@ -189,9 +189,10 @@ impl Lowering {
         let (span, name) = (call.span(), call.method.to_string());
         let padded = name == "load_masked_or";
         let indexed = !ty.tensor.mutable;
+        let index = index_of_rank(ty.indexed_axes().len());
         let usage = match (padded, indexed) {
-            (false, true) => format!("{name}([i, j])"),
-            (true, true) => format!("{name}(pad, [i, j])"),
+            (false, true) => format!("{name}({index})"),
+            (true, true) => format!("{name}(pad, {index})"),
             (false, false) => format!("{name}()"),
             (true, false) => format!("{name}(pad)"),
         };
@@ -241,11 +242,8 @@ impl Lowering {
     ) -> Lowered<(Vec<ValueId>, Vec<Span>)> {
         let place = index.span();
         let Val::List(indices) = value else {
-            return self.error(
-                place,
-                "the index of a tile is an array",
-                "write `[i, j]`, with one index per axis",
-            );
+            let help = format!("write `{}`, with one index per axis", index_of_rank(ty.indexed_axes().len()));
+            return self.error(place, "the index of a tile is an array", &help);
         };
         if indices.len() != ty.indexed_axes().len() {
             let plural = if indices.len() == 1 { "index" } else { "indices" };
@@ -321,4 +319,10 @@ fn is_same_view(made: &Op, op: &Op) -> bool {
         }
         _ => made == op,
     }
+}
+
+/// How the index of a tile of so many axes is written.
+fn index_of_rank(rank: usize) -> String {
+    let names = ["i", "j", "k", "l", "m", "n"];
+    format!("[{}]", names[..rank.min(names.len())].join(", "))
 }

@@ -169,7 +169,7 @@ impl Lowering {
     /// `gather` of windows.
     fn gather_of_windows(&mut self, windowed: &Windowed, call: &ExprMethodCall) -> Lowered<Val> {
         let span = call.span();
-        let named = self.named_elements(&self.elem(windowed.tensor), call)?;
+        let named = self.named_elements(2, &self.elem(windowed.tensor), call)?;
         let extents = windowed.windows.extents().to_vec();
         if named.indices.len() != extents.len() {
             let message = format!("`gather` of windows of rank {} takes one index per axis", extents.len());
