@@ -1,5 +1,6 @@
 //! What functions of one value take: scalars and tiles, by what their elements are.
 
+use super::either::Shift;
 use super::tile::{scalar, scalar_value};
 use super::{Float, Int, Number, Tile};
 use tile_ir::ops::{Classification, UnaryOp};
@@ -76,7 +77,7 @@ pub trait IntValue: Sized {
     fn int_function(self, op: UnaryOp) -> Self;
 }
 
-impl<T: Int> IntValue for T {
+impl<T: Shift> IntValue for T {
     fn int_function(self, op: UnaryOp) -> T {
         scalar_value(&scalar(self).unary(op))
     }

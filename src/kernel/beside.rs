@@ -44,12 +44,14 @@ pub trait LiteralOf<T> {
     fn made(self) -> T;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Float> LiteralOf<T> for f64 {
     fn made(self) -> T {
         self.number()
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Arithmetic> LiteralOf<T> for i128 {
     fn made(self) -> T {
         self.number()
@@ -60,6 +62,7 @@ impl<T: Arithmetic> LiteralOf<T> for i128 {
 #[derive(Clone, Copy, Debug)]
 pub struct OfAnyNumber(pub f64);
 
+#[diagnostic::do_not_recommend]
 impl<T: Arithmetic> LiteralOf<T> for OfAnyNumber {
     fn made(self) -> T {
         self.0.number()

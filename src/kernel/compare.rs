@@ -5,6 +5,7 @@ use super::tile::{scalar, scalar_value};
 use super::{Element, Number, Tile};
 use tile_ir::Array;
 use tile_ir::ops::{BinaryOp, Predicate};
+use tile_runtime::element::Scalar;
 
 /// Two values that an elementwise function of two values accepts. Axes of extent 1 and scalars are broadcast.
 ///
@@ -13,7 +14,6 @@ use tile_ir::ops::{BinaryOp, Predicate};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Right}` are not two values of one element type and rank",
     label = "convert one side with `.cast()` or `.reshape()`",
-    note = "of `usize` it is a method in a `#[tile_fn]`: `a.min(b)`",
     note = "in a `#[tile_fn]` a literal of `bf16`, `f16` or 8 bits is `bf16::of(2.0)`"
 )]
 pub trait Pair<Right>: Sized {
@@ -74,7 +74,7 @@ impl<T: Element, const R: usize> Pair<Tile<T, R>> for T {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Element> Pair<T> for T {
+impl<T: Scalar> Pair<T> for T {
     type Output = T;
     type Mask = bool;
 

@@ -371,6 +371,21 @@ impl<T: Arithmetic> Value<T> {
     pub fn clamp(self, low: T, high: T) -> T {
         scalar::clamp(self.0, low, high)
     }
+
+    /// [`scalar::overflowing_add`].
+    pub fn overflowing_add(self, other: T) -> (T, bool) {
+        scalar::overflowing_add(self.0, other)
+    }
+
+    /// [`scalar::overflowing_sub`].
+    pub fn overflowing_sub(self, other: T) -> (T, bool) {
+        scalar::overflowing_sub(self.0, other)
+    }
+
+    /// [`scalar::overflowing_mul`].
+    pub fn overflowing_mul(self, other: T) -> (T, bool) {
+        scalar::overflowing_mul(self.0, other)
+    }
 }
 
 impl<T: Float> Value<T> {

@@ -102,6 +102,21 @@ pub fn wrapping_shr<T: Arithmetic>(value: T, by: u32) -> T {
     shr(value, by)
 }
 
+/// The sum, which wraps, and whether it does.
+pub fn overflowing_add<T: Arithmetic>(left: T, right: T) -> (T, bool) {
+    (add(left, right), add(left, right) != saturating_add(left, right))
+}
+
+/// The difference, which wraps, and whether it does.
+pub fn overflowing_sub<T: Arithmetic>(left: T, right: T) -> (T, bool) {
+    (sub(left, right), sub(left, right) != saturating_sub(left, right))
+}
+
+/// The product, which wraps, and whether it does.
+pub fn overflowing_mul<T: Arithmetic>(left: T, right: T) -> (T, bool) {
+    (mul(left, right), mul(left, right) != saturating_mul(left, right))
+}
+
 /// `value * factor + term`, rounded once.
 pub fn mul_add<T: Float>(value: T, factor: T, term: T) -> T {
     Tile::full([1], value).mul_add(Tile::full([1], factor), Tile::full([1], term)).item()

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use tile_ir::Array;
 use tile_ir::message::{Format, array_text};
 use tile_ir::ops::ReduceOp;
-use tile_runtime::element::{array_of, elements_of};
+use tile_runtime::element::{Scalar, array_of, elements_of};
 
 /// A dense array of rank `R` that one block of a kernel holds in registers or shared memory.
 ///
@@ -199,12 +199,12 @@ fn check_extents(shape: &[usize]) {
 }
 
 /// The array of rank 0 that holds a scalar.
-pub(super) fn scalar<T: Element>(value: T) -> Array {
-    Array::scalar(T::DTYPE, value.number())
+pub(super) fn scalar<T: Scalar>(value: T) -> Array {
+    Array::scalar(T::FORMAT, value.number())
 }
 
 /// The scalar that an array of one element holds.
-pub(super) fn scalar_value<T: Element>(array: &Array) -> T {
+pub(super) fn scalar_value<T: Scalar>(array: &Array) -> T {
     T::from_number(array.get(0))
 }
 

@@ -679,7 +679,7 @@ fn counters_have_the_types_that_rust_gives_them() {
 #[tile_kernel]
 fn constants_of_formats(x: &Tensor<u8, n>, y: &mut Tensor<f16, n>) {
     #![allow(non_upper_case_globals)]
-    const SCALE: bf16 = 0.1;
+    const SCALE: bf16 = bf16::of(0.1);
     const CODES: [f16; 4] = [-1.0, -0.5, 0.5, 65504.0];
     const eighth: (f8e4m3fn, f16) = (-448.0, 0.125);
     let mut y = y.partition_view_mut([4]);

@@ -519,7 +519,8 @@ fn bits_of<T: Int>(t: Tile<T, 1>, mask: T) -> Tile<T, 1> {
     let mut m = mask;
     m |= 16;
     m ^= T::ONE;
-    let counted = m.count_ones() as T;
+    let (wrapped, overflow) = m.overflowing_mul(16);
+    let counted = m.count_ones() as T + if overflow { wrapped.wrapping_sub(0) } else { T::ONE };
     (mask & t) + (m | t) + (m ^ t) + (counted + m.rotate_left(1) + m.saturating_add(mask).wrapping_mul(mask))
 }
 
@@ -531,7 +532,8 @@ fn bits_of_scalars<T: Int>(x: &Tensor<T, n>, y: &mut Tensor<T, n>, mask: T) {
     let mut m = mask;
     m |= 16;
     m ^= T::ONE;
-    let counted = m.count_ones() as T;
+    let (wrapped, overflow) = m.overflowing_mul(16);
+    let counted = m.count_ones() as T + if overflow { wrapped } else { 1 };
     let here = (mask & t)
         + (m | t)
         + (m ^ t)
@@ -544,7 +546,10 @@ fn scalars_of_a_type_parameter_have_the_operators_of_bits() {
     let x = [0u8, 1, 6, 255];
     let (mask, m) = (6u8, (6u8 | 16) ^ 1);
     let one = |&x: &u8| {
-        let scalar = 4 + u32::from(m.rotate_left(1)) + u32::from(m.saturating_add(mask).wrapping_mul(mask));
+        let scalar = 4
+            + u32::from(m.wrapping_mul(16))
+            + u32::from(m.rotate_left(1))
+            + u32::from(m.saturating_add(mask).wrapping_mul(mask));
         let here = u32::from(mask & x) + u32::from(m | x) + u32::from(m ^ x) + scalar;
         f64::from((2 * here) as u8)
     };
@@ -565,7 +570,12 @@ fn scalars_of_a_type_parameter_have_the_operators_of_bits() {
     .check();
 }
 
-/// Functions of sizes, of those that are known as of those that are computed.
+#[tile_fn]
+fn of_sizes(i: usize, w: usize) -> usize {
+    div_floor(i + 7, w) + div_ceil(i, 2) + rem_euclid(i, 2) + count_ones(i) + max(i, w) + mul_hi(i, w)
+}
+
+/// Functions of sizes, of those that are known as of those that are computed, and in a function.
 #[tile_kernel]
 fn functions_of_sizes(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>, w: usize) {
     let x = x.partition_view([1]);
@@ -578,7 +588,7 @@ fn functions_of_sizes(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>, w: usize) {
     let computed =
         div_floor(i + 7, w) + div_ceil(i, 2) + rem_euclid(i, 2) + count_ones(i) + max(i, w) + mul_hi(i, w);
     let known = min(n, 5) + div_ceil(n, 2);
-    y.store_masked(s + (computed + known) as i32);
+    y.store_masked(s + (computed + known + of_sizes(i, w)) as i32);
 }
 
 #[test]
@@ -586,8 +596,8 @@ fn sizes_have_the_functions_of_integers() {
     let x = [1, 2, 3, 4];
     let one = |i: usize| {
         let sum: i32 = x[i.saturating_sub(2)..=i].iter().sum();
-        f64::from(sum)
-            + ((i + 7) / 2 + i.div_ceil(2) + i % 2 + i.count_ones() as usize + i.max(2) + 4 + 2) as f64
+        let computed = (i + 7) / 2 + i.div_ceil(2) + i % 2 + i.count_ones() as usize + i.max(2);
+        f64::from(sum) + (2 * computed + 4 + 2) as f64
     };
     Case {
         ir: functions_of_sizes::ir(),

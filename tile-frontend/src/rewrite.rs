@@ -5,7 +5,7 @@
 //! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. That of extents is
 //! `::tile::kernel::extent::add(a, b)`, which panics in every build. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
-//! leaves. Functions of sizes are `::tile::kernel::scalar`'s, because those of tiles and numbers aren't of `usize`. A `const` made of the
+//! leaves. A `const` made of the
 //! kernel's const parameters is a variable ([`constants`]), because Rust's items don't see them. An optional output is lent where it is looked at,
 //! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that `as`
 //! doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
@@ -23,10 +23,10 @@ use syn::{
     BinOp, Block, Expr, ExprBinary, ExprCall, ExprCast, ExprLit, ExprMethodCall, ExprUnary, ItemConst, Lit,
     Macro, UnOp, parse_quote,
 };
-use tile_ir::Elem;
 use tile_ir::array::round_float;
 use tile_ir::ops::Predicate;
 use tile_ir::round::encode;
+use tile_ir::{DType, Elem};
 
 /// The place of an operator or a name: line and column of its first token.
 pub(crate) type Place = (usize, usize);
@@ -61,8 +61,6 @@ pub(crate) struct Rewrites {
     /// Ranks of flattened tensors, by the place of the method's name: Rust infers one from what the view is cut with, and
     /// needs it before another method is looked up.
     pub(crate) ranks: HashMap<Place, usize>,
-    /// Functions of sizes, by the place of their name.
-    pub(crate) of_sizes: HashSet<Place>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
     /// Literals in formats that Rust has none of.
@@ -124,10 +122,7 @@ impl Rewrite<'_> {
                 let name = syn::Ident::new(dtype.rust_name(), span);
                 let ty = quote_spanned!(span=> ::tile::prelude::#name);
                 if let (true, Some(number)) = (self.in_constant, float_of(literal)) {
-                    // Rust computes no function of a trait in a constant.
-                    let bits = encode(*dtype, round_float(*dtype, number));
-                    let bits = proc_macro2::Literal::u64_unsuffixed(bits);
-                    return Some(Expr::Verbatim(quote_spanned!(span=> #ty::from_bits(#bits))));
+                    return Some(of_bits(*dtype, number, span));
                 }
                 ty
             }
@@ -136,16 +131,14 @@ impl Rewrite<'_> {
         Some(Expr::Verbatim(quote_spanned!(span=> <#ty as ::tile::kernel::Number>::of(#literal))))
     }
 
+    /// `bf16::of(0.5)` in a constant, where Rust computes no function of a trait.
     fn call(&self, call: &ExprCall) -> Option<Expr> {
-        let (span, arguments) = (call.func.span(), &call.args);
-        let Expr::Path(path) = &*call.func else { return None };
-        let name = &path.path.segments.last()?.ident;
-        let is_of_sizes = self.rewrites.of_sizes.contains(&place(span.start()));
-        // As methods those that count bits give a `u32`.
-        is_of_sizes.then(|| {
-            let call = quote_spanned!(span=> ::tile::kernel::scalar::#name(#arguments));
-            Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::scalar::cast::<_, usize>(#call)))
-        })
+        let (Expr::Path(path), Some(literal)) = (&*call.func, call.args.first()) else { return None };
+        let names: Vec<&syn::Ident> = path.path.segments.iter().map(|segment| &segment.ident).collect();
+        let &[.., owner, of] = names.as_slice() else { return None };
+        let dtype = DType::from_rust_name(&owner.to_string()).filter(|dtype| dtype.is_float())?;
+        let number = float_of(bare(literal)).filter(|_| self.in_constant && of == "of")?;
+        Some(of_bits(dtype, number, call.func.span()))
     }
 
     fn lent(&self, expression: &Expr) -> Option<Expr> {
@@ -232,6 +225,16 @@ pub(crate) fn is_literal(expression: &Expr) -> bool {
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(bare(&unary.expr)),
         _ => false,
     }
+}
+
+/// A number by its bits, which Rust makes in a constant, too.
+fn of_bits(dtype: DType, number: f64, span: proc_macro2::Span) -> Expr {
+    let ty = syn::Ident::new(dtype.rust_name(), span);
+    let bits = proc_macro2::Literal::u64_unsuffixed(encode(dtype, round_float(dtype, number)));
+    Expr::Verbatim(match dtype {
+        DType::F32 | DType::F64 => quote_spanned!(span=> #ty::from_bits(#bits)),
+        _ => quote_spanned!(span=> ::tile::prelude::#ty::from_bits(#bits)),
+    })
 }
 
 /// The number of a float literal.

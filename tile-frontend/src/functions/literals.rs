@@ -183,6 +183,8 @@ fn takes_operands(name: &Ident) -> bool {
     let text = name.to_string();
     is_of_two_numbers(name)
         || Predicate::from_name(&text).is_some()
+        || BinaryOp::wrapping(&text).is_some_and(|op| !op.moves_bits())
+        || text.starts_with("overflowing_")
         || matches!(text.as_str(), "clamp" | "mul_add")
 }
 

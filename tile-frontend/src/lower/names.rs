@@ -79,8 +79,17 @@ pub(super) fn is_of_elements(name: &str) -> bool {
 }
 
 /// Methods of scalars that no row of the op tables names, and how many arguments they have.
-const OF_SCALARS: [(&str, usize); 6] =
-    [("clamp", 2), ("ln", 0), ("mul_add", 2), ("pow", 1), ("powi", 1), ("wrapping_neg", 0)];
+const OF_SCALARS: [(&str, usize); 9] = [
+    ("clamp", 2),
+    ("ln", 0),
+    ("mul_add", 2),
+    ("overflowing_add", 1),
+    ("overflowing_mul", 1),
+    ("overflowing_sub", 1),
+    ("pow", 1),
+    ("powi", 1),
+    ("wrapping_neg", 0),
+];
 
 /// Whether a method of a scalar isn't the one that Rust has, if it has one.
 pub(crate) fn is_other_than_rusts(name: &str, arguments: usize) -> bool {

@@ -110,6 +110,12 @@ impl Lowering {
         let found = self.emit_one(Op::Binary(other), &[a, b], span, &spans)?;
         let expected = if op == BinaryOp::Mul { self.sign(wrapped, span)? } else { wrapped };
         let overflow = self.emit_one(Op::Compare(Predicate::Ne), &[expected, found], span, &spans)?;
+        let function = match op {
+            BinaryOp::Add => "overflowing_add",
+            BinaryOp::Sub => "overflowing_sub",
+            _ => "overflowing_mul",
+        };
+        self.note_function(call.method.span().into(), function, &Val::Data(wrapped));
         Ok(Val::List(vec![Val::Data(wrapped), Val::Data(overflow)]))
     }
 

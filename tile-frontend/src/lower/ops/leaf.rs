@@ -3,12 +3,11 @@
 
 use crate::lower::functions::calls::Arguments;
 use crate::lower::{Lowered, Lowering, rust_elem};
-use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{ExprCall, ExprMethodCall};
 use tile_ir::ops::{BinaryOp, Classification, Leaf, Predicate, ReduceOp, UnaryOp};
-use tile_ir::{DType, Op, Type};
+use tile_ir::{DType, Op};
 
 /// The leaf op that a method's name means. As methods `min` and `max` reduce an axis.
 fn of_method(name: &str) -> Option<Leaf> {
@@ -37,25 +36,7 @@ impl Lowering {
             );
             return self.error(arguments.spans[1], message, &help);
         }
-        let result = self.leaf(leaf, &arguments, call.span())?;
-        // What rotates takes sizes, too.
-        let has_no_sizes = match leaf {
-            Leaf::Unary(_) => true,
-            Leaf::Binary(op) => !op.moves_bits(),
-            _ => false,
-        };
-        if has_no_sizes && self.in_own_text() && self.is_size(&result) {
-            self.rewrites.of_sizes.insert(place(call.func.span().start()));
-        }
-        Ok(result)
-    }
-
-    /// Whether Rust has a value as a `usize`.
-    fn is_size(&self, value: &Val) -> bool {
-        match value {
-            Val::Data(value) => *self.kernel.ty(*value) == Type::INDEX,
-            value => matches!(value, Val::Dim(_)),
-        }
+        self.leaf(leaf, &arguments, call.span())
     }
 
     /// `x.exp()`, `a.powf(b)`, and what is several leaf ops; `None` where the name is none of these.
