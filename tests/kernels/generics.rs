@@ -380,7 +380,7 @@ fn integer_literals<T: Int, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, 
     sum = sum.clamp(1, 100) | (32 * 2);
     sum ^= T::of(1);
     sum = sum + Tile::full([4], 1) + sum.shift(0, 1, 7) + (t * 3 - 1) + reduce(t, 0, 0, |a, b| a + b);
-    sum = sum + (shift * 2) as T;
+    sum += (shift * 2) as T;
     y.store_masked(sum - of_integers(t, s, i) + t * -(two) - -5);
 }
 

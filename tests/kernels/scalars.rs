@@ -465,7 +465,7 @@ fn numbers_have_the_methods_of_tiles() {
         2.0 * here + x.sqrt().recip() + 2.0 + f64::from(-334) + x.ln() + x.powf(q)
     };
     let expected: Vec<f64> = x.iter().map(one).collect();
-    let zeros = vec![0f32; 3];
+    let zeros = [0f32; 3];
     check_kernel!(methods_beyond_rust<>(
         input x: (x, [3]),
         output y: (zeros, [3] => expected, 2e-6),
