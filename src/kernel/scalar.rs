@@ -114,7 +114,10 @@ pub fn overflowing_sub<T: Arithmetic>(left: T, right: T) -> (T, bool) {
 
 /// The product, which wraps, and whether it does.
 pub fn overflowing_mul<T: Arithmetic>(left: T, right: T) -> (T, bool) {
-    (mul(left, right), mul(left, right) != saturating_mul(left, right))
+    let wrapped = mul(left, right);
+    // One that wraps may come to the largest number, as which one that saturates ends: the high half says which it is.
+    let sign = if wrapped < cast(0i32) { -1i32 } else { 0 };
+    (wrapped, mul_hi(left, right) != cast(sign))
 }
 
 /// `value * factor + term`, rounded once.
@@ -233,6 +236,22 @@ mod tests {
         assert_eq!((rem_euclid(-7, 2), rem_euclid(-7, 0), rem_euclid(i8::MIN, -1)), (1, -7, 0));
         assert_eq!((clamp(7, 0, 5), clamp(1.0, 5.0, 2.0), clamp(3usize, 4, 9)), (5, 2.0, 4));
         assert!(clamp(f32::NAN, 0.0, 1.0).is_nan());
+    }
+
+    #[test]
+    fn overflows_are_those_of_std() {
+        let bytes = || (0..=u8::MAX).flat_map(|a| (0..=u8::MAX).map(move |b| (a, b)));
+        for (a, b) in bytes() {
+            assert_eq!(overflowing_add(a, b), a.overflowing_add(b), "{a} {b}");
+            assert_eq!(overflowing_sub(a, b), a.overflowing_sub(b), "{a} {b}");
+            assert_eq!(overflowing_mul(a, b), a.overflowing_mul(b), "{a} {b}");
+            let (a, b) = (a as i8, b as i8);
+            assert_eq!(overflowing_add(a, b), a.overflowing_add(b), "{a} {b}");
+            assert_eq!(overflowing_sub(a, b), a.overflowing_sub(b), "{a} {b}");
+            assert_eq!(overflowing_mul(a, b), a.overflowing_mul(b), "{a} {b}");
+        }
+        assert_eq!(overflowing_mul(usize::MAX, 2), (usize::MAX - 1, true));
+        assert_eq!(overflowing_mul(i64::MIN, -1), (i64::MIN, true));
     }
 
     #[test]
