@@ -5,10 +5,10 @@
 //! because Rust's panics on overflow where a kernel's wraps, and where a divisor is 0. That of extents is
 //! `::tile::kernel::extent::add(a, b)`, which panics in every build. An atomic operation of numbers
 //! alone is one of tiles without axes, because the type of its result follows from theirs. `flatten` says the rank that it
-//! leaves. A `const` made of the
-//! kernel's const parameters is a variable ([`constants`]), because Rust's items don't see them. An optional output is lent where it is looked at,
-//! because a kernel may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that `as`
-//! doesn't know have `::tile::kernel::scalar::cast`. What iterators come to is a function's ([`totals`]).
+//! leaves. A `const` made of the kernel's const parameters is a variable ([`constants`]), because Rust's items don't see them.
+//! An optional output is lent where it is looked at, because a kernel may do so in every turn of a loop. Formats that Rust has
+//! no literals of have `of(2.0)`, and those that `as` doesn't know have `::tile::kernel::scalar::cast`. What iterators come to
+//! is a function's ([`totals`]).
 
 use crate::assigned::is_compound_assignment;
 use crate::constants;
