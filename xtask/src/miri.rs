@@ -3,7 +3,7 @@
 //! memory, copies and launches on a stand-in for their driver. What is left out is the code of kernels and the drivers'
 //! functions.
 
-use crate::steps::{if_had, output, root, run, show_closing_lines, target};
+use crate::steps::{MACROS_AS_THEY_ARE, if_had, output, root, run, show_closing_lines, target};
 use std::process::Command;
 
 /// The modules whose tests run.
@@ -75,8 +75,8 @@ fn check(of_gpus: &[String], without: &[&str]) -> Result<(), String> {
     miri.args(["+nightly", "miri"]).args(test).args(MODULES).args(of_gpus).args(skipped).current_dir(root());
     miri.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("RUSTDOC");
     miri.env("MIRIFLAGS", FLAGS).env("CARGO_TARGET_DIR", target().join("miri"));
-    // Macros run once: optimizing them would take longer than they do.
-    miri.env("CARGO_PROFILE_DEV_BUILD_OVERRIDE_OPT_LEVEL", "0");
+    let (variable, level) = MACROS_AS_THEY_ARE;
+    miri.env(variable, level);
     let shown = run("memory of tensors and of the CPU's pool, under Miri", &mut miri)?;
     show_closing_lines(&shown);
     Ok(())

@@ -35,6 +35,10 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// The setting by which macros and build scripts aren't optimized: for a build of its own that has few of them, which run once,
+/// that would take longer than they do.
+pub(crate) const MACROS_AS_THEY_ARE: (&str, &str) = ("CARGO_PROFILE_DEV_BUILD_OVERRIDE_OPT_LEVEL", "0");
+
 /// The setting by which cargo compiles the workspace with Clippy.
 static LINTS: OnceLock<String> = OnceLock::new();
 

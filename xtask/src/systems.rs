@@ -2,14 +2,11 @@
 //! The rest of the library asks nothing of systems.
 //! That programs for Windows run, [`crate::windows`] shows.
 
-use crate::steps::{cargo, if_had, run};
+use crate::steps::{MACROS_AS_THEY_ARE, cargo, if_had, run};
 use crate::{setup, windows};
 
 /// Those that differ most from Linux, by Rust's names.
 const SYSTEMS: [&str; 2] = [windows::TARGET, "aarch64-apple-darwin"];
-
-/// Of macros and build scripts there are few here, and each runs once: optimizing them would take longer than all else.
-const AS_BUILT: [&str; 2] = ["--config", "profile.dev.build-override.opt-level=0"];
 
 /// Checks for those whose standard library can be had, at once: they share the macros.
 pub(crate) fn check() -> Result<(), String> {
@@ -18,7 +15,8 @@ pub(crate) fn check() -> Result<(), String> {
     if systems.is_empty() {
         return Ok(());
     }
+    let (variable, level) = MACROS_AS_THEY_ARE;
     let mut check = cargo(&["check", "--package", "tile-runtime"]);
-    check.args(AS_BUILT).args(systems.iter().flat_map(|system| ["--target", system]));
+    check.env(variable, level).args(systems.iter().flat_map(|system| ["--target", system]));
     run(&format!("the runtime for {}", systems.join(", ")), &mut check).map(drop)
 }
