@@ -184,9 +184,7 @@ pub(super) fn access(touch: Touch) {
     }
     let problem = current(|block| block.touch(touch).err());
     if let Some(problem) = problem {
-        current(|block| block.fail(block.running, block.place_of_access(touch), problem));
-        give_up_turn();
-        unreachable!("a block that failed isn't resumed");
+        give_up(current(|block| block.place_of_access(touch)), problem);
     }
 }
 
@@ -194,10 +192,15 @@ pub(super) fn access(touch: Touch) {
 pub(super) fn fence(order: Ordering) {
     let unreleased = current(|block| block.order(order).err());
     if let Some((place, problem)) = unreleased {
-        current(|block| block.fail(block.running, place, problem));
-        give_up_turn();
-        unreachable!("a block that failed isn't resumed");
+        give_up(place, problem);
     }
+}
+
+/// Ends the block with a fault of the running thread's.
+fn give_up(place: Loc, problem: Problem) -> ! {
+    current(|block| block.fail(block.running, place, problem));
+    give_up_turn();
+    unreachable!("a block that failed isn't resumed");
 }
 
 impl Block<'_> {
@@ -234,7 +237,7 @@ impl Block<'_> {
         let running = self.running as usize;
         if order.releases && order.of == Of::All && order.scope > Scope::Block {
             let going_on = self.threads[running].queues.bulk.all();
-            self.writes_tensors(&going_on).map_or(Ok(()), Err)?;
+            self.check_writes(&going_on)?;
         }
         self.threads[running].clock.fence(order);
         Ok(())

@@ -198,12 +198,17 @@ impl Block<'_> {
         going_on.flat_map(addresses).any(|address| is_written(&address))
     }
 
-    /// What is wrong where the thread of these operations takes their writes to tensors for made.
-    pub(super) fn writes_tensors(&self, flights: &[u32]) -> Option<(Loc, Problem)> {
+    /// Checks that none of these operations writes to a tensor, where their thread takes such writes for made.
+    ///
+    /// # Errors
+    /// The first that does, with its place.
+    pub(super) fn check_writes(&self, flights: &[u32]) -> Result<(), (Loc, Problem)> {
         let to_tensor = |piece: &Piece| piece.to.is_some_and(|to| !self.is_shared(to));
-        let orders = flights.iter().map(|&flight| &self.flights.of(flight).order);
-        let order = orders.into_iter().find(|order| order.pieces.iter().any(to_tensor))?;
-        Some((order.place, Problem::Unreleased { name: order.name.clone() }))
+        let mut orders = flights.iter().map(|&flight| &self.flights.of(flight).order);
+        match orders.find(|order| order.pieces.iter().any(to_tensor)) {
+            Some(order) => Err((order.place, Problem::Unreleased { name: order.name.clone() })),
+            None => Ok(()),
+        }
     }
 
     /// Reads the source, once.
