@@ -116,21 +116,8 @@ impl Lowering {
     /// Operators on integer scalars, and methods, that Rust would panic in; of `clamp` that of floats, too, and their `powi`,
     /// `max` and `min`, whose results Rust leaves open; and functions, which are those of tiles.
     fn note_arithmetic(&mut self) {
-        const PARTIAL: [&str; 13] = [
-            "add",
-            "sub",
-            "mul",
-            "div",
-            "rem",
-            "shl",
-            "shr",
-            "neg",
-            "div_ceil",
-            "div_floor",
-            "rem_euclid",
-            "abs",
-            "pow",
-        ];
+        const PARTIAL: [&str; 10] =
+            ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg", "div_ceil", "pow"];
         for OfScalars { place, function, ty, is_function } in std::mem::take(&mut self.scalar_arithmetic) {
             let ty = ty.with_elem(self.elements.resolve(ty.elem()));
             // A scalar of a type parameter may be an integer.
