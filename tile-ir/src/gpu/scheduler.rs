@@ -86,8 +86,11 @@ impl Scheduler<'_> {
     /// An instance whose products of single matrices are no products of stacks, where that gives it pipelines.
     fn of_matrices(&self, instance: Instance) -> Instance {
         let single = rewrites::single::needed(&instance, self.target);
-        let other = with_rewritten(instance.clone(), "single", &single, rewrites::single::run);
-        if single.is_empty() || self.pipelines(&other).is_empty() { instance } else { other }
+        if single.is_empty() {
+            return instance;
+        }
+        let other = instance.clone().rewrite("single", |kernel| rewrites::single::run(kernel, &single));
+        if self.pipelines(&other).is_empty() { instance } else { other }
     }
 
     /// The schedule that also has a next turn's tiles in shared memory that this one, which fits, leaves; this one where

@@ -87,12 +87,12 @@ fn carry_reshaped(kernel: &mut Kernel, op: OpId, carried: usize) {
 /// The other shape in which all uses of a loop's parameter take it, and in which what the loop gives for the next turn was
 /// before it was reshaped.
 fn shape_in_turns(kernel: &Kernel, parameter: ValueId, given: ValueId) -> Option<Vec<Dim>> {
+    let next = kernel.definition(given).filter(|data| matches!(data.op, Op::Reshape(_)))?;
+    let before = &kernel.ty(next.operands[0]).as_tile()?.shape;
     let uses = Uses::of(kernel);
     let users: Vec<&Op> = uses.of_value(parameter).iter().map(|&user| &kernel.op(user).op).collect();
     let [Op::Reshape(shape), others @ ..] = users.as_slice() else { return None };
     let is_same = |other: &&Op| matches!(other, Op::Reshape(other) if other == shape);
-    let next = kernel.definition(given).filter(|data| matches!(data.op, Op::Reshape(_)))?;
-    let before = &kernel.ty(next.operands[0]).as_tile()?.shape;
     (others.iter().all(is_same) && before == shape).then(|| shape.clone())
 }
 
