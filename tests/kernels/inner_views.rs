@@ -130,6 +130,48 @@ fn an_output_is_selected_wherever_it_is_cut() {
     }
 }
 
+/// A product goes into a matrix of a stack that is found behind the loop, and into one of its own.
+#[tile_kernel]
+fn product_twice(
+    a: &Tensor<f32, m, k>,
+    b: &Tensor<f32, k, n>,
+    z: &mut Tensor<f32, m, n>,
+    y: &mut Tensor<f32, 2, m, n>,
+) {
+    let (a, b) = (a.partition_view([16, 16]), b.partition_view([16, 16]));
+    let mut z = z.partition_view_mut([16, 16]);
+    let [i, j] = z.index();
+    let mut sum = Tile::zeros([16, 16]);
+    for p in 0..a.tiles(1) {
+        sum = mma(a.load_masked([i, p]), b.load_masked([p, j]), sum);
+    }
+    z.store_masked(sum);
+    let mut y = y.select(0, i % 2).partition_view_mut([16, 16]);
+    y.store_masked(sum);
+}
+
+#[test]
+fn a_matrix_that_is_found_behind_a_product_is_selected() {
+    let (m, k, n) = (40, 20, 24);
+    let number = |i: usize| ((i * 7) % 5) as f32 - 2.0;
+    let [a, b]: [Vec<f32>; 2] = [m * k, k * n].map(|count| (0..count).map(number).collect());
+    let at = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum::<f32>();
+    for (device, label) in devices() {
+        let a = Tensor::from_slice(&device, &a, [m, k]).unwrap();
+        let b = Tensor::from_slice(&device, &b, [k, n]).unwrap();
+        let (mut z, mut y) =
+            (Tensor::zeros(&device, [m, n]).unwrap(), Tensor::zeros(&device, [2, m, n]).unwrap());
+        product_twice(&a, &b, &mut z, &mut y).launch().unwrap();
+        let (z, y) = (z.to_vec().unwrap(), y.to_vec().unwrap());
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let which = i / 16 % 2;
+            assert_eq!(z[i * n + j], at(i, j), "{label}: {i}, {j}");
+            assert_eq!(y[(which * m + i) * n + j], at(i, j), "{label}: {i}, {j}");
+            assert_eq!(y[((1 - which) * m + i) * n + j], 0.0, "{label}: {i}, {j}");
+        }
+    }
+}
+
 /// A matrix of a stack as one axis, and windows of that; of a matrix beyond the stack nothing exists.
 #[tile_kernel]
 fn flat(x: &Tensor<f32, b, m, k>, at: usize, y: &mut Tensor<f32, { m * k }>) {

@@ -113,8 +113,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// again, or that it computes functions of and others go on with.
     fn rows_ahead(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
         if let Some((host, bytes)) = self.host_that_asks() {
-            let windows = self.fusion.streams_of(host).into_iter().map(|load| self.window_of(load));
-            return Some(Ahead::of_itself(host, windows.collect(), bytes));
+            // Loops over other rows may come before it, and before what its loads are given.
+            let windows = self.fusion.streams_of(host).into_iter().map(|load| self.window_if_known(load));
+            return Some(Ahead::of_itself(host, windows.collect::<Option<_>>()?, bytes));
         }
         let computes = self.fusion.computes_functions(data);
         let is_wanted = |load: &&OpData| computes || self.fusion.use_count(load.results[0]) > 1;
@@ -308,6 +309,40 @@ mod tests {
             code.matches("prefetcht0").count()
         };
         assert_eq!([256, 4096, 8192].map(asking_loops), [1, 1, 2]);
+    }
+
+    /// The host of a store asks for its own rows, wherever these lie: also where that is computed behind a loop over others.
+    #[test]
+    fn a_host_asks_for_rows_whose_index_comes_behind_other_rows() {
+        let index = "  %two = extent 2 : index\n  %half = div %i, %two : index\n";
+        let source = |[before, behind]: [&str; 2]| {
+            format!(
+                "kernel @k(%g: tensor<m x 64 x f32>, %x: tensor<k x 256 x f32>, %y: mut tensor<m x 256 x f32>) {{
+  %vg = partition %g [1, 64] : partition<m x 64 x f32, [1, 64]>
+  %vx = partition %x [1, 256] : partition<k x 256 x f32, [1, 256]>
+  %vy = partition %y [1, 256] : mut partition<m x 256 x f32, [1, 256]>
+  %i, %j = block_index %vy : index, index
+  %zero = constant 0.0 : f32
+{before}  %g1 = load_masked %vg[%i, %j] pad %zero : tile<1 x 64 x f32>
+  %scale = reduce sum %g1 axis 1 : tile<1 x 1 x f32>
+{behind}  %x1 = load_masked %vx[%half, %j] pad %zero : tile<1 x 256 x f32>
+  %sum = reduce sum %x1 axis 1 : tile<1 x 1 x f32>
+  %both = add %scale, %sum : tile<1 x 1 x f32>
+  %all = broadcast %both : tile<1 x 256 x f32>
+  %result = mul %x1, %all : tile<1 x 256 x f32>
+  store_masked %vy, %result
+}}
+"
+            )
+        };
+        for level in ["x86-64-v4", "x86-64-v4-rows", "x86-64-v4-tiles"] {
+            let asks = |order| {
+                let code = assembly(&Instance::parse(&source(order), &[]).unwrap(), level);
+                code.matches("prefetcht").count()
+            };
+            let (before, behind) = (asks([index, ""]), asks(["", index]));
+            assert!(before > 0 && before == behind, "{level}: {before} and {behind}");
+        }
     }
 
     #[test]

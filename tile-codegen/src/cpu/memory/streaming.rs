@@ -178,7 +178,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has_ends = !whole || width % elements != 0;
         let (mut first, mut streams) = (begin, flag);
         if let Some(flag) = flag {
-            let at = self.row_element(window, address, begin);
+            let at = self.row_element_anywhere(window, row.index, begin);
             let skipped = ir.line_offset(at, LINE_BYTES.into());
             if has_ends {
                 // What comes before the first line that is streamed; without streaming any place begins one.

@@ -177,10 +177,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.window_at(data.operands[0], &self.grid.tile, &given, bounds)
     }
 
-    /// The same for an op that comes later, unless its index does too.
+    /// The same for an op that comes later, unless its index does too, or that of a matrix which its view selects.
     pub(in crate::cpu) fn window_if_known(&self, data: &OpData) -> Option<Window<'c>> {
-        let is_known = |&index: &ValueId| self.scalar_if_known(index).is_some();
-        data.tile_index().iter().all(is_known).then(|| self.window_of(data))
+        let selections = Source::reached_by(self.instance, data)?.selections;
+        let selected = selections.iter().map(|selection| selection.index);
+        let mut indices = data.tile_index().iter().copied().chain(selected);
+        indices.all(|index| self.scalar_if_known(index).is_some()).then(|| self.window_of(data))
     }
 
     /// Where the tile of a view lies that an access names by the index of the tile which its block owns, and by what it is
