@@ -240,6 +240,10 @@ fn instances_that_see_other_parts_of_a_row_are_no_choice() {
                    launch";
         assert!(message.starts_with(begin) && message.ends_with(end), "{label}: {message}");
         assert_eq!(by_largest::best(&x, &mut y).tune().unwrap_err().reason().to_string(), message, "{label}");
+        let choices = by_largest::best(&x, &mut y).choices().unwrap();
+        assert!(choices.chosen().is_none(), "{label}: {choices}");
+        let table = choices.to_string();
+        assert!(!table.contains('▶') && table.ends_with(&format!("{message}\n")), "{label}: {table}");
         by_largest::<1, 4>(&x, &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap()[3..], [1.0, 5.0 / 6.0, 1.0], "{label}");
         by_largest_of_row::best(&x, &mut y).launch().unwrap();
@@ -247,6 +251,79 @@ fn instances_that_see_other_parts_of_a_row_are_no_choice() {
         let (x, mut y) = (row(3), Tensor::zeros(&device, [1, 3]).unwrap());
         by_largest::best(&x, &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [1.0 / 3.0, 2.0 / 3.0, 1.0], "{label}");
+    }
+}
+
+/// Running sums of a row, each of its own tile; and tiles that are divided by their largest element where that is asked for.
+#[tile_kernel(instances(COLUMNS = 4 | 8))]
+fn running_sums<const COLUMNS: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([COLUMNS]);
+    y.store_masked(x.partition_view([COLUMNS]).load_masked(y.index()).cumsum(0));
+}
+
+#[tile_kernel(instances(COLUMNS = 4 | 8, NORM = true | false))]
+fn by_largest_or_doubled<const COLUMNS: usize, const NORM: bool>(
+    x: &Tensor<f32, m, n>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let mut y = y.partition_view_mut([1, COLUMNS]);
+    let x = x.partition_view([1, COLUMNS]).load_masked(y.index());
+    y.store_masked(if NORM { x / x.max(1) } else { x * 2.0 });
+}
+
+/// What an instance doesn't compute is no difference, and what follows a branch is one.
+#[test]
+fn instances_are_compared_by_what_they_compute() {
+    for (device, label) in devices() {
+        let row = Tensor::from_vec(&device, (1..=6).map(|x| x as f32).collect(), [6]).unwrap();
+        let mut sums = Tensor::zeros(&device, [6]).unwrap();
+        let error = running_sums::best(&row, &mut sums).launch().unwrap_err();
+        let said = error.reason().to_string();
+        assert!(said.contains("`cumsum` at ") && said.contains("of 4 and of 6 elements"), "{label}: {said}");
+        running_sums::<8>(&row, &mut sums).launch().unwrap();
+        assert_eq!(sums.to_vec().unwrap(), [1.0, 3.0, 6.0, 10.0, 15.0, 21.0], "{label}");
+        let x = row.reshape([1, 6]).unwrap();
+        let mut y = Tensor::zeros(&device, [1, 6]).unwrap();
+        by_largest_or_doubled::best::<false>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0, 8.0, 10.0, 12.0], "{label}");
+        let error = by_largest_or_doubled::best::<true>(&x, &mut y).launch().unwrap_err();
+        assert!(error.reason().to_string().contains("`max` at "), "{label}: {error}");
+    }
+}
+
+/// Rows without their mean over the tile, and without their own.
+#[tile_kernel(where(n <= COLUMNS), instances(COLUMNS = 4 | 8))]
+fn without_mean_of_tile<const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let mut y = y.partition_view_mut([1, COLUMNS]);
+    let x = x.partition_view([1, COLUMNS]).load_masked(y.index());
+    y.store_masked(x - x.mean(1));
+}
+
+#[tile_kernel(where(n <= COLUMNS), instances(COLUMNS = 4 | 8))]
+fn without_mean_of_row<const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let mut y = y.partition_view_mut([1, COLUMNS]);
+    let x = x.partition_view([1, COLUMNS]).load_masked(y.index());
+    y.store_masked(x - x.sum(1) / n as f32);
+}
+
+/// Where a tile's extent is a divisor, instances with other tiles compute other means; where one fits, it is taken.
+#[test]
+fn instances_that_divide_by_their_tiles_extents_are_no_choice() {
+    for (device, label) in devices() {
+        let row = |n: usize| Tensor::from_vec(&device, (1..=n).map(|x| x as f32).collect(), [1, n]).unwrap();
+        let (x, mut y) = (row(3), Tensor::zeros(&device, [1, 3]).unwrap());
+        let error = without_mean_of_tile::best(&x, &mut y).launch().unwrap_err();
+        let message = error.reason().to_string();
+        let begin = "`best` of `without_mean_of_tile` has no choice between COLUMNS = 4 and COLUMNS = 8, which give different \
+                     results: the sum along axis 1 of `x`, with 3 elements, is divided at tests/kernels/choices.rs:";
+        let end = " by 4 and by 8, what pads the tile among it. Divide it by the length, `x.sum(axis) / n as f32`; if the \
+                   tile's extent is meant, name the instance at the launch";
+        assert!(message.starts_with(begin) && message.ends_with(end), "{label}: {message}");
+        without_mean_of_row::best(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [-1.0, 0.0, 1.0], "{label}");
+        let (x, mut y) = (row(5), Tensor::zeros(&device, [1, 5]).unwrap());
+        without_mean_of_tile::best(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap()[..2], [1.0 - 15.0 / 8.0, 2.0 - 15.0 / 8.0], "{label}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the cost model says of the instances of a launch, and what was measured of them, as a value and as a table for
 //! people.
 
-use crate::choose::{self, Assessed};
+use crate::choose::Assessed;
 use crate::device::Device;
+use crate::error::Result;
 use crate::quantity::time;
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,6 +17,8 @@ use tile_ir::cost::Prediction;
 pub struct Choices {
     title: String,
     rows: Vec<Choice>,
+    /// Why the launch takes none of those that fit.
+    differ: Option<String>,
 }
 
 /// What the cost model says of an instance.
@@ -25,7 +28,7 @@ pub struct Choice {
     /// What the kernel's parameters are bound to: `BM = 128, BN = 64`.
     pub instance: String,
     /// The time and what takes it, or why the launch can't take the instance.
-    pub prediction: Result<Prediction, String>,
+    pub prediction: std::result::Result<Prediction, String>,
     /// How long the instance took, where the launch was tuned.
     pub measured: Option<Duration>,
 }
@@ -48,22 +51,30 @@ impl Choice {
 }
 
 impl Choices {
-    pub(crate) fn new(kernel: &str, device: &Device, assessed: Vec<Assessed>) -> Choices {
+    pub(crate) fn new(
+        kernel: &str,
+        device: &Device,
+        assessed: Vec<Assessed>,
+        decided: Result<Option<usize>>,
+    ) -> Choices {
         let sizes = assessed.iter().find_map(|one| one.outcome.as_ref().ok()).map(|fitting| {
             let sizes = fitting.prepared.abi().sizes.iter().zip(&fitting.bound.sizes);
             sizes.map(|(name, value)| format!(", {name} = {value}")).collect::<String>()
         });
         let title = format!("`{kernel}` on {device}{}", sizes.unwrap_or_default());
-        let best = choose::best(&assessed);
+        let (chosen, differ) = match decided {
+            Ok(chosen) => (chosen, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let rows = assessed.into_iter().map(|Assessed { instance, measured, outcome }| {
             let prediction = outcome.map(|fitting| fitting.prediction).map_err(|refusal| refusal.to_string());
             Choice { instance, prediction, measured }
         });
         let mut rows: Vec<(usize, Choice)> = rows.enumerate().collect();
         // The chosen one is first, whatever the order of equal ones.
-        let is_chosen = |number: &usize| Some(*number) == best;
+        let is_chosen = |number: &usize| Some(*number) == chosen;
         rows.sort_by(|(first, a), (second, b)| is_chosen(second).cmp(&is_chosen(first)).then(a.compare(b)));
-        Choices { title, rows: rows.into_iter().map(|(_, row)| row).collect() }
+        Choices { title, rows: rows.into_iter().map(|(_, row)| row).collect(), differ }
     }
 
     /// The instances, the chosen one first.
@@ -73,7 +84,7 @@ impl Choices {
 
     /// The instance that the launch takes, where it can take any.
     pub fn chosen(&self) -> Option<&Choice> {
-        self.rows.first().filter(|row| row.prediction.is_ok())
+        self.rows.first().filter(|row| self.differ.is_none() && row.prediction.is_ok())
     }
 }
 
@@ -98,13 +109,14 @@ impl fmt::Display for Choices {
             let line = match prediction {
                 Ok(it) => {
                     let seconds = row.seconds().unwrap_or(it.seconds);
-                    let why_not = match chosen.filter(|_| number > 0) {
+                    let is_chosen = chosen.is_some() && number == 0;
+                    let why_not = match chosen.filter(|_| !is_chosen) {
                         Some((best, _)) if seconds > best => format!("{:.2} times as long", seconds / best),
                         Some((_, prediction)) if prediction.compare(it).is_eq() => "as long".to_owned(),
                         Some(_) => "as long, with more work".to_owned(),
                         None => String::new(),
                     };
-                    let arrow = if number == 0 { '▶' } else { ' ' };
+                    let arrow = if is_chosen { '▶' } else { ' ' };
                     let (time, limit) = (time(it.seconds), it.limit);
                     format!(
                         "{arrow} {instance:width$}{measured}  {time:>9}  {limit:17}  {:>8.2}  {why_not}",
@@ -117,7 +129,7 @@ impl fmt::Display for Choices {
             };
             writeln!(f, "{}", line.trim_end())?;
         }
-        Ok(())
+        self.differ.iter().try_for_each(|reason| writeln!(f, "{reason}"))
     }
 }
 
@@ -152,7 +164,7 @@ mod tests {
             row("BM = 16", 1466.0, (Limit::Matrix, 1e9)),
             refused,
         ];
-        let choices = Choices { title: "`matmul` on cuda:0, m = 4096".to_owned(), rows };
+        let choices = Choices { title: "`matmul` on cuda:0, m = 4096".to_owned(), rows, differ: None };
         let expected = "\
 `matmul` on cuda:0, m = 4096
   instance  predicted  limit                 waves  why not
@@ -170,7 +182,7 @@ mod tests {
             row.measured = Some(Duration::from_micros(microseconds));
         }
         rows.sort_by(Choice::compare);
-        let tuned = Choices { title: choices.title, rows };
+        let tuned = Choices { title: choices.title, rows, differ: None };
         let expected = "\
 `matmul` on cuda:0, m = 4096
   instance   measured  predicted  limit                 waves  why not

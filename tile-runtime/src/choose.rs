@@ -135,8 +135,7 @@ impl Query<'_> {
             return Ok(chosen);
         }
         let assessed = self.assess_all(bind);
-        let Some(number) = best(&assessed) else { return Err(self.none(assessed)) };
-        agreement::check(self.kernel, &assessed)?;
+        let Some(number) = self.decide(&assessed)? else { return Err(self.none(assessed)) };
         let Ok(fitting) = &assessed[number].outcome else { unreachable!("the best one fits") };
         self.keep(number, fitting.prepared, Vec::new());
         Ok((number, fitting.prepared))
@@ -193,6 +192,15 @@ impl Query<'_> {
             self.keep(*number, fits.prepared, measured);
         }
         Ok(())
+    }
+
+    /// The one that the launch takes of those that fit, where any does.
+    ///
+    /// # Errors
+    /// [`Error::InstancesDiffer`].
+    pub(crate) fn decide(&self, assessed: &[Assessed]) -> Result<Option<usize>> {
+        agreement::check(self.kernel, assessed)?;
+        Ok(best(assessed))
     }
 
     /// What the model says of every candidate.
@@ -286,7 +294,7 @@ fn common_error(assessed: Vec<Assessed>) -> Option<Error> {
 }
 
 /// The instance with the least time, that was measured if any was; of equal ones the first.
-pub(crate) fn best(assessed: &[Assessed]) -> Option<usize> {
+fn best(assessed: &[Assessed]) -> Option<usize> {
     let fitting = assessed
         .iter()
         .enumerate()

@@ -255,7 +255,8 @@ impl<'a> Launch<'a> {
     }
 
     /// What the cost model says of every instance that the launch may take, the chosen one first: a table when
-    /// displayed. Of a launch that says which instance it takes, of that one.
+    /// displayed. Of a launch that says which instance it takes, of that one. Where the launch takes none, because those that
+    /// fit compute different things, that stands below the table.
     ///
     /// # Errors
     /// [`Error`] where the launch has no tensor, or tensors on several devices. What is wrong with the sizes stands in
@@ -272,7 +273,8 @@ impl<'a> Launch<'a> {
             [] => vec![query.assess(&self.bindings, &|abi| self.bound(abi))],
             _ => query.assess_all(&|abi| self.bound(abi)),
         };
-        Ok(Choices::new(self.kernel.name, device, assessed))
+        let decided = query.decide(&assessed);
+        Ok(Choices::new(self.kernel.name, device, assessed, decided))
     }
 
     /// The instance that runs, and its number among the candidates.

@@ -1,11 +1,13 @@
 //! Lines of which every block sees its own part alone: softmax of rows that are longer than a tile, of which each piece is
 //! then normalised by itself.
 //!
-//! What is found is certain: a tensor is loaded along an axis only where the block's own tile lies, that tile is reduced
-//! along the axis, and the result goes, element by element, into what the block stores along the same axis. The kernel
-//! then computes something else with tiles of another extent, as long as there is more than one of them. That may be meant
-//! (a scale for each block of a row), so it is no mistake of the kernel; but of its instances none is as good as another.
+//! What is found is certain: a tensor is loaded along an axis only where the block's own tile lies, that tile is reduced,
+//! scanned or sorted along the axis, and the result goes, element by element, into what the block stores along the same axis.
+//! The kernel then computes something else with tiles of another extent, as long as there is more than one of them. That may
+//! be meant (a scale for each block of a row), so it is no mistake of the kernel; but of its instances none is as good as
+//! another.
 
+use super::joined::Joined;
 use super::reshape;
 use super::uses::Uses;
 use crate::dim::Dim;
@@ -16,13 +18,13 @@ use crate::types::PartitionType;
 use crate::view::Source;
 use std::collections::HashSet;
 
-/// A reduction of the block's own part of a line.
+/// What is computed of the block's own part of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnPart {
-    /// The reduction.
+    /// The reduction, scan or sort.
     pub loc: Loc,
     /// What a kernel calls it: `sum`.
-    pub reduction: &'static str,
+    pub method: &'static str,
     /// The tensor that the line is of, as a message names it.
     pub tensor: String,
     /// Along which of its axes the line goes.
@@ -34,35 +36,43 @@ pub struct OwnPart {
 }
 
 /// A load of the block's own tile.
-struct OwnLoad<'k> {
-    data: &'k OpData,
-    view: &'k PartitionType,
+pub(super) struct OwnLoad<'k> {
+    pub(super) data: &'k OpData,
+    pub(super) view: &'k PartitionType,
     /// The axis of the view that is asked for.
-    axis: usize,
+    pub(super) axis: usize,
     /// The axis of the grid along which the block's index is taken there.
     along: usize,
 }
 
-/// The reductions of own parts in a kernel, each once. Blocks that tell each other something by atomics see more than that.
+impl OwnPart {
+    /// Whether it is the same computation, of another instance of the kernel.
+    pub fn is_that_of(&self, other: &OwnPart) -> bool {
+        let which = |it: &OwnPart| (it.loc, it.method, it.tensor.clone(), it.axis);
+        which(self) == which(other)
+    }
+}
+
+/// What a kernel computes of own parts, each once. Blocks that tell each other something by atomics see more than that.
 pub fn own_parts(kernel: &Kernel) -> Vec<OwnPart> {
     let ops: Vec<&OpData> = kernel.walk().into_iter().map(|op| kernel.op(op)).collect();
     let mut parts = Vec::new();
     if ops.iter().any(|data| data.op.effect() == Effect::ReadsAndWrites) {
         return parts;
     }
-    let uses = Uses::of(kernel);
+    let (uses, joined) = (Uses::of(kernel), Joined::of(kernel));
     for data in ops {
-        let (Op::Reduce { axis, .. } | Op::ReduceWith { axis, .. }) = data.op else { continue };
-        let Some(load) = data.operands.iter().find_map(|&tile| own_load(kernel, tile, axis)) else {
+        let Some(axis) = axis_of_lines(&data.op) else { continue };
+        let Some(load) = data.operands.iter().find_map(|&tile| own_load(kernel, &joined, tile, axis)) else {
             continue;
         };
         let (line, part) = (&load.view.tensor.extents[load.axis], &load.view.tile[load.axis]);
-        if !is_stored_along(kernel, &uses, &data.results, load.along, part) {
+        if !is_stored_along(kernel, &uses, &joined, &data.results, load.along, part) {
             continue;
         }
         let found = OwnPart {
             loc: data.loc,
-            reduction: data.op.spelling(),
+            method: data.op.spelling(),
             tensor: kernel.tensor_name(load.data.operands[0]),
             axis: load.axis,
             line: line.clone(),
@@ -75,13 +85,34 @@ pub fn own_parts(kernel: &Kernel) -> Vec<OwnPart> {
     parts
 }
 
+/// The axis along which an op's results depend on all of a line.
+fn axis_of_lines(op: &Op) -> Option<usize> {
+    match *op {
+        Op::Reduce { axis, .. }
+        | Op::ReduceWith { axis, .. }
+        | Op::Scan { axis, .. }
+        | Op::ScanWith { axis, .. }
+        | Op::Sort { axis, .. } => Some(axis),
+        _ => None,
+    }
+}
+
 /// The load of the block's own tile that a tile comes from, element by element; `None` where there is none, or its tensor is
 /// seen elsewhere, too.
-fn own_load(kernel: &Kernel, tile: ValueId, axis: usize) -> Option<OwnLoad<'_>> {
+pub(super) fn own_load<'k>(
+    kernel: &'k Kernel,
+    joined: &Joined,
+    tile: ValueId,
+    axis: usize,
+) -> Option<OwnLoad<'k>> {
     let mut open = vec![(tile, axis)];
     let mut seen = HashSet::new();
     while let Some((value, axis)) = open.pop() {
-        let Some(data) = kernel.definition(value).filter(|_| seen.insert((value, axis))) else { continue };
+        if !seen.insert((value, axis)) {
+            continue;
+        }
+        open.extend(joined.from(value).iter().map(|&before| (before, axis)));
+        let Some(data) = kernel.definition(value) else { continue };
         if let Some(load) = data.load() {
             let view = kernel.ty(load.view).as_partition()?;
             if let Some(along) = own_axis(kernel, view, load.index, axis)
@@ -142,13 +173,21 @@ fn axis_before(kernel: &Kernel, data: &OpData, operand: ValueId, axis: usize) ->
 
 /// Whether values go, element by element, to what a block stores at its own index along an axis of the grid, as much of it
 /// as it has seen.
-fn is_stored_along(kernel: &Kernel, uses: &Uses, values: &[ValueId], along: usize, part: &Dim) -> bool {
+fn is_stored_along(
+    kernel: &Kernel,
+    uses: &Uses,
+    joined: &Joined,
+    values: &[ValueId],
+    along: usize,
+    part: &Dim,
+) -> bool {
     let mut open = values.to_vec();
     let mut seen = HashSet::new();
     while let Some(value) = open.pop() {
         if !seen.insert(value) {
             continue;
         }
+        open.extend(joined.into(value));
         for data in uses.of_value(value).iter().map(|&op| kernel.op(op)) {
             match &data.op {
                 Op::Store | Op::StoreMasked => {
@@ -188,7 +227,7 @@ kernel @k<B>(%x: tensor<m x n x f32>, %s: tensor<m x n x f32>, %y: mut tensor<m 
         );
         let kernel = VerifiedKernel::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let said = |it: &OwnPart| {
-            format!("{} of {} of {} along {} of {}", it.reduction, it.part, it.line, it.axis, it.tensor)
+            format!("{} of {} of {} along {} of {}", it.method, it.part, it.line, it.axis, it.tensor)
         };
         own_parts(&kernel).iter().map(said).collect()
     }
@@ -217,6 +256,45 @@ kernel @k<B>(%x: tensor<m x n x f32>, %s: tensor<m x n x f32>, %y: mut tensor<m 
             found(&squeezed.replace("broadcast %sum", "broadcast %one")),
             ["sum of B of n along 1 of `x`"]
         );
+    }
+
+    #[test]
+    fn scans_and_sorts_are_found_as_reductions_are() {
+        let scan = "  %result = scan sum %row axis 1 : tile<1 x B x f32>\n  store_masked %vy, %result\n";
+        assert_eq!(found(scan), ["cumsum of B of n along 1 of `x`"]);
+        let sort = "  %result, %where = sort %row axis 1 : tile<1 x B x f32>, tile<1 x B x i32>
+  store_masked %vy, %result
+";
+        assert_eq!(found(sort), ["sort of B of n along 1 of `x`"]);
+    }
+
+    #[test]
+    fn what_goes_through_branches_and_loops_is_found() {
+        let normalized = format!("  %square = mul %row, %row : tile<1 x B x f32>\n{NORMALIZED}");
+        let store = "  store_masked %vy, %result\n";
+        let behind = normalized.replace(
+            store,
+            "  %one = item %sum : f32
+  %positive = gt %one, %zero : bool
+  %either = if %positive : tile<1 x B x f32> {
+    yield %result
+  } else {
+    yield %row
+  }
+  store_masked %vy, %either
+",
+        );
+        assert_eq!(found(&behind), ["sum of B of n along 1 of `x`"]);
+        let looped = "  %four = extent 4 : index
+  %last = for %t = %first to %four carry (%now = %row) : tile<1 x B x f32> {
+    %sum = reduce sum %now axis 1 : tile<1 x 1 x f32>
+    %all = broadcast %sum : tile<1 x B x f32>
+    %next = div %now, %all : tile<1 x B x f32>
+    yield %next
+  }
+  store_masked %vy, %last
+";
+        assert_eq!(found(looped), ["sum of B of n along 1 of `x`"]);
     }
 
     #[test]

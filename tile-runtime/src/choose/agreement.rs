@@ -1,13 +1,14 @@
 //! Whether the instances that a launch may take compute the same, of which it then takes the fastest.
 //!
-//! They don't where each normalises its own part of a row: with tiles of another extent these are other parts
-//! ([`tile_ir::analysis::own_parts`]). Nor where they draw random numbers by the number of an element in its tile, if that is
+//! They don't where each normalises, scans or sorts its own part of a row: with tiles of another extent these are other parts
+//! ([`tile_ir::analysis::own_parts`]). Nor where each divides the sum of a row by its tile's extent
+//! ([`tile_ir::analysis::own_means`]), or where they draw random numbers by the number of an element in its tile, if that is
 //! another one in tiles of other extents ([`tile_ir::analysis::draws()`]).
 
 use super::{Assessed, Fitting};
 use crate::error::{Error, Result};
 use crate::launch::KernelDef;
-use tile_ir::analysis::{self, Draw, OwnPart, own_parts};
+use tile_ir::analysis::{self, Draw, OwnMean, OwnPart, own_means, own_parts};
 use tile_ir::specialize::Binding;
 use tile_ir::{Dim, Loc};
 
@@ -33,9 +34,19 @@ impl Candidate<'_> {
         dim.evaluate(&lookup).ok()
     }
 
-    /// How much of a line a block sees: at most all of it.
+    /// How much of a line a block sees: at most all of it. Nothing where the instance doesn't have the computation, as behind a
+    /// branch that its parameters don't take.
     fn seen(&self, it: &OwnPart) -> Option<usize> {
+        let own = own_parts(self.fitting.prepared.instance());
+        own.iter().find(|own| own.is_that_of(it))?;
         Some(self.value(&it.part)?.min(self.value(&it.line)?))
+    }
+
+    /// What the sum of a line is divided by; nothing where the instance doesn't have the quotient.
+    fn divisor(&self, it: &OwnMean) -> Option<usize> {
+        let instance = self.fitting.prepared.instance();
+        instance.walk().into_iter().find(|&op| instance.op(op).loc == it.loc)?;
+        self.value(&it.divisor)
     }
 
     /// The random numbers that it draws by elements' numbers in their tiles.
@@ -56,15 +67,17 @@ pub(super) fn check(kernel: &'static KernelDef, assessed: &[Assessed]) -> Result
         one.outcome.as_ref().ok().map(|fitting| Candidate { instance: &one.instance, fitting })
     });
     let fitting: Vec<Candidate<'_>> = fitting.collect();
-    let [first, others @ ..] = fitting.as_slice() else { return Ok(()) };
-    if others.is_empty() {
+    if fitting.len() < 2 {
         return Ok(());
     }
     for it in own_parts(kernel.kernel()?) {
-        let Some(seen) = first.seen(&it) else { continue };
-        let other = others.iter().find(|other| other.seen(&it).is_some_and(|other| other != seen));
-        if let Some(other) = other {
-            return Err(differ(kernel, [first, other], other_part(&it, [first, other])));
+        if let Some(two) = apart(&fitting, |one| one.seen(&it)) {
+            return Err(differ(kernel, two, other_part(&it, two)));
+        }
+    }
+    for it in own_means(kernel.kernel()?) {
+        if let Some(two) = apart(&fitting, |one| one.divisor(&it)) {
+            return Err(differ(kernel, two, other_mean(&it, two)));
         }
     }
     let draws: Vec<(&Candidate<'_>, Vec<Draw>)> = fitting.iter().map(|one| (one, one.draws())).collect();
@@ -79,6 +92,16 @@ pub(super) fn check(kernel: &'static KernelDef, assessed: &[Assessed]) -> Result
         }
     }
     Ok(())
+}
+
+/// Two of the instances for which a number isn't the same, among those that have it.
+fn apart<'f, 'a>(
+    fitting: &'f [Candidate<'a>],
+    number: impl Fn(&Candidate<'a>) -> Option<usize>,
+) -> Option<[&'f Candidate<'a>; 2]> {
+    let mut numbers = fitting.iter().filter_map(|one| Some((one, number(one)?)));
+    let (first, ours) = numbers.next()?;
+    numbers.find(|(_, number)| *number != ours).map(|(other, _)| [first, other])
 }
 
 fn differ(kernel: &KernelDef, instances: [&Candidate<'_>; 2], difference: String) -> Error {
@@ -98,16 +121,28 @@ fn other_numbers(first: &Candidate<'_>, (ours, theirs): (&Draw, &Draw)) -> Strin
 }
 
 fn other_part(it: &OwnPart, [first, other]: [&Candidate<'_>; 2]) -> String {
-    let OwnPart { loc, reduction, tensor, axis, line, part } = it;
+    let OwnPart { loc, method, tensor, axis, line, part } = it;
     let seen = [first, other].into_iter().filter_map(|one| one.seen(it));
     let seen = seen.map(|elements| elements.to_string()).collect::<Vec<_>>().join(" and of ");
     let place = first.at(*loc);
     let length =
         first.value(line).map_or_else(String::new, |length| format!(", which has {length} elements"));
     format!(
-        "`{reduction}`{place} is of a block's own tile alone: of {seen} elements along axis {axis} of \
+        "`{method}`{place} is of a block's own tile alone: of {seen} elements along axis {axis} of \
          {tensor}{length}. If it is meant to be of all of them, say `where({line:#} <= {part:#})`, which leaves out \
          instances with shorter tiles, or go through the tiles of longer lines in a loop; if it is meant to be of a \
          tile, name the instance at the launch"
+    )
+}
+
+fn other_mean(it: &OwnMean, [first, other]: [&Candidate<'_>; 2]) -> String {
+    let OwnMean { loc, tensor, axis, line, divisor } = it;
+    let divisors = [first, other].into_iter().filter_map(|one| one.value(divisor));
+    let divisors = divisors.map(|divisor| divisor.to_string()).collect::<Vec<_>>().join(" and by ");
+    let place = first.at(*loc);
+    let length = first.value(line).map_or_else(String::new, |length| format!(", with {length} elements,"));
+    format!(
+        "the sum along axis {axis} of {tensor}{length} is divided{place} by {divisors}, what pads the tile among it. Divide it \
+         by the length, `x.sum(axis) / {line:#} as f32`; if the tile's extent is meant, name the instance at the launch"
     )
 }
