@@ -30,6 +30,10 @@ const AS_TESTS_ARE: [&str; 2] = ["--example", "bench_layout"];
 /// A package that makes a build of few others one that takes dependencies as they were built for the tests.
 const AS_TESTS_ASK: [&str; 2] = ["--package", "tile-test-features"];
 
+/// The tests of the runtime that take long and ask nothing of a compiler: those of the workspace are enough.
+const WITHOUT_A_COMPILER_AS_WITH_ONE: [&str; 6] =
+    ["--skip", "gpu::cuda::", "--skip", "gpu::hip::", "--skip", "gpu::stand_in::"];
+
 /// What random tests begin with, unless the environment names another number: a change lands or doesn't for its own sake.
 /// `cargo xtask fuzz` tries others.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "20");
@@ -86,7 +90,8 @@ fn all_else(passed: &Passed, ptxas: Option<&Path>) -> Result<(), String> {
     packages::check()?;
     systems::check()?;
     let mut runtime = cargo(&["test", "--package", "tile-runtime"]);
-    passed.step("tests of the runtime without a compiler", runtime.args(AS_TESTS_ASK))?;
+    runtime.args(AS_TESTS_ASK).arg("--").args(WITHOUT_A_COMPILER_AS_WITH_ONE);
+    passed.step("tests of the runtime without a compiler", &mut runtime)?;
     passed.step("documentation", documentation().env("RUSTDOCFLAGS", "-D warnings"))?;
     passed.step("programs, without the run-time compiler", &mut built_programs())?;
     for example in programs() {

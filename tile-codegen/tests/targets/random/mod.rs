@@ -124,7 +124,7 @@ fn placements(tensors: usize) -> impl Strategy<Value = Vec<Placement>> {
 
 /// How many kernels a run tries; `cargo xtask fuzz` asks for more.
 fn cases() -> u32 {
-    std::env::var("TILE_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64)
+    std::env::var("TILE_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
 
 /// Tries programs that a strategy makes, in some way each, as long as there is time; the first that fails is made small,
