@@ -86,8 +86,6 @@ impl Vendor {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers").join(source);
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
         rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "driver", "-Dwarnings"]);
-        // Of one that lacks a function nobody runs much.
-        rustc.args(["-C", if lacks.is_some() { "opt-level=0" } else { "opt-level=1" }]);
         rustc.args(lacks.map(|name| format!("--cfg={name}"))).arg("-o").arg(&library).arg(source);
         let output = rustc.output().expect("rustc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
