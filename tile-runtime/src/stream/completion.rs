@@ -67,6 +67,11 @@ impl Completion {
         how
     }
 
+    /// Whether somebody was told how it ended.
+    pub(crate) fn is_told(&self) -> bool {
+        self.lock().is_told
+    }
+
     /// Tells what it failed with, if it has, and nobody was told before.
     pub(crate) fn tell_failure(&self) -> Result<()> {
         let mut state = self.lock();

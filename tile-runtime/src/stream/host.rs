@@ -91,8 +91,15 @@ fn drop_apart(owners: Owners) {
 /// The work that has failed since a stream was asked: it tells of the first that nobody knows of by then.
 type Failed = Mutex<Vec<Arc<Completion>>>;
 
-/// So much of it is kept where nobody asks.
-const MOST_FAILED: usize = 64;
+/// Adds work that has failed. Where nobody asks for it, little is kept: not what somebody was told of, and of what nobody else
+/// has, who could be told of it, the first alone.
+fn remember(failed: &mut Vec<Arc<Completion>>, completion: Arc<Completion>) {
+    let mut first = true;
+    failed.retain(|known| {
+        !known.is_told() && (Arc::strong_count(known) > 1 || std::mem::replace(&mut first, false))
+    });
+    failed.push(completion);
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -147,10 +154,7 @@ impl Queue {
             let has_failed = result.is_err();
             completion.end(result);
             if has_failed {
-                let mut failed = lock(&failed);
-                if failed.len() < MOST_FAILED {
-                    failed.push(completion);
-                }
+                remember(&mut lock(&failed), completion);
             }
             let _ = catch_unwind(AssertUnwindSafe(|| work.over().map(drop_apart)));
         }

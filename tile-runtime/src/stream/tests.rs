@@ -243,6 +243,28 @@ fn what_a_guard_has_told_hides_no_other_failure() {
     stream.synchronize().unwrap();
 }
 
+/// However many a guard has told of, or will.
+#[test]
+fn a_failure_that_nobody_was_told_of_is_not_lost_among_many() {
+    const MANY: usize = 100;
+    let device = Device::reference();
+    let stream = Stream::new(&device).unwrap();
+    let fails = |problem: &str| {
+        let error = Error::Stream { problem: problem.to_owned() };
+        stream.enqueue(move || Err(error))
+    };
+    for _ in 0..MANY {
+        assert!(fails("a told one").wait().is_err());
+    }
+    let held = [0; MANY].map(|_| fails("a held one"));
+    fails("the first");
+    (0..MANY).for_each(|_| drop(fails("a later one")));
+    stream.enqueue(|| Ok(())).wait().unwrap();
+    assert!(held.iter().all(|event| event.wait().is_err()));
+    assert_eq!(stream.synchronize().unwrap_err().to_string(), "the first");
+    stream.synchronize().unwrap();
+}
+
 /// As `.launch()` is done when it returns, so is a launch or a copy on the own queue; nothing is ever waited for.
 #[test]
 fn the_own_queue_of_the_host_has_done_what_it_is_given() {
