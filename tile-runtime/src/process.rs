@@ -143,6 +143,12 @@ mod tests {
             assert!(is_told(kept.record().unwrap().wait()));
             assert!(is_told(y.to_vec().map(drop)), "what the parent's thread still writes");
             assert!(is_told(ones(&mut y).launch()));
+            // Nor is it told to be done by what was to come after it, on a stream of the child's.
+            let other = Stream::new(&device).unwrap();
+            ones(&mut y).on(&other).unwrap().detach();
+            assert!(is_told(other.synchronize()) && is_told(y.to_vec().map(drop)));
+            y.copy_from_on(&x, &other).unwrap().detach();
+            assert!(is_told(other.synchronize()) && is_told(y.to_vec().map(drop)));
             drop((kept.clone(), y));
         });
         assert!(others_are_told_of, "streams of the parent's");

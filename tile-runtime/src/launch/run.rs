@@ -14,7 +14,7 @@ use crate::messages::{self, Sink};
 use crate::profile::{self, ToNote};
 use crate::reference::{RawArgument, RawTensor};
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Access, Event, Events, Pending, Stream, note_last};
+use crate::stream::{Access, Events, Pending, Stream, note_last};
 use crate::tensor::{Allocation, Location, Place, scratch, transfer};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -113,17 +113,12 @@ impl<'a> Launch<'a> {
         }
         let memory: Vec<Arc<Allocation>> =
             self.memory().map(|(allocation, _)| Arc::clone(allocation)).collect();
-        let before = self.before();
-        let waited_for = before.clone();
         let (site, run) = (self.site(), self.host_run(checked)?.for_later(&checked.bound));
-        let event = stream.enqueue_with(memory, move |_| {
-            before.iter().try_for_each(Event::pass)?;
+        let event = stream.enqueue_on_memory(self.memory(), memory, move |_| {
             // SAFETY: `memory` keeps every tensor; who borrows these elements to write, reads or frees them waits for this
             // event, and this has waited for those before it.
             site.locate(unsafe { run.run() })
-        });
-        self.memory().for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
-        stream.done_at_once(&event)?;
+        })?;
         Ok(Pending::until(event, stream))
     }
 
@@ -166,7 +161,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The memory of the tensors that is theirs, and what is done with it.
-    pub(crate) fn memory(&self) -> impl Iterator<Item = (&Arc<Allocation>, Access)> {
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (&Arc<Allocation>, Access)> + Clone {
         self.arguments.iter().filter_map(|given| match given.value {
             GivenValue::Tensor { tensor, access, .. } => Some((tensor.allocation()?, access)),
             GivenValue::Scalar { .. } => None,

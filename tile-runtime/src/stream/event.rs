@@ -66,6 +66,14 @@ impl Event {
         }
     }
 
+    /// Whether the work before it is the host's, and done at some time, whatever comes.
+    pub(super) fn is_sure_to_end(&self) -> bool {
+        match &*self.0 {
+            Place::Host(host) => host.end().is_ok(),
+            Place::Gpu(_) => false,
+        }
+    }
+
     /// Waits until the work before it is done.
     ///
     /// # Errors

@@ -25,10 +25,12 @@ pub(crate) use uses::{Events, Uses, note_last};
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::gpu::{EventKind, GpuStream};
+use crate::tensor::Allocation;
 use host::HostStream;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
+use uses::pass_all;
 
 /// A queue of work on a device, which runs beside others. Clones are the same one. When the last is gone, what was
 /// enqueued still runs.
@@ -189,15 +191,30 @@ impl Stream {
         self.enqueue_with((), |()| work())
     }
 
-    /// Has a stream of the host do something with what is dropped when that is over.
+    /// Has a stream of the host do something with memory, which `kept` keeps, after all that uses it.
+    ///
+    /// # Errors
+    /// On a device's own queue, what it fails with.
     ///
     /// # Panics
     /// If it is one of a GPU.
-    pub(crate) fn enqueue_with<K: Kept>(
+    pub(crate) fn enqueue_on_memory<'m, K: Kept>(
         &self,
+        memory: impl Iterator<Item = (&'m Arc<Allocation>, Access)> + Clone,
         kept: K,
         work: impl FnOnce(&K) -> Result<()> + Send + 'static,
-    ) -> Event {
+    ) -> Result<Event> {
+        let uses = memory.map(|(allocation, access)| (allocation.uses(), access));
+        let before: Events = uses.clone().flat_map(|(uses, access)| uses.before(access)).collect();
+        let passed = before.clone();
+        let event = self.enqueue_with(kept, move |kept| pass_all(&before).and_then(|()| work(kept)));
+        uses.for_each(|(uses, access)| uses.note_on_host(&event, access, &passed));
+        self.done_at_once(&event)?;
+        Ok(event)
+    }
+
+    /// Has a stream of the host do something with what is dropped when that is over.
+    fn enqueue_with<K: Kept>(&self, kept: K, work: impl FnOnce(&K) -> Result<()> + Send + 'static) -> Event {
         match &self.0.queue {
             Queue::Host(host) => Event::host(host.enqueue_with(kept, work)),
             Queue::Own => Event::host(own::run(|| work(&kept))),

@@ -30,9 +30,18 @@ impl Uses {
         self.0.before(access, is_done)
     }
 
-    /// Notes what reads the memory, or writes it, and has waited for some events.
+    /// Notes what a GPU's stream has been given that reads the memory, or writes it, behind some events: the driver keeps the
+    /// order, whatever fails.
     pub(crate) fn note(&self, event: &Event, access: Access, waited_for: &[Event]) {
         self.0.note(event, access, waited_for, is_done);
+    }
+
+    /// Notes work of the host's that reads the memory, or writes it, and passes some events. What a GPU was to do before stays
+    /// noted until that is done: on a GPU that is lost it never is, and the work ends nevertheless. So does work of the host's
+    /// before this, unless it was another process's to do.
+    pub(super) fn note_on_host(&self, event: &Event, access: Access, passed: &[Event]) {
+        let ended: Events = passed.iter().filter(|event| event.is_sure_to_end()).cloned().collect();
+        self.note(event, access, &ended);
     }
 
     /// Waits on the host until the memory can be read, or written.
@@ -59,6 +68,14 @@ impl Uses {
             None => event.pass(),
         })
     }
+}
+
+/// Waits on the host for all of some events, also behind one that can't be waited for.
+///
+/// # Errors
+/// As [`Event::pass`], the first.
+pub(super) fn pass_all(events: &[Event]) -> Result<()> {
+    events.iter().map(Event::pass).fold(Ok(()), Result::and)
 }
 
 /// Has a GPU's own stream wait for an event, where its driver knows it; else the host.

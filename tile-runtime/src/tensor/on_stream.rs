@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gpu::GpuStream;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Access, Event, Events, Pending, Stream, note_last};
+use crate::stream::{Access, Events, Pending, Stream, note_last};
 use std::sync::Arc;
 
 impl<T: Element> TensorRef<T> {
@@ -153,13 +153,11 @@ impl<T: Element> TensorRef<T> {
     /// A copy by the thread of a host's stream; `None` where it has to be waited for.
     fn copy_on_host<'a>(&mut self, source: &TensorRef<T>, stream: &Stream) -> Option<Result<Pending<'a>>> {
         self.location.allocation().and(source.location.allocation())?;
-        let before = before(&self.location, &source.location);
-        let waited_for = before.clone();
         let descriptors = (self.descriptor.clone(), source.descriptor.clone());
         let locations = [self.location.clone(), source.location.clone()];
-        let event = stream.enqueue_with(locations, move |[to, from]| {
+        let used = memory(&self.location, &source.location);
+        let event = stream.enqueue_on_memory(used, locations, move |[to, from]| {
             let (to_descriptor, from_descriptor) = descriptors;
-            before.iter().try_for_each(Event::pass)?;
             // SAFETY: the locations keep the memory; who borrows these elements to write, reads or frees them waits for this
             // event, and this has waited for those before it.
             let source = unsafe { HostElements::<T>::new(from.memory(), &from_descriptor) };
@@ -167,9 +165,7 @@ impl<T: Element> TensorRef<T> {
             let mut target = unsafe { HostElementsMut::new(to.memory(), &to_descriptor) };
             target.copy_from(&source)
         });
-        memory(&self.location, &source.location)
-            .for_each(|(allocation, access)| allocation.uses().note(&event, access, &waited_for));
-        Some(stream.done_at_once(&event).map(|()| Pending::until(event, stream)))
+        Some(event.map(|event| Pending::until(event, stream)))
     }
 }
 
@@ -177,7 +173,7 @@ impl<T: Element> TensorRef<T> {
 fn memory<'l>(
     target: &'l Location,
     source: &'l Location,
-) -> impl Iterator<Item = (&'l Arc<Allocation>, Access)> {
+) -> impl Iterator<Item = (&'l Arc<Allocation>, Access)> + Clone {
     let both = [(target, Access::Write), (source, Access::Read)].into_iter();
     both.filter_map(|(location, access)| Some((location.allocation()?, access)))
 }

@@ -145,6 +145,12 @@ fn memory_of_a_copy_that_was_lost_is_not_read() {
     lose(&driver, StreamHandle::DEFAULT);
     assert!(matches!(x.as_slice(), Err(Error::DeviceLost { .. })));
     assert!(matches!(x.to_vec(), Err(Error::DeviceLost { .. })));
+    // Nor after work of the host's that was to come behind it.
+    let stream = Stream::new(&Device::cpu()).unwrap();
+    let source = Tensor::<f32>::zeros(&Device::cpu(), [8]).unwrap();
+    x.copy_from_on(&source, &stream).unwrap().detach();
+    assert!(matches!(stream.synchronize(), Err(Error::DeviceLost { .. })));
+    assert!(matches!(x.as_slice(), Err(Error::DeviceLost { .. })));
 }
 
 /// Nobody asks the device for anything but the future, which sleeps.
