@@ -69,20 +69,20 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Writes a `.npy` file. A file that is there stays as it is where NumPy has no such elements.
+/// Writes a `.npy` file. A file that is there stays as it is where NumPy has no such elements, or they can't be read.
 ///
 /// # Errors
 /// [`crate::Error::File`] where NumPy has no such elements or the file can't be written; as
 /// [`Tensor::to_vec`](crate::TensorRef::to_vec) else.
 pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
     let path = path.as_ref();
-    let format = format_of(path, tensor)?;
+    let array = Array::of(path, tensor)?;
     let file = File::create(path).map_err(|error| refused(path, error))?;
-    write_array(path, BufWriter::new(file), tensor, format)
+    array.write(path, BufWriter::new(file))
 }
 
 /// Writes a `.npz` file with arrays of these names, uncompressed as `numpy.savez` does. A file that is there stays as it is
-/// where NumPy has no such elements, or two arrays have one name.
+/// where NumPy has no such elements, they can't be read, or two arrays have one name: all are read before the first is written.
 ///
 /// ```
 /// # use tile_runtime as tile;
@@ -103,25 +103,20 @@ pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
 pub fn write_all(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
     let path = path.as_ref();
     check_names(path, tensors)?;
-    let formats = tensors.iter().map(|(_, tensor)| format_of(path, *tensor));
-    let formats: Vec<&str> = formats.collect::<Result<_>>()?;
+    let arrays = tensors.iter().map(|(name, tensor)| Ok((*name, Array::of(path, *tensor)?)));
+    let arrays: Vec<_> = arrays.collect::<Result<_>>()?;
     let file = File::create(path).map_err(|error| refused(path, error))?;
-    write_archive(path, BufWriter::new(file), tensors, &formats)
+    write_archive(path, BufWriter::new(file), &arrays)
 }
 
-fn write_archive(
-    path: &Path,
-    file: impl Write + Seek,
-    tensors: &[(&str, &dyn Stored)],
-    formats: &[&str],
-) -> Result<()> {
+fn write_archive(path: &Path, file: impl Write + Seek, arrays: &[(&str, Array<'_>)]) -> Result<()> {
     let failed = |error: ZipError| refused(path, error);
     let mut archive = ZipWriter::new(file);
     // Members may be larger than the 4 GiB of the oldest ZIP.
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
-    for ((name, tensor), format) in tensors.iter().zip(formats) {
+    for (name, array) in arrays {
         archive.start_file(format!("{name}.npy"), options).map_err(failed)?;
-        write_array(path, &mut archive, *tensor, format)?;
+        array.write(path, &mut archive)?;
     }
     let mut file = archive.finish().map_err(failed)?;
     // Dropped, it would keep to itself that there was no room for the list of members.
@@ -278,17 +273,33 @@ fn format_of(path: &Path, tensor: &dyn Stored) -> Result<&'static str> {
     numpy_name(dtype).ok_or_else(none)
 }
 
-fn write_array(path: &Path, file: impl Write, tensor: &dyn Stored, format: &str) -> Result<()> {
-    let failed = |error: io::Error| refused(path, error);
-    let shape: Vec<u64> = tensor.shape().iter().map(|&extent| extent as u64).collect();
-    let scalar = format.parse().expect("the names are NumPy's");
-    let mut file = WriteOptions::new_header_only()
-        .dtype(npyz::DType::new_scalar(scalar))
-        .shape(&shape)
-        .writer(file)
-        .write_header_only()
-        .map_err(failed)?;
-    file.write_all(&tensor.bytes()?).and_then(|()| file.flush()).map_err(failed)
+/// What a tensor is in a file.
+struct Array<'t> {
+    /// NumPy's name of it.
+    format: &'static str,
+    shape: &'t [usize],
+    bytes: Vec<u8>,
+}
+
+impl<'t> Array<'t> {
+    /// Reads a tensor that a file of this path is to have.
+    fn of(path: &Path, tensor: &'t dyn Stored) -> Result<Array<'t>> {
+        let format = format_of(path, tensor)?;
+        Ok(Array { format, shape: tensor.shape(), bytes: tensor.bytes()? })
+    }
+
+    fn write(&self, path: &Path, file: impl Write) -> Result<()> {
+        let failed = |error: io::Error| refused(path, error);
+        let shape: Vec<u64> = self.shape.iter().map(|&extent| extent as u64).collect();
+        let scalar = self.format.parse().expect("the names are NumPy's");
+        let mut file = WriteOptions::new_header_only()
+            .dtype(npyz::DType::new_scalar(scalar))
+            .shape(&shape)
+            .writer(file)
+            .write_header_only()
+            .map_err(failed)?;
+        file.write_all(&self.bytes).and_then(|()| file.flush()).map_err(failed)
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! NumPy's files as they are, and as somebody has damaged them.
 
 use super::*;
+use crate::stream::Graph;
 
 fn file(shape: &str, elements: &[f32]) -> Vec<u8> {
     let bytes: Vec<u8> = elements.iter().flat_map(|element| element.to_le_bytes()).collect();
@@ -103,6 +104,13 @@ fn what_can_not_be_written_leaves_the_file_that_is_there() {
     write_all(&path, &[("kept", &kept), ("none", &none)]).unwrap_err();
     let twice = write_all(&path, &[("kept", &kept), ("kept", &kept)]).unwrap_err().to_string();
     assert!(twice.ends_with("two tensors are called `kept`; give each a name of its own"), "{twice}");
+    // Inside of a graph no elements are read.
+    for written in [|path, kept| write(path, kept), |path, kept| write_all(path, &[("kept", kept)])]
+        as [fn(&Path, &Tensor<f32>) -> Result<()>; 2]
+    {
+        let error = Graph::new(&Device::cpu()).run(|_| written(&path, &kept)).unwrap_err();
+        assert!(matches!(error, Error::Stream { .. }), "{error}");
+    }
     assert_eq!(Tensor::<f32>::read_npy(&Device::cpu(), &path).unwrap().to_vec().unwrap(), [1.0; 2]);
     std::fs::remove_file(path).unwrap();
 }
@@ -213,13 +221,14 @@ impl Seek for Small {
 #[test]
 fn an_archive_without_room_for_its_list_of_members_is_an_error() {
     let stored = tensor(1.0f32);
+    let arrays = [("a", Array::of(Path::new("x.npz"), &stored).unwrap())];
     let written = |room| {
         let file = Small { bytes: io::Cursor::default(), room };
-        write_archive(Path::new("x.npz"), file, &[("a", &stored)], &["<f4"])
+        write_archive(Path::new("x.npz"), file, &arrays)
     };
     let least = (0..1000).find(|&room| written(room).is_ok()).unwrap();
     let mut whole = io::Cursor::new(Vec::new());
-    write_archive(Path::new("x.npz"), &mut whole, &[("a", &stored)], &["<f4"]).unwrap();
+    write_archive(Path::new("x.npz"), &mut whole, &arrays).unwrap();
     assert_eq!(least, whole.get_ref().len() as u64);
 }
 
