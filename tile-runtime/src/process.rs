@@ -58,10 +58,13 @@ fn count_forks() {}
 mod tests {
     use crate::cpu;
     use crate::launch::{KernelDef, Launch};
+    use crate::stream::tests::block_on;
     use crate::{Device, Error, Stream, Tensor};
     use std::ffi::c_int;
+    use std::future::Future;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::process::Command;
+    use std::task::{Context, Waker};
 
     unsafe extern "C" {
         fn fork() -> c_int;
@@ -125,11 +128,15 @@ mod tests {
         let (go, begun) = std::sync::mpsc::channel::<()>();
         let busy = Stream::new(&device).unwrap();
         busy.enqueue(move || begun.recv().map_err(|_| unreachable!("it is sent")));
-        ones(&mut y).on(&busy).unwrap().detach();
+        let mut pending = Box::pin(ones(&mut y).on(&busy).unwrap());
+        // A thread wakes this process's tasks.
+        assert!(pending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        std::mem::forget(pending);
         cpu::set_threads(3);
         let streams_go_on = in_child(|| {
             let stream = Stream::new(&device).unwrap();
             ones(&mut x).on(&stream).unwrap().wait().unwrap();
+            block_on(ones(&mut x).on(&stream).unwrap()).unwrap();
             stream.synchronize().unwrap();
             device.synchronize().unwrap();
         });

@@ -3,8 +3,7 @@
 //! `driver.rs` is that trait; `cuda.rs` and `hip.rs` have the vendors' calls and nothing else. `context.rs` is a device
 //! with its stream and its memory, which `pool.rs` keeps within `limits.rs`, as `pinned.rs` keeps the host's that copies
 //! use; `transfer.rs` copies and fills. `functions.rs` loads and launches code, `tensor_maps.rs` keeps what NVIDIA's
-//! drivers encode. `streams.rs` has streams and events, `work.rs` how far one has followed another, `waiting.rs` the tasks
-//! that wait for them. `stand_in` is what tests have instead of a GPU.
+//! drivers encode. `streams.rs` has streams and events, `work.rs` how far one has followed another. `stand_in` is what tests have instead of a GPU.
 
 mod architecture;
 mod context;
@@ -25,7 +24,6 @@ mod tensor_maps;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod waiting;
 mod work;
 
 pub(crate) use context::{Buffer, Context};
@@ -35,7 +33,6 @@ pub use limits::MemoryLimits;
 pub(crate) use pinned::PinnedBuffer;
 pub use pool::MemoryUse;
 pub(crate) use streams::{GpuEvent, GpuStream};
-pub(crate) use waiting::Ticket;
 
 use crate::error::{Error, Result};
 use driver::{Driver, Failure};

@@ -2,9 +2,9 @@
 
 use super::context::Context;
 use super::driver::{Driver, EventHandle, EventKind, StreamHandle};
-use super::waiting::{self, Ticket};
 use super::work::Followed;
 use crate::error::Result;
+use crate::stream::waiting::{self, Ticket};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
@@ -241,7 +241,7 @@ impl GpuStream {
         if ticket.as_ref().is_some_and(|ticket| ticket.renew(waker)) {
             return Ok(());
         }
-        let new = Ticket::of(&self.context, waker)?;
+        let new = Ticket::of(Some(&self.context), waker)?;
         // SAFETY: the function is called once at most, with the number of the ticket, and calls no driver.
         let call = |driver: &dyn Driver| unsafe { driver.call(waiting::reached, new.data(), self.handle) };
         self.context.ask(|| "waiting for the device".to_owned(), call)?;

@@ -1,11 +1,9 @@
-//! The end of a piece of work of the host's: threads wait for it, and tasks are woken. `tests/loom` tries all orders of this
+//! The end of a piece of work of the host's: threads wait for it, and tasks are told by who ends it. `tests/loom` tries all orders of this
 //! file's steps on small cases.
 
 use crate::error::Result;
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
-use std::task::Waker;
 use std::time::Instant;
 
 /// A piece of work that is done, or will be.
@@ -19,12 +17,13 @@ struct State {
     ended: Option<(Instant, Result<()>)>,
     /// Whether somebody was told how.
     is_told: bool,
-    wakers: Vec<Waker>,
+    /// The numbers of those that wait.
+    tasks: Vec<usize>,
 }
 
 impl Default for Completion {
     fn default() -> Completion {
-        let state = State { ended: None, is_told: false, wakers: Vec::new() };
+        let state = State { ended: None, is_told: false, tasks: Vec::new() };
         Completion { state: Mutex::new(state), changed: Condvar::new() }
     }
 }
@@ -34,14 +33,15 @@ impl Completion {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells everybody that it is over, and how.
-    pub(crate) fn end(&self, result: Result<()>) {
+    /// Tells every thread that it is over, and how, and gives the tasks that are to be woken.
+    #[must_use = "tasks wait"]
+    pub(crate) fn end(&self, result: Result<()>) -> Vec<usize> {
         let mut state = self.lock();
         state.ended = Some((Instant::now(), result));
-        let wakers = std::mem::take(&mut state.wakers);
+        let tasks = std::mem::take(&mut state.tasks);
         drop(state);
         self.changed.notify_all();
-        wakers.into_iter().for_each(wake);
+        tasks
     }
 
     /// When it was done, and how it ended; `None` while it isn't.
@@ -82,22 +82,16 @@ impl Completion {
         }
     }
 
-    /// How it ended; who is to be woken when it does, while it hasn't.
-    pub(crate) fn poll(&self, waker: &Waker) -> Option<Result<()>> {
+    /// How it ended; while it hasn't, the task of a number is to be woken when it does.
+    pub(crate) fn poll(&self, task: usize) -> Option<Result<()>> {
         let mut state = self.lock();
         if let Some(result) = state.ended.as_ref().map(|(_, result)| result.clone()) {
             state.is_told = true;
             return Some(result);
         }
-        if !state.wakers.iter().any(|known| known.will_wake(waker)) {
-            state.wakers.push(waker.clone());
+        if !state.tasks.contains(&task) {
+            state.tasks.push(task);
         }
         None
     }
-}
-
-/// Wakes a task. A waker is an executor's: one that panics doesn't end a thread that others wait for, and keeps none asleep
-/// that is woken after it.
-pub(crate) fn wake(waker: Waker) {
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }

@@ -7,6 +7,7 @@
 //! Python's interpreter, which somebody has who waits for a stream; or panic. So it is dropped by a thread that has no stream.
 
 use super::completion::Completion;
+use super::waiting;
 use crate::error::{Error, Result};
 use crate::process::Process;
 use crate::reference::panic_message;
@@ -152,7 +153,7 @@ impl Queue {
                 Err(Error::Stream { problem: format!("what the stream did ended in a panic: {message}") })
             });
             let has_failed = result.is_err();
-            completion.end(result);
+            waiting::due(&completion.end(result));
             if has_failed {
                 remember(&mut lock(&failed), completion);
             }
@@ -312,7 +313,7 @@ impl HostStream {
     ) -> Arc<Completion> {
         let (completion, failed) = (Arc::new(Completion::default()), Arc::clone(&self.failed));
         if self.thread.0.process.is_over() {
-            completion.end(Err(Process::error()));
+            waiting::due(&completion.end(Err(Process::error())));
             return completion;
         }
         let work = Box::new(Using { kept, work: Some(work) });
@@ -426,28 +427,6 @@ mod tests {
         assert_eq!(failed.wait().1.unwrap_err().to_string(), told);
         assert_eq!(stream.synchronize().unwrap_err().to_string(), told);
         stream.synchronize().unwrap();
-    }
-
-    #[test]
-    fn a_waker_that_panics_leaves_the_thread() {
-        struct Panics;
-        impl std::task::Wake for Panics {
-            fn wake(self: Arc<Self>) {
-                panic!("a waker's")
-            }
-        }
-        let (queue, _thread) = Queue::start(Duration::from_secs(3600)).unwrap();
-        let stream = HostStream::of(Taken(queue), DEVICE);
-        let (go, begun) = std::sync::mpsc::channel::<()>();
-        let work = stream.enqueue(move || {
-            let _ = begun.recv();
-            Ok(())
-        });
-        assert!(work.poll(&std::task::Waker::from(Arc::new(Panics))).is_none());
-        let next = stream.enqueue(|| Ok(()));
-        go.send(()).unwrap();
-        next.wait().1.unwrap();
-        work.wait().1.unwrap();
     }
 
     #[test]

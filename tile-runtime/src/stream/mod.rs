@@ -13,8 +13,8 @@ mod marks;
 mod own;
 mod pending;
 mod uses;
+pub(crate) mod waiting;
 
-pub(crate) use completion::wake;
 pub use event::Event;
 pub use graph::{Graph, Recorder};
 pub(crate) use host::{Kept, Owners};
@@ -287,4 +287,4 @@ impl fmt::Debug for Stream {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

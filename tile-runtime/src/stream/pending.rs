@@ -1,15 +1,16 @@
 //! Launches and copies that are going on, and launches as futures.
 
+use super::completion::Completion;
+use super::waiting::Ticket;
 use super::{Event, Stream};
 use crate::device::Kind;
 use crate::error::Result;
-use crate::gpu::Ticket;
 use crate::launch::Launch;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 /// A launch or a copy on a stream, which borrows its tensors until it is waited for or dropped. Dropped, it goes on: what
 /// uses its tensors then waits for it, and [`Stream::synchronize`] tells of its failure.
@@ -53,7 +54,7 @@ use std::task::{Context, Poll};
 #[must_use = "`wait` or `await` says whether it succeeded; `detach` leaves that to `Stream::synchronize`"]
 pub struct Pending<'a> {
     progress: Progress,
-    /// Of a task that waits for a GPU.
+    /// Of a task that waits.
     ticket: Option<Ticket>,
     borrowed: PhantomData<&'a mut ()>,
 }
@@ -124,7 +125,7 @@ impl Future for Pending<'_> {
         }
         let Progress::Event(event, stream) = &this.progress else { return Poll::Ready(Ok(())) };
         let result = match (event.on_host()?, stream.on_gpu()) {
-            (Some(completion), _) => completion.poll(context.waker()),
+            (Some(completion), _) => poll_host(completion, context.waker(), &mut this.ticket),
             // Whoever polls is woken when the stream comes to the end of what it has now.
             (None, Some(gpu)) => match event.is_done() {
                 Ok(false) => gpu.wake(context.waker(), &mut this.ticket).err().map(Err),
@@ -134,6 +135,21 @@ impl Future for Pending<'_> {
         };
         result.map_or(Poll::Pending, Poll::Ready)
     }
+}
+
+/// How work of the host's ended; while it hasn't, a task is to be woken when it does. The ticket is what a call before gave, and
+/// is renewed.
+fn poll_host(completion: &Completion, waker: &Waker, ticket: &mut Option<Ticket>) -> Option<Result<()>> {
+    if completion.ended().is_some() {
+        return Some(completion.tell());
+    }
+    if !ticket.as_ref().is_some_and(|ticket| ticket.renew(waker)) {
+        match Ticket::of(None, waker) {
+            Ok(new) => *ticket = Some(new),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    ticket.as_ref().and_then(|ticket| completion.poll(ticket.number()))
 }
 
 impl fmt::Debug for Pending<'_> {

@@ -385,7 +385,7 @@ impl Wake for Unpark {
     }
 }
 
-fn block_on<F: IntoFuture>(future: F) -> F::Output {
+pub(crate) fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     loop {
@@ -427,6 +427,62 @@ fn a_future_that_is_dropped_early_leaves_nothing_undone() {
         drop(polled);
         assert_eq!(y.to_vec().unwrap(), [2.0; 10], "it was begun, and the read waits for it");
     }
+}
+
+/// What wakers do is an executor's: it may poll the task at once, which waits for the stream, or panic.
+#[test]
+fn wakers_keep_no_stream_waiting() {
+    struct Waits(Stream, std::sync::mpsc::Sender<()>);
+    impl Wake for Waits {
+        fn wake(self: Arc<Self>) {
+            self.0.synchronize().unwrap();
+            self.1.send(()).unwrap();
+        }
+    }
+    struct Panics;
+    impl Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker's")
+        }
+    }
+    let device = Device::reference();
+    let stream = Stream::new(&device).unwrap();
+    let (go, begun) = std::sync::mpsc::channel::<()>();
+    stream.enqueue(move || begun.recv().map_err(|_| unreachable!("it is sent")));
+    let x = full(&device, 1.0);
+    let [mut y, mut z] = [0; 2].map(|_| full(&device, 0.0));
+    let mut first = pin!(add_one(&x, &mut y).on(&stream).unwrap());
+    let mut second = pin!(add_one(&x, &mut z).on(&stream).unwrap());
+    let panics = Waker::from(Arc::new(Panics));
+    assert!(first.as_mut().poll(&mut Context::from_waker(&panics)).is_pending());
+    let (told, hears) = std::sync::mpsc::channel();
+    let waits = Waker::from(Arc::new(Waits(stream.clone(), told)));
+    assert!(second.as_mut().poll(&mut Context::from_waker(&waits)).is_pending());
+    go.send(()).unwrap();
+    hears.recv_timeout(std::time::Duration::from_secs(60)).expect("it is woken, and the stream goes on");
+    block_on(first).unwrap();
+    block_on(second).unwrap();
+}
+
+#[test]
+fn of_a_tasks_wakers_the_last_is_kept_until_the_task_is_gone() {
+    let device = Device::reference();
+    let stream = Stream::new(&device).unwrap();
+    let (go, begun) = std::sync::mpsc::channel::<()>();
+    stream.enqueue(move || begun.recv().map_err(|_| unreachable!("it is sent")));
+    let x = full(&device, 1.0);
+    let mut y = full(&device, 0.0);
+    let mut pending = Box::pin(add_one(&x, &mut y).on(&stream).unwrap());
+    let tasks = [0; 3].map(|_| Arc::new(Unpark(std::thread::current())));
+    for task in &tasks {
+        let waker = Waker::from(Arc::clone(task));
+        assert!(pending.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    assert_eq!(tasks.each_ref().map(Arc::strong_count), [1, 1, 2]);
+    drop(pending);
+    assert_eq!(Arc::strong_count(&tasks[2]), 1);
+    go.send(()).unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0; 10]);
 }
 
 #[test]

@@ -1,11 +1,10 @@
 //! Tasks that wait for a device when it is lost.
 
-use super::super::waiting;
 use super::launches::{KERNEL, call, double, ramp};
 use super::tasks::{await_wakes, poll, task, woken};
 use super::*;
 use crate::error::Error;
-use crate::stream::Stream;
+use crate::stream::{Stream, waiting};
 use crate::tensor::Tensor;
 use std::future::Future;
 use std::pin::pin;

@@ -1,18 +1,19 @@
-//! Tasks that wait for a GPU without a thread of theirs. A thread of ours wakes them: when the device has come to a place in a
-//! stream, and when somebody has found that the device is lost.
+//! Tasks that wait for a stream without a thread of theirs. A thread of ours wakes them: when work of the host's has ended, when
+//! a GPU has come to a place in a stream, and when somebody has found that a GPU is lost.
 //!
-//! Whoever knows of either notes it, and no more. Waking calls code of an executor's, which may run the task, or drop it with
-//! its tensors. The functions that a driver calls may call no driver (CUDA Driver API, `cuLaunchHostFunc`: "The host function
+//! Whoever knows of any of it notes it, and no more. Waking calls code of an executor's, which may run the task, or drop it with
+//! its tensors. The thread of a stream has others to serve, who may be waited for there. The functions that a driver calls may call no driver (CUDA Driver API, `cuLaunchHostFunc`: "The host function
 //! must not make any CUDA API calls"), and who finds a device lost may hold a lock.
 //!
 //! A driver calls nobody back of a device that it has lost ("will not be called in the event of an error in the CUDA
 //! context"). So while tasks wait, the thread also looks at their devices now and then.
 
-use super::context::Context;
 use crate::error::{Error, Result};
-use crate::stream;
+use crate::gpu::Context;
+use crate::process::Process;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -26,18 +27,23 @@ struct Waiting {
     tasks: BTreeMap<usize, Task>,
     /// Those that are to be woken, some of which may have gone since.
     due: Vec<usize>,
-    /// Whether the thread is there: where there are tasks it is.
-    is_watched: bool,
+    /// Where the thread is: where there are tasks of a process's there is one.
+    watched_in: Option<Process>,
 }
 
 struct Task {
-    context: Weak<Context>,
-    device: usize,
+    /// Of one that waits for a GPU.
+    gpu: Option<Gpu>,
     waker: Waker,
 }
 
+struct Gpu {
+    context: Weak<Context>,
+    number: usize,
+}
+
 static WAITING: Mutex<Waiting> =
-    Mutex::new(Waiting { next: 1, tasks: BTreeMap::new(), due: Vec::new(), is_watched: false });
+    Mutex::new(Waiting { next: 1, tasks: BTreeMap::new(), due: Vec::new(), watched_in: None });
 
 /// That tasks are to be woken.
 static DUE: Condvar = Condvar::new();
@@ -50,21 +56,22 @@ fn lock() -> MutexGuard<'static, Waiting> {
 pub(crate) struct Ticket(usize);
 
 impl Ticket {
-    /// Puts a task into the list.
+    /// Puts a task into the list: one that waits for a GPU, or for work of the host's.
     ///
     /// # Errors
     /// [`Error::Driver`] where the host has no thread for who wakes it.
-    pub(super) fn of(context: &Arc<Context>, waker: &Waker) -> Result<Ticket> {
-        let task = Task { context: Arc::downgrade(context), device: context.number(), waker: waker.clone() };
+    pub(crate) fn of(gpu: Option<&Arc<Context>>, waker: &Waker) -> Result<Ticket> {
+        let gpu = gpu.map(|context| Gpu { context: Arc::downgrade(context), number: context.number() });
+        let task = Task { gpu, waker: waker.clone() };
         let mut waiting = lock();
-        if !waiting.is_watched {
+        if waiting.watched_in.is_none_or(Process::is_over) {
             let thread = std::thread::Builder::new().name("tile-watch".to_owned()).spawn(watch);
             thread.map_err(|error| Error::Driver {
                 device: "the host".to_owned(),
                 action: "starting the thread that wakes tasks".to_owned(),
                 message: error.to_string(),
             })?;
-            waiting.is_watched = true;
+            waiting.watched_in = Some(Process::current());
         }
         let number = waiting.next;
         waiting.next += 1;
@@ -73,7 +80,7 @@ impl Ticket {
     }
 
     /// Has another waker woken in the place of the one before; whether the task still waits.
-    pub(super) fn renew(&self, waker: &Waker) -> bool {
+    pub(crate) fn renew(&self, waker: &Waker) -> bool {
         let new = waker.clone();
         // The old one is dropped outside of the lock: that may drop a task of an executor's, and with it a ticket.
         let mut waiting = lock();
@@ -82,8 +89,13 @@ impl Ticket {
         old.is_some()
     }
 
+    /// The task's number, which [`due`] takes.
+    pub(super) fn number(&self) -> usize {
+        self.0
+    }
+
     /// What [`reached`] takes.
-    pub(super) fn data(&self) -> *mut c_void {
+    pub(crate) fn data(&self) -> *mut c_void {
         std::ptr::without_provenance_mut(self.0)
     }
 }
@@ -95,33 +107,46 @@ impl Drop for Ticket {
     }
 }
 
-/// Has a task woken, if it still waits: what the device calls.
-pub(super) unsafe extern "C" fn reached(data: *mut c_void) {
-    let mut waiting = lock();
-    if waiting.tasks.contains_key(&data.addr()) {
-        waiting.due.push(data.addr());
-        DUE.notify_one();
+/// Has tasks woken, if they still wait.
+pub(super) fn due(numbers: &[usize]) {
+    if numbers.is_empty() {
+        return;
     }
+    let mut waiting = lock();
+    let Waiting { tasks, due, .. } = &mut *waiting;
+    due.extend(numbers.iter().filter(|number| tasks.contains_key(number)));
+    DUE.notify_one();
+}
+
+/// Has a task woken, if it still waits: what the device calls.
+pub(crate) unsafe extern "C" fn reached(data: *mut c_void) {
+    due(&[data.addr()]);
 }
 
 /// Has every task woken that waits for a device.
-pub(super) fn lost(device: usize) {
+pub(crate) fn lost(device: usize) {
     let mut waiting = lock();
     let Waiting { tasks, due, .. } = &mut *waiting;
-    due.extend(tasks.iter().filter(|(_, task)| task.device == device).map(|(&number, _)| number));
+    let waits = |task: &Task| task.gpu.as_ref().is_some_and(|gpu| gpu.number == device);
+    due.extend(tasks.iter().filter(|(_, task)| waits(task)).map(|(&number, _)| number));
     DUE.notify_one();
 }
 
 /// Looks whether the devices are lost that tasks wait for: who asks a lost one has its tasks woken.
-pub(super) fn look() {
+pub(crate) fn look() {
     let mut devices: Vec<Arc<Context>> =
-        lock().tasks.values().filter_map(|task| task.context.upgrade()).collect();
+        lock().tasks.values().filter_map(|task| task.gpu.as_ref()?.context.upgrade()).collect();
     devices.sort_by_key(|context| context.number());
     devices.dedup_by_key(|context| context.number());
     for context in devices {
         // A lost device refuses every call, this one among them; whatever else it says is of no interest.
         let _ = context.memory_bytes();
     }
+}
+
+/// Wakes a task. A waker is an executor's: one that panics doesn't end the thread, and keeps none asleep that is woken after it.
+fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
 /// Wakes tasks, and looks at devices again and again, until no task waits.
@@ -136,11 +161,11 @@ fn watch() {
         let woken: Vec<Task> = due.iter().filter_map(|number| waiting.tasks.remove(number)).collect();
         let is_time = looked.elapsed() >= EVERY;
         if is_time && woken.is_empty() && waiting.tasks.is_empty() {
-            waiting.is_watched = false;
+            waiting.watched_in = None;
             return;
         }
         drop(waiting);
-        woken.into_iter().for_each(|task| stream::wake(task.waker));
+        woken.into_iter().for_each(|task| wake(task.waker));
         if is_time {
             look();
             looked = Instant::now();
