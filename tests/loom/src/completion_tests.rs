@@ -45,6 +45,7 @@ fn a_failure_is_told() {
         };
         assert!(completion.end(Err("no".to_owned())).is_empty());
         let by_stream = completion.tell_failure();
+        assert!(completion.is_told());
         let again = completion.tell_failure();
         assert_eq!((guard.join().unwrap(), again), (Err("no".to_owned()), Ok(())));
         assert!(by_stream.is_ok() || by_stream == Err("no".to_owned()));
