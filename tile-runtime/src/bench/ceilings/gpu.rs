@@ -9,6 +9,7 @@ use crate::float8::{f8e4m3fn, f8e5m2};
 use crate::launch::{KernelDef, Launch};
 use crate::tensor::Tensor;
 use half::{bf16, f16};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tile_ir::DType;
 
@@ -108,9 +109,20 @@ fn product<T: Float>(device: &Device, side: usize) -> Result<Vec<f64>> {
     })
 }
 
-/// The kernel for factors of a format. A ceiling is measured once in a process, so that few are made.
+/// The kernel for factors of a format, made once.
 fn product_of(factor: DType) -> &'static KernelDef {
-    let text = format!(
+    static MADE: Mutex<Vec<(DType, &'static KernelDef)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, kernel)) = made.iter().find(|(of, _)| *of == factor) {
+        return kernel;
+    }
+    let kernel = &*Box::leak(Box::new(KernelDef::new("product", product_text(factor).leak(), &[])));
+    made.push((factor, kernel));
+    kernel
+}
+
+fn product_text(factor: DType) -> String {
+    format!(
         "\
 kernel @product(%a: tensor<m x k x {factor}>, %b: tensor<k x n x {factor}>, %c: mut tensor<m x n x f32>) {{
   %va = partition %a [128, 64] : partition<m x k x {factor}, [128, 64]>
@@ -131,16 +143,24 @@ kernel @product(%a: tensor<m x k x {factor}>, %b: tensor<k x n x {factor}>, %c: 
   store_masked %vc, %sum
 }}
 "
-    );
-    Box::leak(Box::new(KernelDef::new("product", text.leak(), &[])))
+    )
 }
 
-#[cfg(all(test, feature = "jit"))]
+#[cfg(test)]
+#[cfg_attr(not(feature = "jit"), allow(unused_imports, reason = "nothing is launched"))]
 mod tests {
     use super::*;
 
+    /// However often a ceiling is measured, its kernel is compiled once.
+    #[test]
+    fn there_is_one_kernel_for_each_format() {
+        assert!(std::ptr::eq(product_of(DType::F16), product_of(DType::F16)));
+        assert!(!std::ptr::eq(product_of(DType::F16), product_of(DType::BF16)));
+    }
+
     /// The kernels are right wherever they run.
     #[test]
+    #[cfg(feature = "jit")]
     fn the_kernels_run_on_the_cpu() {
         let device = Device::cpu();
         let is_measured = |rates: Result<Vec<f64>>| {
