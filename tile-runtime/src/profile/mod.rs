@@ -103,6 +103,18 @@ impl Drop for Recording {
     }
 }
 
+/// Runs something of which nothing is noted, whatever profiles go on.
+pub(crate) fn aside<R>(run: impl FnOnce() -> R) -> R {
+    struct Aside(Vec<Vec<Launched>>);
+    impl Drop for Aside {
+        fn drop(&mut self) {
+            RECORDED.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _aside = Aside(RECORDED.take());
+    run()
+}
+
 /// Whether launches of this thread are noted.
 pub(crate) fn is_on() -> bool {
     depth() > 0

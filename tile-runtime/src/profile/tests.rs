@@ -40,6 +40,22 @@ fn launches_belong_to_the_profiles_around_them() {
 }
 
 #[test]
+fn what_is_put_aside_is_in_no_profile_and_ends_none() {
+    let (inner, outer) = profile(|| {
+        record(launched("first", "", 1, 0));
+        let ((), inner) = profile(|| {
+            let measured = || aside(|| record(launched("measured", "", 1, 0)));
+            measured();
+            let panicked = std::panic::catch_unwind(|| aside(|| std::panic::panic_any(1)));
+            assert!(panicked.is_err() && depth() == 2);
+            record(launched("second", "", 1, 0));
+        });
+        inner
+    });
+    assert_eq!((names(&inner), names(&outer)), (vec!["second"], vec!["first", "second"]));
+}
+
+#[test]
 fn a_panic_ends_a_profile() {
     let panicked = std::panic::catch_unwind(|| profile(|| std::panic::panic_any(1)));
     assert!(panicked.is_err() && !is_on());

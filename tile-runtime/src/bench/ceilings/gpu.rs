@@ -7,6 +7,7 @@ use crate::element::{Element, Float};
 use crate::error::Result;
 use crate::float8::{f8e4m3fn, f8e5m2};
 use crate::launch::{KernelDef, Launch};
+use crate::profile;
 use crate::tensor::Tensor;
 use half::{bf16, f16};
 use std::sync::{Mutex, PoisonError};
@@ -76,9 +77,10 @@ pub(super) fn measure(device: &Device, ceiling: Ceiling) -> Option<Vec<f64>> {
     rates.ok()
 }
 
-/// So many a second, of each of several runs.
+/// So many a second, of each of several runs, which are in no profile: a profile's table asks for it.
 fn rates(device: &Device, count: usize, run: impl FnMut() -> Result<Duration>) -> Result<Vec<f64>> {
-    let measured = Bench::new(device).warm_up(0).runs(TRIES).warm_caches().measure(run)?;
+    let measured = Bench::new(device).warm_up(0).runs(TRIES).warm_caches();
+    let measured = profile::aside(|| measured.measure(run))?;
     Ok(measured.times().iter().map(|time| count as f64 / time.as_secs_f64()).collect())
 }
 
@@ -150,12 +152,21 @@ kernel @product(%a: tensor<m x k x {factor}>, %b: tensor<k x n x {factor}>, %c: 
 #[cfg_attr(not(feature = "jit"), allow(unused_imports, reason = "nothing is launched"))]
 mod tests {
     use super::*;
+    use crate::profile::profile;
 
     /// However often a ceiling is measured, its kernel is compiled once.
     #[test]
     fn there_is_one_kernel_for_each_format() {
         assert!(std::ptr::eq(product_of(DType::F16), product_of(DType::F16)));
         assert!(!std::ptr::eq(product_of(DType::F16), product_of(DType::BF16)));
+    }
+
+    /// A table that is shown within another profile measures ceilings.
+    #[test]
+    #[cfg(feature = "jit")]
+    fn a_measurement_is_in_no_profile() {
+        let (rates, noted) = profile(|| copy(&Device::cpu(), 10_000));
+        assert_eq!((rates.unwrap().len(), noted.launches().len()), (TRIES, 0));
     }
 
     /// The kernels are right wherever they run.
