@@ -141,6 +141,7 @@ impl<'a> Launch<'a> {
         match &device.0 {
             _ if bound.blocks() == 0 => Ok(None),
             Kind::Gpu(context) => {
+                journal::launch(prepared.instance(), device, bound.blocks());
                 let ready = self.ready(&checked, context, None)?;
                 Ok(Some((ready, noted.then(|| self.to_note(&checked)))))
             }

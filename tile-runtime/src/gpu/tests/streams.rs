@@ -5,6 +5,7 @@ use super::tasks::{await_wakes, poll, task, woken};
 use super::*;
 use crate::bench::timed;
 use crate::error::Error;
+use crate::journal::tests::events;
 use crate::profile::profile;
 use crate::stream::{Graph, Pending, Stream};
 use crate::tensor::Tensor;
@@ -364,6 +365,19 @@ fn inside_of_a_graph_there_are_launches_alone() {
     assert!(direct.contains("a launch that isn't the graph's"), "{direct}");
     let made = graph.run(|_| Tensor::<f32>::zeros(&device, [1]).map(drop)).unwrap_err().to_string();
     assert!(made.contains("a tensor that is made"), "{made}");
+}
+
+#[test]
+fn launches_of_a_graph_are_told_of_as_others() {
+    let (device, _) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let mut graph = Graph::new(&device);
+    twice(&mut graph, &x, &mut y, &mut z);
+    let (by_itself, ()) = events(|| call(&KERNEL, &x, &mut y).launch().unwrap());
+    assert!(by_itself.starts_with("DEBUG: launch kernel=double "), "{by_itself}");
+    let (told, ()) = events(|| twice(&mut graph, &x, &mut y, &mut z));
+    assert_eq!(told, by_itself.repeat(2));
 }
 
 /// They are timed one by one when the closure is over, as the graph has them.
