@@ -1,6 +1,7 @@
 //! Places in streams.
 
 use super::completion::Completion;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::gpu::GpuEvent;
 use crate::process::Process;
@@ -21,6 +22,8 @@ enum Place {
 /// A piece of work of the host's.
 struct Host {
     completion: Arc<Completion>,
+    /// The number of the device that does it.
+    device: usize,
     /// Where it is done.
     process: Process,
 }
@@ -39,8 +42,9 @@ impl Host {
 }
 
 impl Event {
-    pub(super) fn host(completion: Arc<Completion>) -> Event {
-        Event(Arc::new(Place::Host(Host { completion, process: Process::current() })))
+    pub(super) fn host(device: &Device, completion: Arc<Completion>) -> Event {
+        let (device, process) = (device.number(), Process::current());
+        Event(Arc::new(Place::Host(Host { completion, device, process })))
     }
 
     pub(super) fn gpu(event: GpuEvent) -> Event {
@@ -118,7 +122,7 @@ impl Event {
     /// [`Error::Stream`] for events of different devices; as [`Event::wait`] else.
     pub fn since(&self, start: &Event) -> Result<Duration> {
         match (&*self.0, &*start.0) {
-            (Place::Host(end), Place::Host(start)) => {
+            (Place::Host(end), Place::Host(start)) if end.device == start.device => {
                 Ok(end.end()?.wait().0.saturating_duration_since(start.end()?.wait().0))
             }
             (Place::Gpu(end), Place::Gpu(start)) if Arc::ptr_eq(end.context(), start.context()) => {

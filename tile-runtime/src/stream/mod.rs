@@ -131,8 +131,8 @@ impl Stream {
     /// [`Error::Driver`] if the device fails.
     pub fn record(&self) -> Result<Event> {
         match &self.0.queue {
-            Queue::Host(host) => Ok(Event::host(host.enqueue(|| Ok(())))),
-            Queue::Own => Ok(Event::host(own::run(|| Ok(())))),
+            Queue::Host(host) => Ok(Event::host(self.device(), host.enqueue(|| Ok(())))),
+            Queue::Own => Ok(Event::host(self.device(), own::run(|| Ok(())))),
             Queue::Gpu(gpu) => gpu.record(EventKind::Timed).map(Event::gpu),
         }
     }
@@ -216,8 +216,8 @@ impl Stream {
     /// Has a stream of the host do something with what is dropped when that is over.
     fn enqueue_with<K: Kept>(&self, kept: K, work: impl FnOnce(&K) -> Result<()> + Send + 'static) -> Event {
         match &self.0.queue {
-            Queue::Host(host) => Event::host(host.enqueue_with(kept, work)),
-            Queue::Own => Event::host(own::run(|| work(&kept))),
+            Queue::Host(host) => Event::host(self.device(), host.enqueue_with(kept, work)),
+            Queue::Own => Event::host(self.device(), own::run(|| work(&kept))),
             Queue::Gpu(_) => unreachable!("a GPU doesn't do the host's work"),
         }
     }

@@ -265,6 +265,21 @@ fn a_failure_that_nobody_was_told_of_is_not_lost_among_many() {
     stream.synchronize().unwrap();
 }
 
+#[test]
+fn there_is_no_time_between_events_of_different_devices() {
+    let devices = [Device::reference(), Device::cpu()];
+    let places =
+        |device: &Device| [Stream::new(device).unwrap(), device.stream()].map(|on| on.record().unwrap());
+    let [[first, own], [other, others_own]] = devices.each_ref().map(places);
+    first.since(&own).unwrap();
+    for [end, start] in [[&first, &other], [&other, &first], [&own, &others_own]] {
+        assert_eq!(
+            end.since(start).unwrap_err().to_string(),
+            "there is no time between events of different devices"
+        );
+    }
+}
+
 /// As `.launch()` is done when it returns, so is a launch or a copy on the own queue; nothing is ever waited for.
 #[test]
 fn the_own_queue_of_the_host_has_done_what_it_is_given() {
