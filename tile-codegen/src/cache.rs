@@ -35,7 +35,7 @@ pub struct Cached {
     pub hit: bool,
     /// The file that it is in, unless it couldn't be written.
     pub path: Option<PathBuf>,
-    /// What a user should hear of: a damaged file, or a folder that can't be written.
+    /// What a user should hear of: a file that is damaged or can't be read, or a folder that can't be written.
     pub warning: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Cache {
         let mut warning = match self.read(&path, &key) {
             Ok(Some(artifact)) => return Ok(Cached { artifact, hit: true, path: Some(path), warning: None }),
             Ok(None) => None,
-            Err(reason) => Some(format!("{} is damaged ({reason}) and was made anew", path.display())),
+            Err(warning) => Some(warning),
         };
         let artifact = compile(instance, target, options)?;
         let written = self.write(&path, &key, &artifact);
@@ -89,15 +89,20 @@ impl Cache {
     }
 
     /// Reads a file; `None` where there is none or it is of another key with the same hash.
+    ///
+    /// # Errors
+    /// What a user should know of it, which is no error of the compilation.
     fn read(&self, path: &Path, key: &str) -> Result<Option<Artifact>, String> {
+        let unread = |error: io::Error| format!("{} can't be read: {error}", path.display());
+        let damaged = |reason| format!("{} is damaged ({reason}) and was made anew", path.display());
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(unread(error)),
         };
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        let artifact = file::decode(&bytes, key)?;
+        file.read_to_end(&mut bytes).map_err(unread)?;
+        let artifact = file::decode(&bytes, key).map_err(damaged)?;
         if self.most_bytes.is_some() {
             // When it was used last. Where that can't be written, the file is removed sooner.
             let _ = file.set_modified(SystemTime::now());
@@ -167,6 +172,28 @@ mod tests {
         assert_eq!(first.artifact, second.artifact);
         let other = Options { symbol: Some("other".into()), ..options };
         assert!(!cache.compile(&instance(), TargetDesc::cpu(), &other).unwrap().hit);
+    }
+
+    /// Which may be whole: of what the system refuses, another one is said.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_can_not_be_read_is_not_called_damaged() {
+        let ((cache, _folder), options) = (cache(), Options::default());
+        let path = cache.path(&key(&instance(), TargetDesc::cpu(), &options));
+        // What leads to itself can't be opened, also not by somebody whom no permissions stop.
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let unread = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
+        let warning = unread.warning.unwrap();
+        assert!(
+            !unread.hit && warning.starts_with(&format!("{} can't be read: ", path.display())),
+            "{warning}"
+        );
+        assert!(cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().hit, "it was replaced");
+        // What is no file can be opened, and isn't read either.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let unread = cache.read(&path, &key(&instance(), TargetDesc::cpu(), &options)).unwrap_err();
+        assert!(unread.starts_with(&format!("{} can't be read: ", path.display())), "{unread}");
     }
 
     #[test]

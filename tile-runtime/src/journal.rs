@@ -3,7 +3,7 @@
 //!
 //! | level | what |
 //! |---|---|
-//! | `WARN` | a damaged file in the disk cache, a folder that can't be written; an environment variable that makes no sense, and what a kernel printed that was lost |
+//! | `WARN` | a file in the disk cache that is damaged or can't be read, a folder that can't be written; an environment variable that makes no sense, and what a kernel printed that was lost |
 //! | `INFO` | code that was found for an instance: where it came from, and how long that took; of code that is compiled for a GPU, which products are slower than they might be; a compilation that takes long |
 //! | `DEBUG` | launches |
 
