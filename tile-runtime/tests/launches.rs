@@ -164,7 +164,7 @@ fn wrong_arguments_are_refused_before_anything_runs() {
     assert_eq!(
         double(&x, &mut matrix).launch().unwrap_err().reason().to_string(),
         "argument `y` has rank 2 (shape [2, 2]), but `double` declares rank 1; pass a view of it that has that rank: \
-         `unsqueeze`, `squeeze`, `flatten` and `reshape` make one"
+         `unsqueeze`, `squeeze`, `flatten` and `reshape` make one; for one that is written, call them on `view_mut()`"
     );
     let mut y = Tensor::zeros(&device, [4]).unwrap();
     assert_eq!(
@@ -267,7 +267,7 @@ fn tensors_that_no_code_can_be_made_for_are_refused() {
     assert_eq!(
         message(&turned, &mut Tensor::zeros(&device, [12]).unwrap()),
         "argument `x` has rank 2 (shape [4, 3]), but `double` declares rank 1; pass a view of it that has that rank: \
-         `unsqueeze`, `squeeze`, `flatten` and `reshape` make one"
+         `unsqueeze`, `squeeze`, `flatten` and `reshape` make one; for one that is written, call them on `view_mut()`"
     );
 }
 

@@ -9,7 +9,8 @@ pub enum BindError {
     /// A tensor of the wrong rank.
     #[error(
         "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}; pass a \
-         view of it that has that rank: `unsqueeze`, `squeeze`, `flatten` and `reshape` make one"
+         view of it that has that rank: `unsqueeze`, `squeeze`, `flatten` and `reshape` make one; for one that is written, call \
+         them on `view_mut()`"
     )]
     Rank {
         /// The kernel.
