@@ -90,9 +90,13 @@ impl Archive {
         let mut length = [0; LENGTH_BYTES as usize];
         (&file).read_exact(&mut length).map_err(failed)?;
         let length = u64::from_le_bytes(length);
-        if length > MOST_BYTES.min(bytes.saturating_sub(LENGTH_BYTES)) {
-            let problem = format!("its header has {length} bytes, and the file {bytes}");
+        if length > MOST_BYTES {
+            let problem =
+                format!("its header has {length} bytes, and one of such files has at most {MOST_BYTES}");
             return Err(refused(path, problem));
+        }
+        if length > bytes.saturating_sub(LENGTH_BYTES) {
+            return Err(refused(path, format!("its header has {length} bytes, and the file {bytes}")));
         }
         let mut header = vec![0; length as usize];
         (&file).read_exact(&mut header).map_err(failed)?;
@@ -477,9 +481,15 @@ mod tests {
         }
         // Nothing has as long a header.
         let file = Written::new("{}", &[]);
-        for length in [u64::MAX, i64::MAX as u64, MOST_BYTES + 1, 3] {
+        for length in [MOST_BYTES, 3] {
             std::fs::write(&file.0, [&length.to_le_bytes()[..], b"{}"].concat()).unwrap();
             assert_eq!(file.refused(), format!("its header has {length} bytes, and the file 10"));
+        }
+        for length in [u64::MAX, i64::MAX as u64, MOST_BYTES + 1] {
+            std::fs::write(&file.0, [&length.to_le_bytes()[..], b"{}"].concat()).unwrap();
+            let expected =
+                format!("its header has {length} bytes, and one of such files has at most 100000000");
+            assert_eq!(file.refused(), expected);
         }
     }
 
