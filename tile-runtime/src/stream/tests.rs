@@ -515,6 +515,22 @@ fn graphs_of_the_host_run_their_launches_as_they_are_made() {
                 .unwrap();
         }
         assert_eq!((x.to_vec().unwrap()[0], graph.captures()), (7.0, 0));
+        let told = |error: Error| error.to_string();
+        let is = |what: &str| {
+            Err(format!(
+                "inside of a graph there are launches alone, and this is {what}; do it before or after"
+            ))
+        };
+        let (read, write) = (is("a read of a tensor's elements"), is("a write of a tensor's elements"));
+        assert_eq!(graph.run(|_| x.as_slice().map(drop)).map_err(told), read);
+        assert_eq!(graph.run(|_| x.to_vec().map(drop)).map_err(told), read);
+        assert_eq!(graph.run(|_| x.as_mut_slice().map(drop)).map_err(told), write);
+        assert_eq!(graph.run(|_| x.fill(1.0)).map_err(told), write);
+        #[cfg(feature = "dlpack")]
+        assert_eq!(
+            graph.run(|_| x.into_dlpack().map(drop)).map_err(told),
+            is("memory that another library gets")
+        );
         let other = Graph::new(&device).run(|_| graph.run(|_| Ok(()))).unwrap_err().to_string();
         assert!(other.contains("another graph"), "{other}");
     }

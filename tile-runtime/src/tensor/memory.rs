@@ -158,6 +158,14 @@ pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Location> {
     Ok(Location { device: device.clone(), address, bytes, is_shared: false, allocation })
 }
 
+/// Refuses what the host does with elements in the closure of a graph.
+pub(super) fn refuse_use_inside(access: Access) -> Result<()> {
+    refuse_inside(match access {
+        Access::Read => "a read of a tensor's elements",
+        Access::Write => "a write of a tensor's elements",
+    })
+}
+
 impl Location {
     /// So many bytes from an address on, where elements of some size lie.
     ///
@@ -212,13 +220,14 @@ impl Location {
     /// [`Error::Driver`] if the device fails; [`Error::Stream`] inside of a graph.
     #[cfg(feature = "dlpack")]
     pub(super) fn finish(&self) -> Result<()> {
+        refuse_inside("memory that another library gets")?;
         self.settle(Access::Write)?;
         if let Kind::Gpu(context) = &self.device.0 { context.synchronize() } else { Ok(()) }
     }
 
     /// Waits for the launches on streams after which the bytes can be read, or written.
     fn settle(&self, access: Access) -> Result<()> {
-        refuse_inside("a copy")?;
+        refuse_use_inside(access)?;
         self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.wait(access))
     }
 
@@ -321,7 +330,7 @@ impl Location {
     pub(crate) fn read(&self, range: Range<usize>, target: &mut [u8]) -> Result<()> {
         match &self.device.0 {
             Kind::Gpu(context) => {
-                refuse_inside("a copy")?;
+                refuse_use_inside(Access::Read)?;
                 self.order(context, Access::Read)?;
                 context.download(self.address + range.start as u64, target)
             }
@@ -340,7 +349,7 @@ impl Location {
     pub(crate) fn write(&mut self, first: usize, source: &[u8]) -> Result<()> {
         match &self.device.0 {
             Kind::Gpu(context) => {
-                refuse_inside("a copy")?;
+                refuse_use_inside(Access::Write)?;
                 self.order(context, Access::Write)?;
                 context.upload(source, self.address + first as u64)?;
                 self.hand_back(context)

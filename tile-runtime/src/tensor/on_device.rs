@@ -2,7 +2,7 @@
 //!
 //! All of it is enqueued on the device's own stream, behind what uses the memory.
 
-use super::memory::Location;
+use super::memory::{Location, refuse_use_inside};
 use super::rows::RowSet;
 use crate::device::Kind;
 use crate::error::Result;
@@ -27,7 +27,7 @@ impl Location {
     /// graph.
     pub(super) fn fill(&mut self, rows: &RowSet<1>, element: &[u8]) -> Result<()> {
         let Kind::Gpu(context) = &self.device().0 else { return Ok(()) };
-        refuse_inside("a copy")?;
+        refuse_use_inside(Access::Write)?;
         self.order(context, Access::Write)?;
         let target = Rows { first: self.address() + rows.first[0] as u64, pitch: rows.pitch[0] };
         match rows.height {

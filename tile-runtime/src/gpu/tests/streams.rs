@@ -357,7 +357,7 @@ fn inside_of_a_graph_there_are_launches_alone() {
         .to_string();
     assert_eq!(
         message,
-        "inside of a graph there are launches alone, and this is a copy; do it before or after"
+        "inside of a graph there are launches alone, and this is a read of a tensor's elements; do it before or after"
     );
     // Nothing has run, and nothing is remembered.
     assert_eq!((y.to_vec().unwrap(), graph.captures()), (vec![0.0; 8], 0));
@@ -365,6 +365,10 @@ fn inside_of_a_graph_there_are_launches_alone() {
     assert!(direct.contains("a launch that isn't the graph's"), "{direct}");
     let made = graph.run(|_| Tensor::<f32>::zeros(&device, [1]).map(drop)).unwrap_err().to_string();
     assert!(made.contains("a tensor that is made"), "{made}");
+    let filled = graph.run(|_| z.fill(1.0)).unwrap_err().to_string();
+    assert!(filled.contains("this is a write of a tensor's elements"), "{filled}");
+    let copied = graph.run(|_| z.copy_from(&x)).unwrap_err().to_string();
+    assert!(copied.contains("this is a copy"), "{copied}");
 }
 
 #[test]
@@ -394,7 +398,7 @@ fn launches_of_a_graph_are_profiled_in_their_order_and_not_before_its_closure_en
             y.to_vec().map(drop)
         })
     });
-    assert!(run.unwrap_err().to_string().contains("this is a copy"));
+    assert!(run.unwrap_err().to_string().contains("this is a read"));
     assert_eq!((profiled.launches().len(), y.to_vec().unwrap()), (0, vec![0.0; 8]), "nothing has run");
     for _ in 0..2 {
         let ((), profiled) = profile(|| twice(&mut graph, &x, &mut y, &mut z));
