@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// }
 /// ```
 ///
-/// Inside of the closure nothing has run yet, so that results can't be read there, nor tensors be made:
+/// Inside of the closure nothing has run yet on a GPU, so that on no device results can be read there, or tensors be made:
 ///
 /// ```
 /// # use tile_runtime::{Device, Error, Graph, Tensor};
@@ -103,8 +103,8 @@ impl Graph {
     }
 
     /// Makes launches and runs them, in their order, after all that the device's own stream has to do. On a GPU this
-    /// returns when they are enqueued; elsewhere they are done. If the closure fails on a GPU, nothing runs. In a
-    /// [profile](crate::profile::profile) each launch is waited for.
+    /// returns when they are enqueued, and nothing runs if the closure fails. Elsewhere each is done when it has been made, also
+    /// in a closure that fails later. In a [profile](crate::profile::profile) each launch is waited for.
     ///
     /// # Errors
     /// What the closure gives; [`Error::Stream`] inside of another graph's closure; [`Error::Driver`] if the device fails.
@@ -145,8 +145,8 @@ impl Graph {
         self.captured.as_ref().map_or(Ok(()), Captured::launch)
     }
 
-    /// How often launches were recorded, because they were others than in the run before. The CPU and the reference
-    /// device run them as they are made.
+    /// How often launches were recorded, because they were others than in the run before. The CPU, the reference and simulated
+    /// devices run them as they are made.
     pub fn captures(&self) -> usize {
         self.captures
     }

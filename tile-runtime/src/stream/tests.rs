@@ -515,6 +515,9 @@ fn graphs_of_the_host_run_their_launches_as_they_are_made() {
                 .unwrap();
         }
         assert_eq!((x.to_vec().unwrap()[0], graph.captures()), (7.0, 0));
+        let failed = || Error::Stream { problem: "failed".to_owned() };
+        graph.run(|graph| graph.launch(add_one(&x, &mut y)).and_then(|()| Err(failed()))).unwrap_err();
+        assert_eq!(y.to_vec().unwrap()[0], 8.0);
         let told = |error: Error| error.to_string();
         let is = |what: &str| {
             Err(format!(
