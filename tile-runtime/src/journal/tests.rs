@@ -79,15 +79,21 @@ fn launch_on(device: &Device) {
     Launch::new(&KERNEL).reference(|_| {}).tensor_mut("y", &mut y).launch().unwrap();
 }
 
-/// What this process does whose name the test gives, with variables of the environment; what it writes to standard error.
-fn in_process(test: &str, variables: &[(&str, &str)]) -> String {
+/// What a process does that runs this test alone, with variables of the environment: the lines of the runtime's that it writes to
+/// standard error.
+pub(crate) fn in_process(test: &str, variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", &format!("journal::tests::{test}"), "--nocapture"]);
+    child.args(["--exact", test, "--nocapture"]);
     let output = child.env(CHILD, "1").env_remove("TILE_LOG").envs(variables.iter().copied()).output();
     let output = output.unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stdout));
     told.lines().filter(|line| line.starts_with("tile")).map(|line| line.to_owned() + "\n").collect()
+}
+
+/// Whether this is a process of [`in_process`].
+pub(crate) fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
 }
 
 /// Set in a process of these tests.
@@ -98,8 +104,9 @@ const CHILD: &str = "JOURNAL_TEST_CHILD";
 #[test]
 #[cfg_attr(miri, ignore = "it starts a process")]
 fn a_subscriber_is_installed_after_a_launch() {
-    if std::env::var_os(CHILD).is_none() {
-        let told = in_process("a_subscriber_is_installed_after_a_launch", &[("TILE_LOG", "debug")]);
+    if !is_child() {
+        let told =
+            in_process("journal::tests::a_subscriber_is_installed_after_a_launch", &[("TILE_LOG", "debug")]);
         assert_eq!(told, "tile debug: launch kernel=ones instance= device=\"reference\" blocks=3\n");
         return;
     }
@@ -116,7 +123,7 @@ fn a_subscriber_is_installed_after_a_launch() {
 fn what_is_told_unasked_goes_where_the_program_wants_it() {
     const PROBLEM: &str =
         "TILE_LOG_BYTES is `many`, which isn't a number of bytes such as 64K or 4M; it counts as not set";
-    if std::env::var_os(CHILD).is_some() {
+    if is_child() {
         let (told, _) = match std::env::var_os("JOURNAL_TEST_EVENTS") {
             Some(_) => events(|| crate::messages::empty(None)),
             None => (String::new(), crate::messages::empty(None)),
@@ -127,7 +134,7 @@ fn what_is_told_unasked_goes_where_the_program_wants_it() {
     }
     let run = |more: &[(&str, &str)]| {
         let variables: Vec<_> = [("TILE_LOG_BYTES", "many")].iter().chain(more).copied().collect();
-        in_process("what_is_told_unasked_goes_where_the_program_wants_it", &variables)
+        in_process("journal::tests::what_is_told_unasked_goes_where_the_program_wants_it", &variables)
     };
     let line = format!("tile: {PROBLEM}\n");
     assert_eq!(run(&[]), line);
@@ -196,11 +203,11 @@ pub(crate) fn told_who_does(
 #[cfg_attr(miri, ignore = "it starts processes")]
 fn who_is_told_of_a_variable_may_use_the_device() {
     use crate::cpu;
-    if std::env::var_os(CHILD).is_none() {
+    if !is_child() {
         let variables = [("TILE_THREADS", "many"), ("TILE_PIN", "perhaps"), ("TILE_CPU_LEVEL", "best")];
         for first in ["threads", "levels", "best"] {
             let variables = [&variables[..], &[("JOURNAL_TEST_FIRST", first)]].concat();
-            in_process("who_is_told_of_a_variable_may_use_the_device", &variables);
+            in_process("journal::tests::who_is_told_of_a_variable_may_use_the_device", &variables);
         }
         return;
     }
