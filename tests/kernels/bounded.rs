@@ -131,6 +131,54 @@ fn turns_that_an_instance_lacks_end_nothing() {
     }
 }
 
+/// Neighbours on both sides, as far as a parameter says, and what begins at a parameter.
+#[tile_kernel(where(R <= 4))]
+fn neighbours<const R: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([8]);
+    let mut y = y.partition_view_mut([8]);
+    let x = x.load_masked(y.index());
+    let mut sum = Tile::zeros([8]);
+    for k in -(R as i32)..=R as i32 {
+        sum = sum * 2 + x.shift(0, k, 9);
+    }
+    for k in (-(R as i32) + 1..0).rev() {
+        sum = sum * 2 - x.shift(0, k, 5);
+    }
+    for k in R..5 {
+        sum = sum * 2 + x.roll(0, k);
+    }
+    for k in (R..R * 2).rev() {
+        sum = sum * 3 - x.roll(0, k);
+    }
+    y.store_masked(sum);
+}
+
+fn neighbour_sums(x: &[i32], reach: i32) -> Vec<i32> {
+    let one = |part: &[i32]| -> Vec<i32> {
+        let inside = |i: i32| part.get(i as usize).copied().unwrap_or(0);
+        let at = |i: i32, fill: i32| if (0..8).contains(&i) { inside(i) } else { fill };
+        let sum = |i: i32| {
+            let mut sum = 0i32;
+            (-reach..=reach).for_each(|k| sum = sum * 2 + at(i - k, 9));
+            (-reach + 1..0).rev().for_each(|k| sum = sum * 2 - at(i - k, 5));
+            (reach..5).for_each(|k| sum = sum * 2 + inside((i - k).rem_euclid(8)));
+            (reach..reach * 2).rev().for_each(|k| sum = sum * 3 - inside((i - k).rem_euclid(8)));
+            sum
+        };
+        (0..part.len() as i32).map(sum).collect()
+    };
+    x.chunks(8).flat_map(one).collect()
+}
+
+#[test]
+fn turns_lie_on_both_sides_of_0() {
+    let x: Vec<i32> = (0..20).map(|i| i * i % 17 - 8).collect();
+    check_exact!(neighbours<R = 0>(x: x.clone(), [20]) -> i32, [20] => neighbour_sums(&x, 0));
+    check_exact!(neighbours<R = 1>(x: x.clone(), [20]) -> i32, [20] => neighbour_sums(&x, 1));
+    check_exact!(neighbours<R = 3>(x: x.clone(), [20]) -> i32, [20] => neighbour_sums(&x, 3));
+    check_exact!(neighbours<R = 4>(x: x.clone(), [20]) -> i32, [20] => neighbour_sums(&x, 4));
+}
+
 /// Windows over a margin in a range that the counter says: a turn that an instance lacks asks nothing of sizes.
 #[tile_kernel(where(W >= 1, W <= 4))]
 fn smoothed<const W: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {

@@ -83,6 +83,11 @@ impl Lowering {
             }
             _ => {}
         }
+        if to == Elem::Known(DType::Index)
+            && let Some(dim) = self.exact(&value)
+        {
+            return Ok(Val::Dim(dim));
+        }
         let value = self.data(&value, "the operand of `as`", cast.expr.span())?;
         self.emit_one(Op::Cast(to), &[value], span, &[cast.expr.span()]).map(Val::Data)
     }

@@ -9,6 +9,7 @@ mod common_types;
 mod constants;
 mod control;
 mod describe;
+mod exact;
 mod expressions;
 mod fields;
 mod finish;

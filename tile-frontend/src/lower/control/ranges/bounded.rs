@@ -1,5 +1,5 @@
-//! Ranges that end at const parameters, of which the kernel's conditions say how large they may be: unrolled to as many
-//! turns as there may be, each in a branch that an instance takes or not.
+//! Ranges whose ends are made of const parameters, of which the kernel's conditions say how large they may be: unrolled to as
+//! many turns as there may be, each in a branch that an instance takes or not.
 
 use super::{Adapter, MAX_UNROLLED, Range};
 use crate::lower::control::unroll::Unrolled;
@@ -8,23 +8,28 @@ use crate::lower::ops::operators::as_dim;
 use crate::lower::{Lowered, Lowering};
 use crate::span::Span;
 use crate::value::{Int, Val};
-use tile_ir::ops::Predicate;
-use tile_ir::{DType, Dim, Op, ValueId};
+use tile_ir::ops::{BinaryOp, Predicate};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
     /// The turns of such a range; `None` of others. Their numbers are known.
     pub(super) fn bounded(&mut self, range: &Range) -> Option<Lowered<Vec<Unrolled>>> {
-        let first = i64::try_from(known(&range.start)?).ok().filter(|&first| first >= 0)?;
-        let end = as_dim(&range.end)?;
+        let start = self.exact(&range.start)?;
+        let end = as_dim(&range.end).or_else(|| self.exact(&range.end))?;
         let held = if range.inclusive { None } else { self.most_arguments(&end) };
         let end = end + Dim::from(i64::from(range.inclusive));
-        if !end.is_static() || end.as_const().is_some() {
+        let is_known = |end: &Dim| end.as_const().is_some();
+        if !start.is_static() || !end.is_static() || is_known(&start) && is_known(&end) {
             return None;
         }
-        let (least, most) = self.facts.interval(&self.facts.apply(&end))?;
-        let most = held.map_or(most, |held| most.min(held.into()));
+        let (least_start, most_start) = self.facts.interval(&self.facts.apply(&start))?;
+        let (least_end, most_end) = self.facts.interval(&self.facts.apply(&end))?;
+        let most_end = held.map_or(most_end, |held| most_end.min(held.into()));
         let (step, is_reversed) = range.steps_from_start()?;
-        let last = i64::try_from(most).ok()? - 1;
+        if step != 1 && !is_known(&start) || least_start < 0 && !self.counts_below_zero(range) {
+            return None;
+        }
+        let (first, last) = (i64::try_from(least_start).ok()?, i64::try_from(most_end).ok()?.checked_sub(1)?);
         let mut numbers: Vec<i64> = (first..=last).step_by(step).take(MAX_UNROLLED as usize + 1).collect();
         if numbers.len() > MAX_UNROLLED as usize {
             return None;
@@ -32,23 +37,44 @@ impl Lowering {
         if is_reversed {
             numbers.reverse();
         }
-        let turn = |lowering: &mut Self, number: i64| {
-            let value = Val::Int(Int::of(number.into(), DType::Index.into()));
-            let is_always_there = i128::from(number) < least;
-            let exists =
-                (!is_always_there).then(|| lowering.exceeds(&end, number, range.span)).transpose()?;
+        let turn = |lowering: &mut Self, number: i64, elem: &Elem| {
+            let value = Val::Int(Int::of(number.into(), elem.clone()));
+            let ends_later = (i128::from(number) >= least_end)
+                .then(|| lowering.exceeds(&end, number, range.span))
+                .transpose()?;
+            let starts_by_then = (i128::from(number) < most_start)
+                .then(|| lowering.exceeds(&-start.clone(), -number - 1, range.span))
+                .transpose()?;
+            let exists = match (starts_by_then, ends_later) {
+                (Some(starts), Some(ends)) => {
+                    Some(lowering.emit_one(Op::Binary(BinaryOp::And), &[starts, ends], range.span, &[])?)
+                }
+                (either, other) => either.or(other),
+            };
             Ok(Unrolled { value, exists })
         };
         Some(
-            self.share_ends(range, &DType::Index.into())
-                .and_then(|()| numbers.into_iter().map(|number| turn(self, number)).collect()),
+            self.counter_format(range)
+                .and_then(|elem| numbers.into_iter().map(|number| turn(self, number, &elem)).collect()),
         )
     }
 
-    /// Whether an instance has a turn, where an extent is larger than a number.
+    fn counts_below_zero(&self, range: &Range) -> bool {
+        let ends = [&range.start, &range.end].into_iter();
+        let mut formats = ends.filter_map(|end| match end {
+            Val::Data(value) => self.elem(*value).known(),
+            _ => None,
+        });
+        formats.next().is_some_and(|dtype| dtype.is_signed())
+    }
+
+    /// Whether an instance has a turn, where an extent is larger than a number. Both may be below zero.
     pub(in crate::lower) fn exceeds(&mut self, extent: &Dim, number: i64, span: Span) -> Lowered<ValueId> {
-        let extent = self.extent(extent, span);
-        let number = self.number(&Val::int(number.into()), &DType::Index.into(), "a loop bound", span)?;
+        // Extents below zero read as 0: the number is counted from 0 at least, and the extent with it.
+        let raised = (-number).max(0);
+        let extent = self.extent(&(extent.clone() + Dim::from(raised)), span);
+        let number = Val::int((number + raised).into());
+        let number = self.number(&number, &DType::Index.into(), "a loop bound", span)?;
         self.emit_one(Op::Compare(Predicate::Gt), &[extent, number], span, &[])
     }
 }

@@ -1,0 +1,50 @@
+//! Integers that are extents converted to another format, where no number is lost: `N.ilog2()`, which is a `u32`, and
+//! `-(R as i32)`.
+
+use super::Lowering;
+use crate::value::Val;
+use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
+
+impl Lowering {
+    /// The extent that an integer is equal to, whatever its format, in every instance and launch that the kernel's conditions
+    /// let run; it may be below zero. `None` where that isn't known.
+    pub(super) fn exact(&self, value: &Val) -> Option<Dim> {
+        match value {
+            Val::Int(int) => i64::try_from(int.value).ok().map(Dim::from),
+            Val::Dim(dim) => self.within(dim.clone(), DType::Index),
+            Val::Data(value) => self.exact_data(*value),
+            _ => None,
+        }
+    }
+
+    fn exact_data(&self, value: ValueId) -> Option<Dim> {
+        let data = self.kernel.definition(value)?;
+        let operand = |at: usize| self.exact_data(data.operands[at]);
+        let dim = match &data.op {
+            Op::Constant { value: Literal::Int(number), .. } => Dim::from(i64::try_from(*number).ok()?),
+            Op::Extent(dim) => dim.clone(),
+            Op::Cast(_) => operand(0)?,
+            Op::Unary(UnaryOp::Neg) => -operand(0)?,
+            Op::Binary(BinaryOp::Add) => operand(0)? + operand(1)?,
+            Op::Binary(BinaryOp::Sub) => operand(0)? - operand(1)?,
+            Op::Binary(BinaryOp::Mul) => operand(0)? * operand(1)?,
+            _ => return None,
+        };
+        match self.elem(value) {
+            Elem::Known(dtype) => self.within(dim, dtype),
+            Elem::Param(_) => None,
+        }
+    }
+
+    /// The extent, if it is known to be one of a format's integers.
+    fn within(&self, dim: Dim, dtype: DType) -> Option<Dim> {
+        let (least, most) = match dtype {
+            DType::Index => (0, i128::from(i64::MAX)),
+            dtype if dtype.is_int() => dtype.int_range(),
+            _ => return None,
+        };
+        let (low, high) = self.facts.interval(&self.facts.apply(&dim))?;
+        (least <= low && high <= most).then_some(dim)
+    }
+}
