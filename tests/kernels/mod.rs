@@ -44,6 +44,7 @@ mod launches;
 mod lines;
 mod lints;
 mod literals;
+mod logarithms;
 mod loops;
 mod losses;
 mod margins;

@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::span::Spanned;
 use std::collections::HashMap;
-use syn::{BinOp, Expr, Lit};
+use syn::{BinOp, Expr, Lit, Type};
 use tile_ir::Dim;
 
 /// The names that an extent may have.
@@ -39,6 +39,9 @@ pub(crate) fn lower(expression: &Expr, names: &Names, kind: &Kind) -> Result<Dim
         }
         Expr::Paren(inner) => lower(&inner.expr, names, kind),
         _ => {
+            if let Some((operand, function)) = of_one(expression) {
+                return lower(operand, names, kind).map(|dim| function(&dim));
+            }
             let (left, function, right) = operation(expression).ok_or_else(refused)?;
             let (left, right) = (lower(left, names, kind)?, lower(right, names, kind)?);
             function(&left, &right).ok_or_else(refused)
@@ -50,7 +53,28 @@ pub(crate) fn lower(expression: &Expr, names: &Names, kind: &Kind) -> Result<Dim
 pub(crate) type Operation<'e> = (&'e Expr, fn(&Dim, &Dim) -> Option<Dim>, &'e Expr);
 
 /// What it says beside an expression that is none.
-pub(crate) const OPERATIONS: &str = "`+ - * / %`, shifts by a number, `.div_ceil()`, `.min()` and `.max()`";
+pub(crate) const OPERATIONS: &str = "`+ - * / %`, shifts by a number, `.div_ceil()`, `.min()`, `.max()`, `.ilog2()` and `.next_power_of_two()`";
+
+/// An operand and what is made of it.
+pub(crate) type Function<'e> = (&'e Expr, fn(&Dim) -> Dim);
+
+/// What an expression of one extent does with it: an extent is a `usize`, whatever it is converted from.
+pub(crate) fn of_one(expression: &Expr) -> Option<Function<'_>> {
+    match expression {
+        Expr::MethodCall(call) if call.args.is_empty() => {
+            let function: fn(&Dim) -> Dim = match call.method.to_string().as_str() {
+                "ilog2" => Dim::ilog2,
+                "next_power_of_two" => Dim::next_power_of_two,
+                _ => return None,
+            };
+            Some((&call.receiver, function))
+        }
+        Expr::Cast(cast) if matches!(&*cast.ty, Type::Path(path) if path.path.is_ident("usize")) => {
+            Some((&cast.expr, Dim::clone))
+        }
+        _ => None,
+    }
+}
 
 /// What an expression of two extents does with them.
 pub(crate) fn operation(expression: &Expr) -> Option<Operation<'_>> {

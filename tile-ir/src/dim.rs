@@ -24,19 +24,25 @@ pub enum Atom {
     Min(Box<Dim>, Box<Dim>),
     /// The larger of two.
     Max(Box<Dim>, Box<Dim>),
+    /// `⌊log₂ a⌋` of what is positive.
+    Ilog2(Box<Dim>),
+    /// The least power of two that is no less than `a`: 1 of 0 and of what is below.
+    NextPowerOfTwo(Box<Dim>),
 }
 
 impl Atom {
-    /// The two extents that an atom is made of, which no name is.
-    pub fn operands(&self) -> Option<(&Dim, &Dim)> {
-        match self {
-            Atom::Param(_) | Atom::Size(_) => None,
+    /// The extents that an atom is made of: none of a name.
+    pub fn operands(&self) -> impl Iterator<Item = &Dim> {
+        let (first, second) = match self {
+            Atom::Param(_) | Atom::Size(_) => (None, None),
+            Atom::Ilog2(a) | Atom::NextPowerOfTwo(a) => (Some(&**a), None),
             Atom::CeilDiv(a, b)
             | Atom::FloorDiv(a, b)
             | Atom::Rem(a, b)
             | Atom::Min(a, b)
-            | Atom::Max(a, b) => Some((a, b)),
-        }
+            | Atom::Max(a, b) => (Some(&**a), Some(&**b)),
+        };
+        first.into_iter().chain(second)
     }
 }
 
@@ -64,6 +70,9 @@ pub enum DimError {
     /// The divisor isn't positive.
     #[error("`{0}` divides by {1}, which isn't positive")]
     Divisor(String, i64),
+    /// The number whose logarithm is asked for isn't positive.
+    #[error("`{0}` is the logarithm of {1}, which isn't positive")]
+    Logarithm(String, i64),
     /// The value doesn't fit 64 bits.
     #[error("`{0}` overflows 64 bits")]
     Overflow(String),
@@ -149,11 +158,7 @@ impl Dim {
             match atom {
                 Atom::Param(name) => drop(params.insert(name.clone())),
                 Atom::Size(name) => drop(sizes.insert(name.clone())),
-                made => {
-                    for operand in made.operands().into_iter().flat_map(|(a, b)| [a, b]) {
-                        operand.collect_names(params, sizes);
-                    }
-                }
+                made => made.operands().for_each(|operand| operand.collect_names(params, sizes)),
             }
         }
     }
@@ -185,6 +190,22 @@ impl Dim {
     /// The larger of two.
     pub fn at_least(&self, other: &Dim) -> Dim {
         self.extreme(other, Atom::Max, i64::max)
+    }
+
+    /// `⌊log₂ self⌋`, which has a value where `self` is positive.
+    pub fn ilog2(&self) -> Dim {
+        match self.as_const().and_then(i64::checked_ilog2) {
+            Some(log) => Dim::from(i64::from(log)),
+            None => Dim::atom(Atom::Ilog2(Box::new(self.clone()))),
+        }
+    }
+
+    /// The least power of two that is no less.
+    pub fn next_power_of_two(&self) -> Dim {
+        match self.as_const().and_then(next_power_of_two) {
+            Some(power) => Dim::from(power),
+            None => Dim::atom(Atom::NextPowerOfTwo(Box::new(self.clone()))),
+        }
     }
 
     fn extreme(&self, other: &Dim, atom: fn(Box<Dim>, Box<Dim>) -> Atom, fold: fn(i64, i64) -> i64) -> Dim {
@@ -225,6 +246,8 @@ impl Dim {
                     Atom::Rem(a, b) => a.substitute(lookup).rem(&b.substitute(lookup)),
                     Atom::Min(a, b) => a.substitute(lookup).at_most(&b.substitute(lookup)),
                     Atom::Max(a, b) => a.substitute(lookup).at_least(&b.substitute(lookup)),
+                    Atom::Ilog2(a) => a.substitute(lookup).ilog2(),
+                    Atom::NextPowerOfTwo(a) => a.substitute(lookup).next_power_of_two(),
                 });
                 product = product * value;
             }
@@ -261,30 +284,34 @@ impl Dim {
 
     /// Whether the value isn't negative for any parameters and sizes, as its form shows.
     pub fn is_natural(&self) -> bool {
-        let natural = |atom: &Atom| match (atom, atom.operands()) {
-            (_, None) => true,
-            (Atom::Max(..), Some((a, b))) => a.is_natural() || b.is_natural(),
-            (_, Some((a, b))) => a.is_natural() && b.is_natural(),
+        let natural = |atom: &Atom| match atom {
+            Atom::Ilog2(_) | Atom::NextPowerOfTwo(_) => true,
+            Atom::Max(a, b) => a.is_natural() || b.is_natural(),
+            other => other.operands().all(Dim::is_natural),
         };
         self.terms.iter().all(|(factors, &coefficient)| coefficient >= 0 && factors.iter().all(natural))
     }
 
-    /// The divisors in it that have to be positive for it to have a value, but for numbers that are.
-    pub fn positive_divisors(&self) -> Vec<&Dim> {
-        let mut divisors = Vec::new();
-        self.collect_divisors(&mut divisors);
-        divisors
+    /// The divisors and arguments of logarithms in it that have to be positive for it to have a value, but for numbers that
+    /// are.
+    pub fn positive_operands(&self) -> Vec<&Dim> {
+        let mut positive = Vec::new();
+        self.collect_positive(&mut positive);
+        positive
     }
 
-    fn collect_divisors<'d>(&'d self, divisors: &mut Vec<&'d Dim>) {
+    fn collect_positive<'d>(&'d self, positive: &mut Vec<&'d Dim>) {
         for atom in self.terms.keys().flatten() {
-            let Some((a, b)) = atom.operands() else { continue };
-            let divides = matches!(atom, Atom::CeilDiv(..) | Atom::FloorDiv(..) | Atom::Rem(..));
-            if divides && b.as_const().is_none_or(|b| b <= 0) && !divisors.contains(&b) {
-                divisors.push(b);
+            if let Atom::CeilDiv(_, operand)
+            | Atom::FloorDiv(_, operand)
+            | Atom::Rem(_, operand)
+            | Atom::Ilog2(operand) = atom
+                && operand.as_const().is_none_or(|number| number <= 0)
+                && !positive.contains(&&**operand)
+            {
+                positive.push(operand);
             }
-            a.collect_divisors(divisors);
-            b.collect_divisors(divisors);
+            atom.operands().for_each(|operand| operand.collect_positive(positive));
         }
     }
 
@@ -302,6 +329,13 @@ impl Atom {
             }
             Atom::Min(a, b) => Ok(a.evaluate_signed(lookup)?.min(b.evaluate_signed(lookup)?)),
             Atom::Max(a, b) => Ok(a.evaluate_signed(lookup)?.max(b.evaluate_signed(lookup)?)),
+            Atom::Ilog2(a) => {
+                let number = a.evaluate_signed(lookup)?;
+                let log = number.checked_ilog2().map(i64::from);
+                log.ok_or_else(|| DimError::Logarithm(self.to_string(), number))
+            }
+            Atom::NextPowerOfTwo(a) => next_power_of_two(a.evaluate_signed(lookup)?)
+                .ok_or_else(|| DimError::Overflow(self.to_string())),
             Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
                 let (x, y) = (a.evaluate_signed(lookup)?, b.evaluate_signed(lookup)?);
                 // Which way a negative divisor rounds languages don't agree on, and no extent is meant to have one.
@@ -321,6 +355,11 @@ impl Atom {
 /// `⌈a / b⌉` for a divisor that is positive.
 fn ceil_div(a: i64, b: i64) -> i64 {
     a.div_euclid(b) + i64::from(a.rem_euclid(b) != 0)
+}
+
+/// `None` where it doesn't fit.
+fn next_power_of_two(number: i64) -> Option<i64> {
+    i64::try_from(number.max(1).cast_unsigned().checked_next_power_of_two()?).ok()
 }
 
 impl From<i64> for Dim {
@@ -404,6 +443,31 @@ mod tests {
     }
 
     #[test]
+    fn logarithms_and_powers_are_those_of_rust() {
+        let size = Dim::size("s");
+        for number in [1i64, 2, 3, 4, 5, 1000, 1024, 1025, i64::MAX / 2] {
+            let expected =
+                [i64::from(number.ilog2()), number.cast_unsigned().next_power_of_two().cast_signed()];
+            let of_size = [size.ilog2(), size.next_power_of_two()];
+            let of_number = [Dim::from(number).ilog2(), Dim::from(number).next_power_of_two()];
+            for ((dim, folded), expected) in of_size.iter().zip(of_number).zip(expected) {
+                assert_eq!(dim.evaluate_signed(&|_| Some(number)), Ok(expected), "{dim} of {number}");
+                assert_eq!(folded.as_const(), Some(expected), "{dim} of {number}");
+            }
+        }
+        assert_eq!(size.next_power_of_two().evaluate(&|_| Some(0)), Ok(1));
+        assert_eq!(size.ilog2().evaluate(&|_| Some(0)), Err(DimError::Logarithm("ilog2(s)".to_owned(), 0)));
+        assert_eq!(
+            size.next_power_of_two().evaluate(&|_| Some(i64::MAX)),
+            Err(DimError::Overflow("next_power_of_two(s)".to_owned()))
+        );
+        // What has no value stays, and an instance of it says what must be positive.
+        let none =
+            size.ilog2().substitute(&|atom| (*atom == Atom::Size("s".to_owned())).then(|| Dim::from(0)));
+        assert_eq!((none.as_const(), none.positive_operands()), (None, vec![&Dim::from(0)]));
+    }
+
+    #[test]
     fn numbers_are_divided_as_sizes_are() {
         let five = Dim::from(5);
         for number in [-11, -10, -1, 0, 1, 10, 11] {
@@ -437,7 +501,7 @@ mod tests {
             let quotient = quotient(&Dim::size("least"), &Dim::size("below"));
             let error = quotient.evaluate_signed(&least).unwrap_err();
             assert!(error.to_string().ends_with("` divides by -1, which isn't positive"), "{error}");
-            assert_eq!(quotient.positive_divisors(), [&Dim::size("below")]);
+            assert_eq!(quotient.positive_operands(), [&Dim::size("below")]);
         }
     }
 

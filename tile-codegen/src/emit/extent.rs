@@ -18,7 +18,7 @@ impl<'c> Ir<'c> {
         if !dim.is_natural() {
             value = or_zero(value, value);
         }
-        dim.positive_divisors()
+        dim.positive_operands()
             .into_iter()
             .fold(value, |value, divisor| or_zero(self.signed_dim(divisor, size), value))
     }
@@ -43,6 +43,18 @@ impl<'c> Ir<'c> {
             Atom::Rem(a, b) => divide(a, b).1,
             Atom::Min(a, b) => self.extreme(IntPredicate::SLT, a, b, size),
             Atom::Max(a, b) => self.extreme(IntPredicate::SGT, a, b, size),
+            // Of a number that isn't positive these are any numbers, too.
+            Atom::Ilog2(a) => {
+                let zeros = self.count_zeros("llvm.ctlz", self.signed_dim(a, size));
+                self.sub(self.i64(i64::from(i64::BITS) - 1), zeros)
+            }
+            Atom::NextPowerOfTwo(a) => {
+                let (number, one) = (self.signed_dim(a, size), self.i64(1));
+                let is_more = self.icmp(IntPredicate::SGT, number, one);
+                let below = self.select_int(is_more, self.sub(number, one), self.i64(0));
+                let bits = self.sub(self.i64(i64::BITS.into()), self.count_zeros("llvm.ctlz", below));
+                self.shl(one, bits)
+            }
             Atom::CeilDiv(a, b) => {
                 let (quotient, rest) = divide(a, b);
                 let inexact = self.icmp(IntPredicate::NE, rest, self.i64(0));

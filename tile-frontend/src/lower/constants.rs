@@ -148,7 +148,7 @@ impl Lowering {
                 self.static_dim(value, "a constant of type usize", span).map(Val::Dim)
             }
             Val::Data(_) if elem == Elem::from(DType::Index) => {
-                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, and of literals also `pow`, `ilog2`, `next_power_of_two`";
+                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, `ilog2`, `next_power_of_two`, and of literals also `pow`";
                 self.error(span, "this isn't known when the macro expands", help)
             }
             Val::Int(Int { value: number, .. })
@@ -181,7 +181,14 @@ impl Lowering {
                     }
                     Ok(extreme)
                 }
-                (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, receiver, call.receiver.span()),
+                (Val::Dim(dim), None) if dim.is_static() && name == "ilog2" => {
+                    // In Rust a `u32`.
+                    let log = self.extent(&dim.ilog2(), call.span());
+                    let log = self.emit_one(Op::Cast(DType::U32.into()), &[log], call.span(), &[])?;
+                    Ok(Some(Val::Data(log)))
+                }
+                (Val::Dim(dim), None) if dim.is_static() => Ok(Some(Val::Dim(dim.next_power_of_two()))),
+                (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, call.receiver.span()),
                 _ => Ok(None),
             };
         };
@@ -257,14 +264,11 @@ impl Lowering {
         Ok(elem)
     }
 
-    fn unknown_number<T>(&mut self, name: &str, number: &Val, span: Span) -> Lowered<T> {
+    fn unknown_number<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
         let message = format!("`{name}` needs a number that is known when the macro expands");
-        let help = match number {
-            _ if name == "pow" => "write a product, `n * n`",
-            Val::Dim(size) if !size.is_static() => {
-                "a size is known when the kernel runs: make the result an argument of its own"
-            }
-            _ => "const parameters have no value yet: make the result a const parameter of its own",
+        let help = match name {
+            "pow" => "write a product, `n * n`",
+            _ => "a size is known when the kernel runs: make the result an argument of its own",
         };
         self.error(span, message, help)
     }

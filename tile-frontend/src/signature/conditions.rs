@@ -57,6 +57,11 @@ impl Parser<'_> {
                 };
                 self.no_condition(condition, &help)
             }
+            Expr::MethodCall(call) if call.method == "is_power_of_two" && call.args.is_empty() => {
+                let number = self.extent_expression(generics, &call.receiver)?;
+                let (left, right) = (number.next_power_of_two(), number);
+                Some(Formula::Compare(Comparison { left, predicate: Predicate::Eq, right }))
+            }
             Expr::MethodCall(call) => match self.presence(call) {
                 Some(formula) => Some(formula),
                 None => self.no_condition(condition, HELP),
@@ -114,6 +119,7 @@ fn text(expression: &Expr) -> String {
             let arguments: Vec<String> = call.args.iter().map(text).collect();
             format!("{}.{}({})", text(&call.receiver), call.method, arguments.join(", "))
         }
+        Expr::Cast(cast) => format!("{} as {}", text(&cast.expr), cast.ty.to_token_stream()),
         Expr::Lit(literal) => literal.to_token_stream().to_string(),
         Expr::Path(path) => crate::helpers::path_text(&path.path),
         _ => "…".to_owned(),

@@ -1,7 +1,7 @@
 //! Extents of tensors.
 
 use super::Parser;
-use crate::extent::{OPERATIONS, operation};
+use crate::extent::{OPERATIONS, of_one, operation};
 use crate::lower::extent_of_constant;
 use crate::span::{Span, Spanned};
 use syn::{Expr, GenericArgument, Lit};
@@ -118,6 +118,9 @@ impl Parser<'_> {
                 _ => self.bad_extent(expression.span()),
             },
             _ => {
+                if let Some((operand, function)) = of_one(expression) {
+                    return self.extent_expression(generics, operand).map(|dim| function(&dim));
+                }
                 let Some((left, function, right)) = operation(expression) else {
                     return self.bad_extent(expression.span());
                 };

@@ -335,7 +335,6 @@ const W: [f32; 2] = [0.25, 0.5]; let v = x.partition_view([4]); let mut y = y.pa
         (one, "let t = W[q];"),
         (one, "let t = n.pow(2);"),
         (one, "let t = n.ilog2();"),
-        (one, "let t = B.ilog2();"),
         (one, "let t = TILE;"),
         (one, "let t = params::TILE;"),
         (one, "let t = Tile::<f32, 2>::zeros([1, B]); let u = if C { t } else { t.broadcast([4, B]) };"),

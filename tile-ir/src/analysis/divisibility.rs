@@ -248,7 +248,12 @@ pub(crate) fn form_divisor(dim: &Dim) -> u64 {
             Atom::Rem(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
                 product(term, common(form_divisor(a), form_divisor(b)))
             }
-            Atom::Param(_) | Atom::Size(_) | Atom::CeilDiv(..) | Atom::FloorDiv(..) => term,
+            Atom::Param(_)
+            | Atom::Size(_)
+            | Atom::CeilDiv(..)
+            | Atom::FloorDiv(..)
+            | Atom::Ilog2(_)
+            | Atom::NextPowerOfTwo(_) => term,
         });
         common(divisor, term)
     })

@@ -83,6 +83,8 @@ impl Facts {
             Atom::Rem(a, b) => Some(remainder(&self.apply(a), &self.apply(b))),
             Atom::Min(a, b) => Some(self.apply(a).at_most(&self.apply(b))),
             Atom::Max(a, b) => Some(self.apply(a).at_least(&self.apply(b))),
+            Atom::Ilog2(a) => Some(self.apply(a).ilog2()),
+            Atom::NextPowerOfTwo(a) => Some(self.apply(a).next_power_of_two()),
         })
     }
 
@@ -117,6 +119,8 @@ impl Facts {
             // A quotient's terms are no heavier than its dividend's, and one more may be split off.
             Atom::CeilDiv(a, _) | Atom::FloorDiv(a, _) => self.weight(a).saturating_add(1),
             Atom::Rem(..) => 1,
+            Atom::Ilog2(_) => i64::BITS.into(),
+            Atom::NextPowerOfTwo(a) => self.weight(a).saturating_mul(2).max(1),
             // Of two numbers the result is one of them.
             Atom::Min(a, b) | Atom::Max(a, b) => self.weight(a).max(self.weight(b)).max(1),
         };
@@ -157,6 +161,15 @@ impl Facts {
                 let either = |a: i128, b: i128| if is_min { a.min(b) } else { a.max(b) };
                 Some((either(a.0, b.0), either(a.1, b.1)))
             }
+            Atom::Ilog2(a) => {
+                let (low, high) = self.interval(a)?;
+                Some((low.max(1).ilog2().into(), high.max(1).ilog2().into()))
+            }
+            Atom::NextPowerOfTwo(a) => {
+                let power = |number: i128| number.max(1).cast_unsigned().checked_next_power_of_two();
+                let (low, high) = self.interval(a)?;
+                Some((power(low)?.try_into().ok()?, power(high)?.try_into().ok()?))
+            }
             Atom::Rem(_, b) => {
                 let divisor = b.as_const().filter(|&divisor| divisor > 0)?;
                 Some((0, i128::from(divisor) - 1))
@@ -173,7 +186,7 @@ impl Facts {
     /// Whether code that computes an extent in 64 bits gives its value.
     pub(super) fn computes(&self, dim: &Dim) -> bool {
         let fits = |(low, high)| i128::from(i64::MIN) <= low && high <= i128::from(i64::MAX);
-        let inner = |atom: &Atom| atom.operands().is_none_or(|(a, b)| self.computes(a) && self.computes(b));
+        let inner = |atom: &Atom| atom.operands().all(|operand| self.computes(operand));
         self.interval(dim).is_some_and(fits) && dim.terms().all(|(factors, _)| factors.iter().all(inner))
     }
 

@@ -80,7 +80,7 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   %25 = gather %20, %16, %19 axis 0 : tile<1 x 3 x u16>
   %26 = scatter %15, %22, %23 axis 1 : tile<B x 8 x u16>
   %27 = scatter_add %26, %22, %23 axis 0 : tile<B x 8 x u16>
-  %28 = extent floor_div(n + 1, 2)*rem(n, B) - 1 : index
+  %28 = extent floor_div(n + 1, 2)*rem(n, B) + ilog2(n + 1) + next_power_of_two(B) - 1 : index
   for %p = %i to %28 {
     store_masked %y_1, %11
   }

@@ -114,6 +114,19 @@ impl Parser {
             };
         }
         let name = self.word("an extent")?;
+        let of_one: Option<fn(&Dim) -> Dim> = match name.as_str() {
+            "ilog2" => Some(Dim::ilog2),
+            "next_power_of_two" => Some(Dim::next_power_of_two),
+            _ => None,
+        };
+        if let Some(function) = of_one
+            && *self.peek() == Token::Punct('(')
+        {
+            self.punct('(')?;
+            let operand = self.dim()?;
+            self.punct(')')?;
+            return Ok(function(&operand));
+        }
         let function: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
             "ceil_div" => Some(Dim::ceil_div),
             "floor_div" => Some(Dim::floor_div),

@@ -84,6 +84,11 @@ fn what_conditions_bound_has_an_interval() {
         ("\"\": m le 64, \"\": n le 3", m.clone() * n.clone() - n.clone(), (-3, 192)),
         ("\"\": m eq 2*n, \"\": m lt 7", n.clone(), (0, 3)),
         ("\"\": m eq n, \"\": m lt 7", m.at_least(&eight), (8, 8)),
+        ("\"\": m ge 3, \"\": m le 1024", m.ilog2(), (1, 10)),
+        ("\"\": m le 1023", m.ilog2(), (0, 9)),
+        ("\"\": m ge 5, \"\": m le 9", m.next_power_of_two(), (8, 16)),
+        ("\"\": rem(m, 16) eq 0, \"\": m ge 1, \"\": m le 100", m.ilog2(), (4, 6)),
+        ("\"\": n le 3", m.ilog2() + n.next_power_of_two(), (1, 66)),
         // Nothing satisfies this.
         ("\"\": m lt 0", m.clone(), (0, 0)),
         ("\"\": m + n le 64", m.clone(), (0, i64::MAX.into())),
