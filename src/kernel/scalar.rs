@@ -15,9 +15,11 @@
 
 use super::arguments::FloatValue as _;
 use super::{Float, Tile};
+use half::{bf16, f16};
 use tile_ir::Array;
 use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
 use tile_runtime::element::{Arithmetic, Scalar};
+use tile_runtime::{f8e4m3fn, f8e5m2};
 
 /// A function of one scalar, by its name: what counts bits gives a `u32`, as Rust's own methods do.
 macro_rules! unary_function {
@@ -164,7 +166,7 @@ impl<T: Arithmetic> ByValue for T {
     }
 }
 
-/// What Rust has `powi` of, as a method: a number, or a reference to one.
+/// What has `powi` as a method: a float, or a reference to one.
 pub trait Powers {
     /// The number's type.
     type Number;
@@ -181,15 +183,15 @@ macro_rules! powers {
 
                 fn to_the(self, exponent: i32) -> $ty {
                     let size = exponent.unsigned_abs();
-                    let Some(highest) = size.checked_ilog2() else { return 1.0 };
+                    let Some(highest) = size.checked_ilog2() else { return cast(1i32) };
                     let mut power = self;
                     for bit in (0..highest).rev() {
-                        power *= power;
+                        power = mul(power, power);
                         if size >> bit & 1 == 1 {
-                            power *= self;
+                            power = mul(power, self);
                         }
                     }
-                    if exponent < 0 { power.recip() } else { power }
+                    if exponent < 0 { recip(power) } else { power }
                 }
             }
 
@@ -204,7 +206,7 @@ macro_rules! powers {
     };
 }
 
-powers!(f32 f64);
+powers!(f8e4m3fn f8e5m2 f16 bf16 f32 f64);
 
 /// The power with an exponent that is written out, by the products that [`Tile::powi`](super::Tile::powi) takes, each
 /// rounded; Rust's own takes them in an order that it doesn't say.
@@ -220,7 +222,6 @@ pub fn cast<From: Scalar, To: Scalar>(value: From) -> To {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use half::{bf16, f16};
 
     #[test]
     fn edges_are_those_of_tiles() {
@@ -277,6 +278,9 @@ mod tests {
                     (of_tile, of_tile),
                     "{x} to the {exponent}"
                 );
+                let narrow = bf16::from_f32(x);
+                let of_tile = Tile::full([1], narrow).powi(exponent).to_vec()[0];
+                assert_eq!(powi(narrow, exponent), of_tile, "{x} to the {exponent}, of bf16");
             }
         }
     }

@@ -694,3 +694,37 @@ fn constants_have_formats_that_rust_has_no_literals_of() {
     let one = |x: u8| (codes[x as usize] * f16::from_f32(0.125) + tenth) + f16::from_f32(-448.0);
     check_exact!(constants_of_formats<>(x: x, [4]) -> f16, [4] => x.map(|x| one(x).to_f32()));
 }
+
+/// The same of a module, for its kernels and functions.
+#[tile_kernels]
+mod formats {
+    #![allow(non_upper_case_globals)]
+    use tile::prelude::*;
+
+    const SCALE: bf16 = bf16::of(0.1);
+    const CODES: [f16; 4] = [-1.0, f16::of(-0.5), 0.5, (65504.0)];
+    const eighth: (f8e4m3fn, f16) = (-448.0, 0.125);
+    const ONES: [[bf16; 2]; 1] = [[1.0; 2]; 1];
+    const LEAST: f32 = 0.25;
+
+    #[tile_fn]
+    fn scaled(x: Tile<f16, 1>) -> Tile<f16, 1> {
+        x * eighth.1 + (SCALE * ONES[0][1]) as f16
+    }
+
+    #[tile_kernel]
+    pub fn constants(x: &Tensor<u8, n>, y: &mut Tensor<f16, n>) {
+        let mut y = y.partition_view_mut([4]);
+        let t = x.partition_view([4]).load_masked(y.index()).lookup(CODES);
+        y.store_masked(scaled(t) + (eighth.0 as f16) + (LEAST as f16) * 0.0);
+    }
+}
+
+#[test]
+fn constants_of_modules_have_formats_that_rust_has_no_literals_of() {
+    use formats::constants;
+    let (x, codes) = ([0u8, 1, 2, 3], [-1.0, -0.5, 0.5, 65504.0].map(f16::from_f32));
+    let tenth = f16::from_f32(bf16::from_f32(0.1).to_f32());
+    let one = |x: u8| (codes[x as usize] * f16::from_f32(0.125) + tenth) + f16::from_f32(-448.0);
+    check_exact!(constants<>(x: x, [4]) -> f16, [4] => x.map(|x| one(x).to_f32()));
+}

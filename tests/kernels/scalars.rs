@@ -1,7 +1,7 @@
 //! Methods and constants of Rust's numbers, on scalars.
 
 use super::whole::check_kernel;
-use super::{Case, array, check_exact, widen};
+use super::{Case, array, check_exact, numbers, widen};
 use tile::ir::ops::Literal;
 use tile::ir::{Array, Binding, DType};
 use tile::prelude::*;
@@ -40,6 +40,26 @@ fn scalars_have_methods_of_rusts_numbers() {
         })
         .collect();
     check_exact!(methods<B = 1>(x: x, [4]) -> f32, [4] => expected);
+}
+
+/// Powers of numbers of 16 bits, each product of which is rounded to their format.
+#[tile_kernel]
+fn narrow_powers(x: &Tensor<bf16, n>, y: &mut Tensor<bf16, n>) {
+    let x = x.partition_view([1]);
+    let mut y = y.partition_view_mut([1]);
+    let s = x.load_masked(y.index()).item();
+    y.store_masked(x.load_masked(y.index()).powi(5) - s.powi(5) + s.powi(3) + s.powi(-2) + s.powi(0));
+}
+
+#[test]
+fn powers_of_narrow_numbers_are_rounded_as_those_of_tiles() {
+    let x: Vec<bf16> = numbers(9, 3).into_iter().map(|x: f32| bf16::from_f32(x + 1.3)).collect();
+    let one = |&x: &bf16| {
+        let square = x * x;
+        square * x + bf16::ONE / square + bf16::ONE
+    };
+    let expected: Vec<bf16> = x.iter().map(one).collect();
+    check_exact!(narrow_powers<>(x: x, [9]) -> bf16, [9] => expected);
 }
 
 /// The tile behind, of the last one itself, and another, whose number is the larger of two sizes.

@@ -228,7 +228,7 @@ pub(crate) fn is_literal(expression: &Expr) -> bool {
 }
 
 /// A number by its bits, which Rust makes in a constant, too.
-fn of_bits(dtype: DType, number: f64, span: proc_macro2::Span) -> Expr {
+pub(crate) fn of_bits(dtype: DType, number: f64, span: proc_macro2::Span) -> Expr {
     let ty = syn::Ident::new(dtype.rust_name(), span);
     let bits = proc_macro2::Literal::u64_unsuffixed(encode(dtype, round_float(dtype, number)));
     Expr::Verbatim(match dtype {
@@ -238,7 +238,7 @@ fn of_bits(dtype: DType, number: f64, span: proc_macro2::Span) -> Expr {
 }
 
 /// The number of a float literal.
-fn float_of(literal: &Expr) -> Option<f64> {
+pub(crate) fn float_of(literal: &Expr) -> Option<f64> {
     match literal {
         Expr::Lit(ExprLit { lit: Lit::Float(float), .. }) => float.base10_parse().ok(),
         Expr::Unary(negated) => float_of(bare(&negated.expr)).map(|number| -number),

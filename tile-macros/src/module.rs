@@ -41,6 +41,10 @@ fn expand_items(items: &mut [Item]) {
             *item = expand_methods(methods, &helpers);
             continue;
         }
+        if let Item::Const(constant) = item {
+            tile_frontend::constant(constant);
+            continue;
+        }
         let Item::Fn(function) = item else { continue };
         let request = if let Some(attribute) = take(function, is_kernel) {
             let options = match attribute.meta {

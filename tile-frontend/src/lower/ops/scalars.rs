@@ -5,7 +5,7 @@ use crate::span::Spanned;
 use crate::value::Val;
 use syn::ExprMethodCall;
 use tile_ir::ops::{BinaryOp, Predicate, UnaryOp};
-use tile_ir::{DType, Op, ValueId};
+use tile_ir::{DType, Elem, Op, ValueId};
 
 impl Lowering {
     /// `x.clamp(low, high)`: of integers and indices by `min` and `max`, of which bounds are known; of floats NaN stays.
@@ -37,11 +37,11 @@ impl Lowering {
         Ok(clamped)
     }
 
-    /// `x.powi(3)` of a number that Rust has the method of.
+    /// `x.powi(3)` of a number whose format is known.
     pub(in crate::lower) fn powi_scalar(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let value = self.data(receiver, "the operand of `powi`", call.receiver.span())?;
         match self.elem(value) {
-            elem if self.has_no_literals(&elem) => {
+            elem @ Elem::Param(_) if self.has_no_literals(&elem) => {
                 let message = format!("a scalar of {} has no `powi`", rust_elem(&elem));
                 self.error(call.method.span(), message, "write a product, `x * x * x`")
             }
