@@ -261,3 +261,44 @@ fn the_larger_of_an_index_and_a_number_is_bounded() {
         check_exact!(rows_beside<B = 4>(x: &x, [m, 4]) -> f32, [m, 4] => y.collect::<Vec<f32>>());
     }
 }
+
+/// Halves of a row taken by their extents and put together again: each way to write the whole is the parameter itself.
+#[tile_kernel(where(D % 2 == 0))]
+fn rotated<const D: usize>(x: &Tensor<f32, m, D>, y: &mut Tensor<f32, m, D>) {
+    let mut y = y.partition_view_mut([1, 2 * (D / 2)]);
+    let row = x.partition_view([1, D]).load(y.index());
+    let a = row.extract([0, 0], [1, D / 2]);
+    let b = row.extract([0, D / 2], [1, D / 2]);
+    let mut joined = Tile::zeros([1, D / 2 * 2]);
+    joined = joined.insert([0, 0], -b).insert([0, D / 2], a);
+    let padded = b.pad([(0, 0), (D / 2, 0)], 0.0);
+    let both = stack([a, a], 1).reshape([1, 2 * (D / 2)]);
+    y.store(row * 2.0 + joined + padded - both + cat([a, b], 1) + a.repeat([1, 2]));
+}
+
+#[test]
+fn halves_put_together_are_the_whole_however_it_is_written() {
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let one = |i: usize| {
+        let (row, column) = (i / 6 * 6, i % 6);
+        let other = if column < 3 { -x[row + column + 3] } else { x[row + column - 3] };
+        let padded = if column < 3 { 0.0 } else { x[i] };
+        x[i] * 3.0 + other + padded
+    };
+    check_exact!(rotated<D = 6>(x: x, [2, 6]) -> f32, [2, 6] => (0..12).map(one).collect::<Vec<_>>());
+}
+
+/// Whole tiles of an extent cover it, by a parameter as by a number.
+#[tile_kernel(where(N % BN == 0, BN > 0))]
+fn covered<const N: usize, const BN: usize>(x: &Tensor<f32, N>, y: &mut Tensor<f32, N>) {
+    let mut y = y.partition_view_mut([N.div_ceil(BN) * BN]);
+    let row = x.partition_view([N]).load(y.index());
+    y.store(row + Tile::full([N / BN * BN], 1.0) + row.extract([0], [BN]).repeat([N / BN]));
+}
+
+#[test]
+fn whole_tiles_of_an_extent_are_the_extent() {
+    let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+    let expected: Vec<f32> = (0..12).map(|i| x[i] + 1.0 + x[i % 4]).collect();
+    check_exact!(covered<N = 12, BN = 4>(x: x, [12]) -> f32, [12] => expected);
+}

@@ -89,20 +89,36 @@ impl Facts {
     }
 
     /// The extent with whole numbers of quotients joined where nothing was rounded: `2*(D / 2)` is `D` where
-    /// `D % 2 == 0`.
+    /// `D % 2 == 0`, and `N / B * B` is `N` where `N % B == 0`.
     #[must_use]
     pub fn joined(&self, dim: &Dim) -> Dim {
-        dim.terms().fold(Dim::from(0), |sum, (factors, coefficient)| {
-            let whole = match factors {
-                [Atom::FloorDiv(a, b) | Atom::CeilDiv(a, b)] if self.divides(b, a) => b
-                    .as_const()
-                    .filter(|divisor| coefficient % divisor == 0)
-                    .map(|divisor| Dim::from(coefficient / divisor) * (**a).clone()),
-                _ => None,
-            };
-            let term =
-                || factors.iter().fold(Dim::from(coefficient), |product, atom| product * Dim::of(atom));
-            sum + whole.unwrap_or_else(term)
+        let terms: Vec<Dim> = dim
+            .terms()
+            .map(|term| {
+                let unchanged = || scaled([term].into_iter());
+                // What is joined may be part of a quotient, which has one division less in it.
+                self.undivided(term).map_or_else(unchanged, |whole| self.joined(&whole))
+            })
+            .collect();
+        // Arithmetic on extents saturates.
+        let heaviest = terms.iter().fold(0i128, |sum, term| sum.saturating_add(weight(term)));
+        if heaviest >= LARGEST {
+            return dim.clone();
+        }
+        terms.into_iter().fold(Dim::from(0), |sum, term| sum + term)
+    }
+
+    /// What a term is that multiplies a quotient by its divisor, if nothing was rounded.
+    fn undivided(&self, (factors, coefficient): (&[Atom], i64)) -> Option<Dim> {
+        (0..factors.len()).find_map(|at| {
+            let (Atom::FloorDiv(a, b) | Atom::CeilDiv(a, b)) = &factors[at] else { return None };
+            let others = [&factors[..at], &factors[at + 1..]].concat();
+            let mut divisor = b.terms();
+            let (Some(by), None) = (divisor.next(), divisor.next()) else { return None };
+            let (others, times) = divided_term((&others, coefficient), by)?;
+            let fits = weight(a).saturating_mul(i128::from(times).abs()) < LARGEST;
+            (fits && self.divides(b, a))
+                .then(|| scaled([(others.as_slice(), times)].into_iter()) * (**a).clone())
         })
     }
 

@@ -202,12 +202,16 @@ impl Lowering {
         self.emit_one(Op::Constant { value: literal, elem }, &[], call.span(), &[]).map(Val::Data)
     }
 
-    /// The extents of an array expression.
+    /// The extents of an array expression. What the conditions say to be one extent has one form, however it is written.
     pub(in crate::lower) fn extents(&mut self, value: &Val, span: Span) -> Lowered<Vec<Dim>> {
         match value {
-            Val::List(values) => {
-                values.iter().map(|value| self.static_dim(value, "a tile extent", span)).collect()
-            }
+            Val::List(values) => values
+                .iter()
+                .map(|value| {
+                    let extent = self.static_dim(value, "a tile extent", span)?;
+                    Ok(self.facts.joined(&extent))
+                })
+                .collect(),
             Val::Poison => Err(crate::lower::Reported),
             _ => self.error(span, "extents are an array", "write `[M, N]`, with one extent per axis"),
         }

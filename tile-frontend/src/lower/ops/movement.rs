@@ -83,6 +83,7 @@ impl Lowering {
             "extract" => {
                 let (starts, shape) =
                     (self.entries(&call, 0, "a start")?, self.entries(&call, 1, "an extent")?);
+                let shape = shape.iter().map(|extent| self.facts.joined(extent)).collect();
                 self.moved(&call, Movement::Extract { starts, shape }, &[], &[])
             }
             "insert" => self.insert(&call),
@@ -142,7 +143,18 @@ impl Lowering {
     ) -> Lowered<Val> {
         let operands = [&[call.tile], operands].concat();
         let spans = [&[call.receiver], spans].concat();
-        self.emit_one(Op::Movement(movement), &operands, call.span, &spans).map(Val::Data)
+        let moved = self.emit_one(Op::Movement(movement), &operands, call.span, &spans)?;
+        self.with_joined_extents(moved, call.span).map(Val::Data)
+    }
+
+    /// A tile whose parts, of an extent that divides, are that extent again.
+    fn with_joined_extents(&mut self, tile: ValueId, span: Span) -> Lowered<ValueId> {
+        let shape = self.shape(tile).unwrap_or_default();
+        let joined: Vec<Dim> = shape.iter().map(|extent| self.facts.joined(extent)).collect();
+        if joined == shape {
+            return Ok(tile);
+        }
+        self.emit_one(Op::Reshape(joined), &[tile], span, &[span])
     }
 
     /// An argument that is an array with a known number per axis.
@@ -420,14 +432,7 @@ impl Lowering {
         let rank = self.shape(tiles[0]).map_or(0, |shape| shape.len());
         let axis = self.axis(axis, rank, place)?;
         let joined = self.emit_one(Op::Movement(Movement::Cat { axis }), tiles, span, spans)?;
-        // Parts of an extent that divides are that extent again.
-        let mut shape = self.shape(joined).unwrap_or_default();
-        let extent = self.facts.joined(&shape[axis]);
-        if extent == shape[axis] {
-            return Ok(Val::Data(joined));
-        }
-        shape[axis] = extent;
-        self.emit_one(Op::Reshape(shape), &[joined], span, &[span]).map(Val::Data)
+        self.with_joined_extents(joined, span).map(Val::Data)
     }
 
     pub(in crate::lower) fn stack(

@@ -286,9 +286,64 @@ fn quotients_that_nothing_rounds_are_joined() {
         (Dim::from(4) * half(&m) + n.clone(), Dim::from(2) * m.clone() + n.clone()),
         (half(&m), half(&m)),
         (half(&n) + half(&n), Dim::from(2) * half(&n)),
-        (half(&m) * n.clone() * Dim::from(2), half(&m) * n.clone() * Dim::from(2)),
+        (half(&m) * n.clone() * Dim::from(2), m.clone() * n.clone()),
+        (half(&m) * n.clone(), half(&m) * n.clone()),
     ] {
         assert_eq!(facts.joined(&dim), expected, "{dim}");
     }
     assert!(facts.divides(&Dim::from(2), &m) && !facts.divides(&Dim::from(2), &n));
+}
+
+#[test]
+fn quotients_by_parameters_are_joined() {
+    let (n, b, c) = (Dim::param("N"), Dim::param("B"), Dim::param("C"));
+    let source = "kernel @k<N, B, C>(%x: tensor<m x n x f32>) where \"\": rem(N, B) eq 0 {\n  %i = extent m : index\n}\n";
+    let facts = Facts::of(&parse(source).unwrap());
+    for (dim, expected) in [
+        (n.floor_div(&b) * b.clone(), n.clone()),
+        (n.ceil_div(&b) * b.clone() * c.clone() + c.clone(), n.clone() * c.clone() + c.clone()),
+        (n.floor_div(&c) * c.clone(), n.floor_div(&c) * c.clone()),
+        (c.floor_div(&b) * b.clone(), c.floor_div(&b) * b.clone()),
+        (n.floor_div(&b) * c.clone(), n.floor_div(&b) * c.clone()),
+        // Nothing says that `C` divides it, too.
+        (n.floor_div(&(b.clone() * c.clone())) * b.clone() * c.clone(), {
+            n.floor_div(&(b.clone() * c.clone())) * b.clone() * c.clone()
+        }),
+    ] {
+        assert_eq!(facts.joined(&dim), expected, "{dim}");
+    }
+}
+
+#[test]
+fn joined_extents_have_the_value_of_what_they_are_joined_from() {
+    let text = "\"\": rem(m, 6) eq 0, \"\": rem(n, k) eq 0";
+    let (m, n, k) = (Dim::size("m"), Dim::size("n"), Dim::size("k"));
+    let known = Facts::default();
+    let facts = facts(text);
+    for by in 1..=7i64 {
+        let quotients =
+            [m.floor_div(&by.into()), m.ceil_div(&by.into()), n.floor_div(&k), n.ceil_div(&by.into())];
+        for (quotient, times) in quotients.iter().flat_map(|q| (1..=12i64).map(move |times| (q, times))) {
+            for dim in [
+                Dim::from(times) * quotient.clone(),
+                Dim::from(times) * quotient.clone() * k.clone() - m.clone(),
+                (Dim::from(times) * quotient.clone()).floor_div(&2.into()) * Dim::from(2),
+            ] {
+                let joined = facts.joined(&dim);
+                for (m, n, k) in [(0, 0, 1), (6, 4, 2), (12, 15, 5), (18, 7, 7), (42, 12, 4)] {
+                    let sizes = |name: &str| match name {
+                        "m" => Some(m),
+                        "n" => Some(n),
+                        _ => Some(k),
+                    };
+                    let value = |dim: &Dim| dim.evaluate_signed(&sizes);
+                    assert_eq!(value(&joined), value(&dim), "{dim} as {joined} of {m}, {n}, {k}");
+                }
+                assert_eq!(
+                    known.joined(&dim).evaluate_signed(&|_| Some(5)),
+                    dim.evaluate_signed(&|_| Some(5))
+                );
+            }
+        }
+    }
 }
