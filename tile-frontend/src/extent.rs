@@ -53,7 +53,8 @@ pub(crate) fn lower(expression: &Expr, names: &Names, kind: &Kind) -> Result<Dim
 pub(crate) type Operation<'e> = (&'e Expr, fn(&Dim, &Dim) -> Option<Dim>, &'e Expr);
 
 /// What it says beside an expression that is none.
-pub(crate) const OPERATIONS: &str = "`+ - * / %`, shifts by a number, `.div_ceil()`, `.min()`, `.max()`, `.ilog2()` and `.next_power_of_two()`";
+pub(crate) const OPERATIONS: &str = "`+ - * / %`, shifts by a number, `.div_ceil()`, `.min()`, `.max()`, `.ilog2()` and \
+                                     `.next_power_of_two()`";
 
 /// An operand and what is made of it.
 pub(crate) type Function<'e> = (&'e Expr, fn(&Dim) -> Dim);

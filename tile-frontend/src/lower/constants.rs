@@ -148,7 +148,8 @@ impl Lowering {
                 self.static_dim(value, "a constant of type usize", span).map(Val::Dim)
             }
             Val::Data(_) if elem == Elem::from(DType::Index) => {
-                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, `ilog2`, `next_power_of_two`, and of literals also `pow`";
+                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, `ilog2`, \
+                            `next_power_of_two`, and of literals also `pow`";
                 self.error(span, "this isn't known when the macro expands", help)
             }
             Val::Int(Int { value: number, .. })

@@ -5,8 +5,8 @@
 //! sizes that a launch checks; [`divisibility`] says what divides an integer, [`lines`] along which axes the integers of
 //! a tile are constant or consecutive; [`own_part`] finds what is computed of a part of a line, [`own_mean`] sums
 //! that are divided by a tile's extent, [`mod@draws`] random numbers by an element's number in its tile; `reshape` says which
-//! axes a reshape keeps, `uses` which ops have a value among their operands, `joined` what branches and loops hand on. None changes
-//! IR.
+//! axes a reshape keeps, `uses` which ops have a value among their operands, `joined` what branches and loops hand on. None
+//! changes IR.
 
 pub mod bounds;
 pub mod divisibility;

@@ -3,7 +3,8 @@
 //! `driver.rs` is that trait; `cuda.rs` and `hip.rs` have the vendors' calls and nothing else. `context.rs` is a device
 //! with its stream and its memory, which `pool.rs` keeps within `limits.rs`, as `pinned.rs` keeps the host's that copies
 //! use; `transfer.rs` copies and fills. `functions.rs` loads and launches code, `tensor_maps.rs` keeps what NVIDIA's
-//! drivers encode. `streams.rs` has streams and events, `work.rs` how far one has followed another. `stand_in` is what tests have instead of a GPU.
+//! drivers encode. `streams.rs` has streams and events, `work.rs` how far one has followed another. `stand_in` is what
+//! tests have instead of a GPU.
 
 mod architecture;
 mod context;

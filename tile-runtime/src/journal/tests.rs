@@ -79,8 +79,8 @@ fn launch_on(device: &Device) {
     Launch::new(&KERNEL).reference(|_| {}).tensor_mut("y", &mut y).launch().unwrap();
 }
 
-/// What a process does that runs this test alone, with variables of the environment: the lines of the runtime's that it writes to
-/// standard error.
+/// What a process does that runs this test alone, with variables of the environment: the lines of the runtime's that it
+/// writes to standard error.
 pub(crate) fn in_process(test: &str, variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]);

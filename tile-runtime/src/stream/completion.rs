@@ -1,5 +1,5 @@
-//! The end of a piece of work of the host's: threads wait for it, and tasks are told by who ends it. `tests/loom` tries all orders of this
-//! file's steps on small cases.
+//! The end of a piece of work of the host's: threads wait for it, and tasks are told by who ends it. `tests/loom` tries all
+//! orders of this file's steps on small cases.
 
 use crate::error::Result;
 use crate::sync::{Condvar, Mutex, MutexGuard};

@@ -2,8 +2,9 @@
 //! a GPU has come to a place in a stream, and when somebody has found that a GPU is lost.
 //!
 //! Whoever knows of any of it notes it, and no more. Waking calls code of an executor's, which may run the task, or drop it with
-//! its tensors. The thread of a stream has others to serve, who may be waited for there. The functions that a driver calls may call no driver (CUDA Driver API, `cuLaunchHostFunc`: "The host function
-//! must not make any CUDA API calls"), and who finds a device lost may hold a lock.
+//! its tensors. The thread of a stream has others to serve, who may be waited for there. The functions that a driver calls may
+//! call no driver (CUDA Driver API, `cuLaunchHostFunc`: "The host function must not make any CUDA API calls"), and who finds a
+//! device lost may hold a lock.
 //!
 //! A driver calls nobody back of a device that it has lost ("will not be called in the event of an error in the CUDA
 //! context"). So while tasks wait, the thread also looks at their devices now and then.
