@@ -55,7 +55,8 @@ Types are `f32` and its kin (scalars), `tile<BM x 64 x f32>`, `tensor<m x k x bf
 that not every instance has adds `if BIASED` with a `bool` parameter or `if K > 3` with a number, a tensor that isn't \
 dense `strided [strides] offset n within [windows]`), and `partition<m x k x bf16, [BM, BK]>`. A parameter is a number (`BM`), a `bool` (`CAUSAL: bool`, \
 which counts 0 or 1 in extents) or a format (`T: float`). Extents are sums of products of numbers, parameters, run-time \
-sizes and `ceil_div(a, b)`, `floor_div(a, b)`, `rem(a, b)`, `min(a, b)`, `max(a, b)`.
+sizes and `ceil_div(a, b)`, `floor_div(a, b)`, `rem(a, b)`, `min(a, b)`, `max(a, b)`, `ilog2(a)`, \
+`next_power_of_two(a)`.
 
 ";
 

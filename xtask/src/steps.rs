@@ -127,8 +127,12 @@ pub(crate) fn beside(
 ) -> Result<(), String> {
     std::thread::scope(|scope| {
         let others = scope.spawn(others);
-        these().inspect_err(|_| HAS_FAILED.store(true, Ordering::Relaxed))?;
-        others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let these = these().inspect_err(|_| HAS_FAILED.store(true, Ordering::Relaxed));
+        let others = others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        match (these, others) {
+            (Err(first), Err(second)) => Err(format!("{first}\n\n{second}")),
+            (these, others) => these.and(others),
+        }
     })
 }
 
