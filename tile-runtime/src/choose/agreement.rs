@@ -8,6 +8,7 @@
 use super::{Assessed, Fitting};
 use crate::error::{Error, Result};
 use crate::launch::KernelDef;
+use std::cell::OnceCell;
 use tile_ir::analysis::{self, Draw, OwnMean, OwnPart, own_means, own_parts};
 use tile_ir::specialize::Binding;
 use tile_ir::{Dim, Loc};
@@ -16,6 +17,8 @@ use tile_ir::{Dim, Loc};
 struct Candidate<'a> {
     instance: &'a str,
     fitting: &'a Fitting,
+    /// What it computes of own parts, once somebody has asked.
+    own_parts: OnceCell<Vec<OwnPart>>,
 }
 
 impl Candidate<'_> {
@@ -37,7 +40,7 @@ impl Candidate<'_> {
     /// How much of a line a block sees: at most all of it. Nothing where the instance doesn't have the computation, as behind a
     /// branch that its parameters don't take.
     fn seen(&self, it: &OwnPart) -> Option<usize> {
-        let own = own_parts(self.fitting.prepared.instance());
+        let own = self.own_parts.get_or_init(|| own_parts(self.fitting.prepared.instance()));
         own.iter().find(|own| own.is_that_of(it))?;
         Some(self.value(&it.part)?.min(self.value(&it.line)?))
     }
@@ -64,7 +67,8 @@ impl Candidate<'_> {
 /// Refuses to choose where the instances that fit compute different things.
 pub(super) fn check(kernel: &'static KernelDef, assessed: &[Assessed]) -> Result<()> {
     let fitting = assessed.iter().filter_map(|one| {
-        one.outcome.as_ref().ok().map(|fitting| Candidate { instance: &one.instance, fitting })
+        let fitting = one.outcome.as_ref().ok()?;
+        Some(Candidate { instance: &one.instance, fitting, own_parts: OnceCell::new() })
     });
     let fitting: Vec<Candidate<'_>> = fitting.collect();
     if fitting.len() < 2 {
