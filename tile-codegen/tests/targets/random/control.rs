@@ -4,12 +4,6 @@ use super::writer::{Entry, Writer, names};
 use tile_ir::DType;
 
 impl Writer<'_> {
-    pub(super) fn region(&mut self, ops: usize) {
-        for _ in 0..ops {
-            self.op();
-        }
-    }
-
     /// What a loop carries; at least one value.
     pub(super) fn carried(&mut self) -> Vec<Entry> {
         (0..1 + self.choose(3))
@@ -41,8 +35,7 @@ impl Writer<'_> {
         let types: Vec<String> = all.iter().map(Entry::ty).collect();
         let (names, carry, types) = (names(&all), pairs.join(", "), types.join(", "));
         self.line(&format!("{names} = while {} carry ({carry}) : {types} {{", first.name));
-        let outer = self.scope.len();
-        self.depth += 1;
+        let outside = self.enter();
         self.scope.extend(params.iter().cloned());
         let ops = self.choose(5);
         self.region(ops);
@@ -56,14 +49,13 @@ impl Writer<'_> {
         let yielded: Vec<Entry> = params.iter().map(|param| self.same_type_as(param)).collect();
         let yielded: Vec<Entry> = [again, next].into_iter().chain(yielded).collect();
         self.line(&format!("yield {}", self::names(&yielded)));
-        self.scope.truncate(outer);
-        self.depth -= 1;
+        self.leave(outside);
         self.line("}");
         self.scope.extend(results);
     }
 
     /// One element of some tile: the largest of all.
-    fn largest(&mut self) -> Entry {
+    pub(super) fn largest(&mut self) -> Entry {
         let tile = self.tile();
         let tile = self.cast(&tile, DType::I32);
         let flat = self.define(&format!("reshape {}", tile.name), &[tile.shape.iter().product()], DType::I32);
@@ -78,9 +70,10 @@ impl Writer<'_> {
         self.define(&format!("ge {}, {}", item.name, limit.name), &[], DType::Bool)
     }
 
-    /// An end of a loop of at most three turns: a number, an element of a tile, or an index.
+    /// An end of a loop of few turns, of at most three where it is nested: a number, an element of a tile, or an index.
     fn end(&mut self) -> Entry {
         let end = self.choose(4);
+        let end = if self.depth < 2 { [0, 1, 3, 9][end] } else { end };
         let end = self.define(&format!("constant {end}"), &[], DType::Index);
         let found = match self.choose(6) {
             0 => {
@@ -111,16 +104,14 @@ impl Writer<'_> {
             pairs.join(", "),
             types.join(", ")
         ));
-        let outer = self.scope.len();
-        self.depth += 1;
+        let outside = self.enter();
         self.scope.push(Entry { name: counter, shape: Vec::new(), dtype: DType::Index });
         self.scope.extend(params.iter().cloned());
         let ops = self.choose(5);
         self.region(ops);
         let yielded: Vec<Entry> = params.iter().map(|param| self.same_type_as(param)).collect();
         self.line(&format!("yield {}", names(&yielded)));
-        self.scope.truncate(outer);
-        self.depth -= 1;
+        self.leave(outside);
         self.line("}");
         self.scope.extend(results);
     }
@@ -150,14 +141,12 @@ impl Writer<'_> {
         let types: Vec<String> = like.iter().map(Entry::ty).collect();
         self.line(&format!("{} = if {} : {} {{", names(&results), condition.name, types.join(", ")));
         for side in 0..2 {
-            let outer = self.scope.len();
-            self.depth += 1;
+            let outside = self.enter();
             let ops = self.choose(4);
             self.region(ops);
             let yielded: Vec<Entry> = like.iter().map(|entry| self.same_type_as(entry)).collect();
             self.line(&format!("yield {}", names(&yielded)));
-            self.scope.truncate(outer);
-            self.depth -= 1;
+            self.leave(outside);
             self.line(if side == 0 { "} else {" } else { "}" });
         }
         self.scope.extend(results);

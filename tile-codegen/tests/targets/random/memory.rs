@@ -27,6 +27,15 @@ pub(super) struct Layout {
     pub(super) extreme: bool,
 }
 
+/// Where views are selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Selected {
+    /// At small numbers.
+    AtNumbers,
+    /// At indices that may be computed, and lie outside.
+    AtIndices,
+}
+
 /// The block's index along each axis.
 const PLACE: [&str; 5] = ["%i", "%j", "%h", "%g", "%f"];
 
@@ -65,12 +74,14 @@ impl Writer<'_> {
         let rank = self.tile.len();
         self.tensors = vec![("%x".to_owned(), rank, layout.dtype), ("%z".to_owned(), rank, layout.other)];
         for (name, tensor) in [("%x", x), ("%z", z)] {
+            self.viewed.push((name.to_owned(), tensor.clone()));
             let dtype = tensor.elem.known().expect("no kernel is generic");
             let tile = self.tile.clone();
             self.input(name, &tensor, &tile, layout.divides());
-            let (view, moved) = self.moved(name, tensor, 3);
+            let (view, moved) = self.moved(name, tensor, 3, Selected::AtNumbers);
             let rank = moved.extents.len();
             self.tensors.push((view.clone(), rank, dtype));
+            self.viewed.push((view.clone(), moved.clone()));
             let most = if rank > 3 { 3 } else { 5 };
             let tile: Vec<usize> = (0..rank).map(|_| 1 + self.choose(most)).collect();
             self.input(&view, &moved, &tile, false);
@@ -158,13 +169,45 @@ impl Writer<'_> {
     }
 
     /// A tensor moved a few times, by what fits.
-    fn moved(&mut self, name: &str, tensor: TensorType, most: usize) -> (String, TensorType) {
+    fn moved(
+        &mut self,
+        name: &str,
+        tensor: TensorType,
+        most: usize,
+        selected: Selected,
+    ) -> (String, TensorType) {
         let (mut name, mut tensor) = (name.to_owned(), tensor);
         for _ in 0..self.choose(most + 1) {
             let movement = self.tensor_movement(&tensor);
-            (name, tensor) = self.apply(name, tensor, &movement);
+            (name, tensor) = self.apply(name, tensor, &movement, selected);
         }
         (name, tensor)
+    }
+
+    /// A view that is made behind loops, by indices that may be known there alone, and a tile of it: as large as the own one,
+    /// or one row or column of that. In a loop there is none.
+    pub(super) fn view(&mut self) {
+        if self.viewed.is_empty() || self.depth > 0 {
+            self.load();
+            return;
+        }
+        let which = self.choose(self.viewed.len());
+        let (name, tensor) = self.viewed[which].clone();
+        let (view, moved) = self.moved(&name, tensor, 2, Selected::AtIndices);
+        let rank = moved.extents.len();
+        if view != name {
+            self.viewed.push((view.clone(), moved.clone()));
+        }
+        // The last axes are those of the own tile, or one element of them.
+        let own = [vec![1; rank], self.tile.clone()].concat();
+        let own = own[own.len() - rank..].to_vec();
+        let tile: Vec<usize> =
+            own.into_iter().map(|extent| if self.choose(3) == 0 { 1 } else { extent }).collect();
+        self.input(&view, &moved, &tile, false);
+        let Input { name, dtype, .. } = self.inputs[self.inputs.len() - 1].clone();
+        let loaded = self.load_masked(&name, &tile, dtype);
+        let line = [vec![1; self.tile.len()], tile].concat();
+        self.reshaped(&loaded, &line[line.len() - self.tile.len()..]);
     }
 
     /// A tensor moved so that it has as many axes in the end.
@@ -173,27 +216,43 @@ impl Writer<'_> {
         for _ in 0..most {
             let movement = self.tensor_movement(&tensor);
             if movement.apply(&tensor).is_ok_and(|(moved, _)| moved.extents.len() == rank) {
-                (name, tensor) = self.apply(name, tensor, &movement);
+                (name, tensor) = self.apply(name, tensor, &movement, Selected::AtNumbers);
             }
         }
         (name, tensor)
     }
 
     /// The movement, where it fits without a check at the launch.
-    fn apply(&mut self, name: String, tensor: TensorType, movement: &TensorMovement) -> (String, TensorType) {
+    fn apply(
+        &mut self,
+        name: String,
+        tensor: TensorType,
+        movement: &TensorMovement,
+        selected: Selected,
+    ) -> (String, TensorType) {
         let moved = match movement.apply(&tensor) {
             Ok((moved, requires)) if requires.is_empty() && (1..=5).contains(&moved.extents.len()) => moved,
             _ => return (name, tensor),
         };
         let mut at = String::new();
         if matches!(movement, TensorMovement::Select { .. }) {
-            let number = self.choose(5);
-            let index = self.define(&format!("constant {number}"), &[], DType::Index);
-            at = format!(" at {}", index.name);
+            at = format!(" at {}", self.index_of_select(selected).name);
         }
         let view = self.name();
         self.line(&format!("{view} = view {name} {movement}{at} : {moved}"));
         (view, moved)
+    }
+
+    fn index_of_select(&mut self, selected: Selected) -> Entry {
+        match selected {
+            Selected::AtNumbers => {
+                let number = self.choose(5);
+                self.define(&format!("constant {number}"), &[], DType::Index)
+            }
+            Selected::AtIndices => {
+                self.pick(|entry| entry.dtype == DType::Index).expect("the block's index is in scope")
+            }
+        }
     }
 
     fn tensor_movement(&mut self, tensor: &TensorType) -> TensorMovement {
@@ -279,9 +338,14 @@ impl Writer<'_> {
             self.define(&format!("load {name}[{}]", self.place().join(", ")), &tile, dtype);
             return;
         }
+        self.load_masked(&name, &tile, dtype);
+    }
+
+    /// A tile of a partition, whose index may lie outside.
+    fn load_masked(&mut self, partition: &str, tile: &[usize], dtype: DType) -> Entry {
         let index = self.tile_index(tile.len());
         let pad = self.number(dtype, 3);
-        self.define(&format!("load_masked {name}[{index}] pad {}", pad.name), &tile, dtype);
+        self.define(&format!("load_masked {partition}[{index}] pad {}", pad.name), tile, dtype)
     }
 
     /// The block's own tile of an output.

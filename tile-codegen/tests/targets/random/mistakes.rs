@@ -2,6 +2,7 @@
 
 use super::check::{Way, compiled};
 use super::minimize::statement;
+use super::writer::Kind;
 use super::{cases, kernel, layouts, ways};
 use crate::support::Native;
 use proptest::prelude::*;
@@ -77,7 +78,7 @@ fn a_mistake_is_refused_or_makes_another_kernel() {
     };
     let kernels = std::cell::Cell::new(0);
     let result = TestRunner::new(config).run(&drawn, |((tape, layout, ops), mistakes, way)| {
-        let source = kernel(&tape, &layout, ops);
+        let source = kernel(&tape, &layout, ops, Kind::Any);
         let source = mistakes.iter().fold(source, |source, mistake| with(&source, mistake));
         kernels.set(kernels.get() + u32::from(is_compiled(&source, way)));
         Ok(())

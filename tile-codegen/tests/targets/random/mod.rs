@@ -5,13 +5,14 @@
 //! rounds. So the comparison allows no tolerance, not even in the sign of a zero, and a wrong buffer can't hide in one. A
 //! kernel that differs is made as small as lines can be dropped, and shown.
 //!
-//! There are two kinds of kernels: of any ops, and of products in loops ([`products`]).
+//! There are three kinds of kernels: of any ops, of lines ([`lines`]), and of products in loops ([`products`]).
 
 mod check;
 mod control;
 mod elements;
 mod extremes;
 mod kept;
+mod lines;
 mod memory;
 mod minimize;
 mod mistakes;
@@ -37,7 +38,7 @@ use tile_ir::ops::{Leaf, Movement, Op};
 use tile_ir::target::TARGETS;
 use tile_ir::view::TensorMovement;
 use tile_ir::{Array, DType, TargetDesc, text};
-use writer::Writer;
+use writer::{Kind, Writer};
 
 /// The formats that tiles have, and that most ops accept.
 fn formats() -> Vec<DType> {
@@ -45,8 +46,9 @@ fn formats() -> Vec<DType> {
     DType::ALL.iter().copied().filter(accepted).collect()
 }
 
-fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
-    let mut writer = Writer::new(tape, layout.tile.clone());
+/// A kernel of so many ops.
+fn kernel(tape: &[u8], layout: &Layout, ops: usize, kind: Kind) -> String {
+    let mut writer = Writer::new(tape, layout.tile.clone(), kind);
     writer.arguments(layout);
     let persistent = writer.own_tile();
     writer.load_own(0);
@@ -168,15 +170,16 @@ fn agree<Drawn: Debug + Clone>(
     }
 }
 
-#[test]
-fn random_kernels_agree_exactly() {
-    let tapes = prop::collection::vec(any::<u8>(), 0..260);
-    let written = |(tape, layout, ops, placements): &(Vec<u8>, Layout, usize, Vec<Placement>)| {
+/// What a kernel is made of: the choices, the sizes, how many ops it has, and how its tensors lie.
+type Drawn = (Vec<u8>, Layout, usize, Vec<Placement>);
+
+fn kernels_agree(drawn: impl Strategy<Value = Drawn>, cases: u32, kind: Kind) {
+    let written = |(tape, layout, ops, placements): &Drawn| {
         let tensors = [layout.dtype, layout.other, layout.dtype, layout.other];
         let numbers = if layout.extreme { extreme } else { sample };
         let mut arguments: Vec<Array> =
             (1..).zip(tensors).map(|(seed, dtype)| numbers(dtype, &layout.extents, seed)).collect();
-        let source = kernel(tape, layout, *ops);
+        let source = kernel(tape, layout, *ops, kind);
         let counted = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
         let counters = counted.ty(counted.params()[4]).elem().known().expect("no kernel is generic");
         // What is added to the greatest floats is added in any order.
@@ -185,8 +188,19 @@ fn random_kernels_agree_exactly() {
         arguments.push(if layout.extreme { extreme } else { sample }(layout.other, &[], 6));
         (source, Given { arguments, placements: placements.clone() })
     };
-    let drawn = ((tapes, layouts(), 1usize..24, placements(5)), ways());
-    agree(drawn, cases(), written);
+    agree((drawn, ways()), cases, written);
+}
+
+#[test]
+fn random_kernels_agree_exactly() {
+    let tapes = prop::collection::vec(any::<u8>(), 0..260);
+    kernels_agree((tapes, layouts(), 1usize..24, placements(5)), cases(), Kind::Any);
+}
+
+#[test]
+fn random_lines_agree_exactly() {
+    let tapes = prop::collection::vec(any::<u8>(), 0..400);
+    kernels_agree((tapes, lines::layouts(), 4usize..24, placements(5)), cases() / 2, Kind::Lines);
 }
 
 /// Small integers, so that sums of their products are exact.
@@ -206,9 +220,8 @@ fn small(dtype: DType, shape: &[usize], seed: usize) -> Array {
 
 #[test]
 fn random_products_agree_exactly() {
-    type Drawn = (Vec<u8>, products::Shape, usize, Vec<Placement>);
     let tapes = prop::collection::vec(any::<u8>(), 0..160);
-    let written = |(tape, shape, ops, placements): &Drawn| {
+    let written = |(tape, shape, ops, placements): &(Vec<u8>, products::Shape, usize, Vec<Placement>)| {
         let (source, declared) = products::kernel(tape, shape, *ops);
         let arguments = (1..).zip(&declared).map(|(seed, it)| small(it.dtype, &it.extents, seed)).collect();
         let placements = placements.iter().copied().cycle().take(declared.len()).collect();
@@ -249,7 +262,7 @@ fn random_kernels_have_every_op() {
     let mut seen = std::collections::BTreeSet::new();
     for _ in 0..1500 {
         let (tape, layout, ops) = tapes.new_tree(&mut runner).expect("nothing is rejected").current();
-        let kernel = text::parse(&kernel(&tape, &layout, ops)).expect("it is a kernel");
+        let kernel = text::parse(&kernel(&tape, &layout, ops, Kind::Any)).expect("it is a kernel");
         for op in kernel.walk() {
             let op = &kernel.op(op).op;
             seen.insert(op.name());

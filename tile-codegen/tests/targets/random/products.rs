@@ -2,7 +2,7 @@
 //! way round, converted, scaled, gathered, made, or products themselves, in loops that are nested, that data ends, or that
 //! skip turns, with several sums and with arithmetic behind them.
 
-use super::writer::{Counters, Entry, Input, Output, Writer, list, names};
+use super::writer::{Counters, Entry, Input, Kind, Output, Writer, list, names};
 use proptest::prelude::*;
 use tile_ir::DType;
 use tile_ir::ops::AtomicKind;
@@ -134,7 +134,7 @@ impl Matrix {
 pub(super) fn kernel(tape: &[u8], shape: &Shape, ops: usize) -> (String, Vec<Argument>) {
     let rank = 2 + usize::from(shape.batch.is_some());
     let tile = [vec![1; rank - 2], shape.tile[..2].to_vec()].concat();
-    let mut writer = Writer::new(tape, tile);
+    let mut writer = Writer::new(tape, tile, Kind::Any);
     writer.counters = Some(Counters { dtype: DType::I32, kind: AtomicKind::Add });
     let place = ["%i", "%j", "%h"][..rank].to_vec();
     let mut kernel = Kernel {

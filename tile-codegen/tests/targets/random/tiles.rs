@@ -230,8 +230,7 @@ impl Writer<'_> {
             names(&params),
             types.join(", ")
         ));
-        let outer = self.scope.len();
-        self.depth += 1;
+        let outside = self.enter();
         let mut yielded: Vec<Entry> = Vec::new();
         for (folded, element) in folded.iter().zip(&element) {
             let mut next = self.joined(folded, element);
@@ -243,8 +242,7 @@ impl Writer<'_> {
             yielded.push(next);
         }
         self.line(&format!("yield {}", names(&yielded)));
-        self.scope.truncate(outer);
-        self.depth -= 1;
+        self.leave(outside);
         self.line("}");
         self.scope.extend(results);
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use tile_ir::DType;
 use tile_ir::ops::{AtomicKind, Literal};
+use tile_ir::types::TensorType;
 
 /// A tile or, of rank 0, a scalar in scope.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,11 @@ pub(super) fn type_text(shape: &[usize], dtype: DType) -> String {
 
 pub(super) fn list(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a tile of the first shape is one of the second when its axes of one element are repeated.
+pub(super) fn is_spread_to(from: &[usize], to: &[usize]) -> bool {
+    from.len() == to.len() && from.iter().zip(to).all(|(from, to)| from == to || *from == 1)
 }
 
 pub(super) fn names(entries: &[Entry]) -> String {
@@ -75,14 +81,26 @@ pub(super) struct Writer<'a> {
     pub(super) outputs: Vec<Output>,
     /// Tensors that elements are looked up in: name, rank and format.
     pub(super) tensors: Vec<(String, usize, DType)>,
+    /// Tensors that views are made of where they are needed.
+    pub(super) viewed: Vec<(String, TensorType)>,
     pub(super) counters: Option<Counters>,
     /// Whether blocks share tiles: which block has one depends on how many there are.
     pub(super) shares_tiles: bool,
+    kind: Kind,
+}
+
+/// What a kernel's regions are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Any ops, in any shapes.
+    Any,
+    /// Ops as kernels of lines have them.
+    Lines,
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of a kernel whose blocks own tiles of this shape.
-    pub(super) fn new(tape: &'a [u8], tile: Vec<usize>) -> Writer<'a> {
+    /// A writer of a kernel whose blocks own tiles of this shape, and whose regions are of that kind.
+    pub(super) fn new(tape: &'a [u8], tile: Vec<usize>, kind: Kind) -> Writer<'a> {
         Writer {
             tape: tape.iter(),
             text: String::new(),
@@ -93,9 +111,33 @@ impl<'a> Writer<'a> {
             inputs: Vec::new(),
             outputs: Vec::new(),
             tensors: Vec::new(),
+            viewed: Vec::new(),
             counters: None,
             shares_tiles: false,
+            kind,
         }
+    }
+
+    /// So many ops.
+    pub(super) fn region(&mut self, ops: usize) {
+        for _ in 0..ops {
+            match self.kind {
+                Kind::Any => self.any_op(),
+                Kind::Lines => self.line_op(),
+            }
+        }
+    }
+
+    /// Begins a region, behind the line that opens it; gives how many values are known outside.
+    pub(super) fn enter(&mut self) -> usize {
+        self.depth += 1;
+        self.scope.len()
+    }
+
+    /// Ends a region, in front of the line that closes it: what was made in it isn't known outside.
+    pub(super) fn leave(&mut self, outside: usize) {
+        self.depth -= 1;
+        self.scope.truncate(outside);
     }
 
     /// A number below a bound, from the tape.
@@ -221,8 +263,9 @@ impl<'a> Writer<'a> {
         if rounds { self.cast(entry, DType::F32) } else { entry.clone() }
     }
 
-    pub(super) fn op(&mut self) {
-        match self.choose(35) {
+    /// Any op.
+    fn any_op(&mut self) {
+        match self.choose(36) {
             0..=2 => self.binary(),
             3 | 4 => self.unary(),
             5 => self.choice(),
@@ -248,14 +291,26 @@ impl<'a> Writer<'a> {
             31 => self.prefetch(),
             32 => self.index(),
             33 => self.pairs(),
+            34 => self.view(),
             _ => self.scalar(),
         }
     }
 
-    /// Some value as a tile that is stored: of that shape, or the sum of one, repeated.
+    /// The entry with axes of one element repeated.
+    pub(super) fn spread(&mut self, entry: &Entry, shape: &[usize]) -> Entry {
+        if entry.shape == shape {
+            return entry.clone();
+        }
+        self.define(&format!("broadcast {}", entry.name), shape, entry.dtype)
+    }
+
+    /// Some value as a tile that is stored: of that shape, one that is repeated to it, or the sum of one.
     pub(super) fn fitted(&mut self, dtype: DType) -> Entry {
         let mut tile = self.tile();
         let shape = self.tile.clone();
+        if is_spread_to(&tile.shape, &shape) {
+            tile = self.spread(&tile, &shape);
+        }
         if tile.shape != shape {
             tile = self.wide(&tile);
             tile = self.summable(&tile);
