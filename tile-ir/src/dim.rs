@@ -315,6 +315,12 @@ impl Dim {
         }
     }
 
+    /// How many terms and factors it is written with, and what these are made of.
+    pub(crate) fn length(&self) -> usize {
+        let atom = |atom: &Atom| 1 + atom.operands().map(Dim::length).sum::<usize>();
+        self.terms.keys().map(|factors| 1 + factors.iter().map(atom).sum::<usize>()).sum()
+    }
+
     /// The terms: each a product of atoms and its coefficient. Code generation walks these.
     pub fn terms(&self) -> impl Iterator<Item = (&[Atom], i64)> {
         self.terms.iter().map(|(factors, &coefficient)| (factors.as_slice(), coefficient))

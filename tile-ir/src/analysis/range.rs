@@ -11,8 +11,8 @@ use std::fmt;
 /// How many alternatives of a bound are kept.
 const MAX_ALTERNATIVES: usize = 4;
 
-/// Terms that a bound may have.
-const MAX_TERMS: usize = 64;
+/// Terms and factors that a bound may have, with those of what is divided in it.
+const MAX_LENGTH: usize = 256;
 
 /// Bounds of an index value. A list that is empty bounds nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -123,10 +123,10 @@ impl Range {
         joined.loops.extend(b.loops.iter().filter(|span| !a.loops.contains(span)).cloned());
         joined.requires.extend(b.requires.iter().filter(|dim| !a.requires.contains(dim)).cloned());
         for bounds in [&mut joined.min, &mut joined.max] {
-            // Arithmetic on extents saturates; what has is no bound. Powers of sums are longer each time.
+            // Arithmetic on extents saturates; what has is no bound. Powers are longer each time, also where they are divided.
             bounds.retain(|bound| {
                 let has_value = |(_, coefficient): (_, i64)| coefficient.unsigned_abs() < i64::MAX as u64;
-                bound.terms().all(has_value) && bound.terms().count() <= MAX_TERMS
+                bound.terms().all(has_value) && bound.length() <= MAX_LENGTH
             });
             bounds.sort();
             bounds.dedup();

@@ -3,7 +3,7 @@
 //! that uses it ([`Ranges::at`]).
 
 use super::facts::Facts;
-use super::range::{Range, Span};
+use super::range::{Range, Span, is_positive};
 use super::refine;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -262,7 +262,7 @@ impl Ranges {
             Op::Constant { value: Literal::Int(value), .. } => {
                 i64::try_from(*value).map(Range::number).unwrap_or_default()
             }
-            Op::Extent(dim) => Range::exact(self.facts.apply(dim)),
+            Op::Extent(dim) => self.extent(dim),
             Op::Binary(BinaryOp::Add) => operand(0).add(&operand(1)),
             Op::Binary(BinaryOp::Sub) => operand(0).sub(&operand(1)),
             Op::Binary(BinaryOp::Mul) => operand(0).mul(operand(1)),
@@ -284,6 +284,17 @@ impl Ranges {
             },
             _ => Range::default(),
         }
+    }
+
+    /// An extent, which reads as 0 where it has no value.
+    fn extent(&self, dim: &Dim) -> Range {
+        let dim = self.facts.apply(dim);
+        let is_sure = |operand: &&Dim| {
+            is_positive(operand) || self.facts.interval(operand).is_some_and(|(least, _)| least > 0)
+        };
+        let has_value = dim.positive_operands().iter().all(is_sure);
+        let range = Range::exact(dim);
+        if has_value { range } else { Range { min: vec![Dim::from(0)], ..range } }
     }
 
     fn counter(&mut self, kernel: &Kernel, data: &OpData, region: RegionId) {
@@ -487,6 +498,55 @@ print 0 \"{0} {1}\" %q, %c",
             assert_eq!(printed(&instance, n), Literal::Int(expected), "{n}");
             assert_eq!(printed(&optimized, n), Literal::Int(expected), "{n}");
         }
+    }
+
+    /// The whole extent is 0 where a logarithm in it is that of 0, of a size as of a number of the instance.
+    #[test]
+    fn a_sum_with_the_logarithm_of_0_reads_as_0() {
+        let source = "kernel @k<N>(%x: tensor<m x f32>, %y: mut tensor<4 x f32>) {
+  %v = partition %y [4] : mut partition<4 x f32, [4]>
+  %two = constant 2 : index
+  %a = extent ilog2(m) + 2 : index
+  %b = extent ilog2(N) + 2 : index
+  %c = ge %a, %two : bool
+  %d = ge %b, %two : bool
+  print 0 \"{0} {1} {2}\" %c, %d, %b
+}
+";
+        let printed = |instance: &Instance, m: usize| {
+            let array = |shape: &[usize]| crate::array::Array::full(DType::F32, shape, Literal::Float(1.0));
+            let events = crate::interp::run_logged(instance, &mut [array(&[m]), array(&[4])]).unwrap();
+            events[0].values.iter().map(|value| value.get(0)).collect::<Vec<_>>()
+        };
+        for (n, m, expected) in [(0, 0, [0, 0, 0]), (0, 1, [1, 0, 0]), (9, 0, [0, 1, 5]), (1, 8, [1, 1, 2])] {
+            let instance = Instance::parse(source, &[("N", n)]).unwrap();
+            let optimized = crate::passes::optimize(instance.clone());
+            let expected = expected.map(Literal::Int);
+            assert_eq!([printed(&instance, m), printed(&optimized, m)], [&expected, &expected], "{n} {m}");
+        }
+    }
+
+    /// Fixed-point numbers that are squared again and again: a bound is twice as long each time, until it is none.
+    #[test]
+    fn what_is_squared_and_divided_often_has_no_bound() {
+        let squares: String = (0..40)
+            .map(|i| format!("  %s{i} = mul %x{i}, %x{i} : index\n  %x{} = div %s{i}, %c : index\n", i + 1))
+            .collect();
+        let source = format!(
+            "kernel @k(%y: mut tensor<n x f32>) {{
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+  %x0 = block_index %v : index
+  %c = constant 32768 : index
+{squares}  print 0 \"{{0}}\" %x40
+}}
+"
+        );
+        let kernel = VerifiedKernel::parse(&source).unwrap();
+        let ranges = Ranges::of(&kernel);
+        let is_quotient = |op: &OpId| kernel.op(*op).op == Op::Binary(BinaryOp::Div);
+        let quotients: Vec<OpId> = kernel.walk().into_iter().filter(is_quotient).collect();
+        let has_bound = |&op: &OpId| !ranges.get(kernel.op(op).results[0]).max.is_empty();
+        assert_eq!([&quotients[1], &quotients[39]].map(has_bound), [true, false]);
     }
 
     /// A launch that reads outside, because what its index is computed of has wrapped, is refused.

@@ -81,6 +81,29 @@ fn extents_of_an_instance_are_numbers() {
     );
 }
 
+/// An extent may be a logarithm, which 0 has none of, and a power of two, which may be more than 64 bits have.
+#[test]
+fn extents_of_an_instance_have_a_value() {
+    let made = |extent: &str, number: usize| {
+        let source = format!(
+            "kernel @k<N>(%y: mut tensor<n x i32>) {{
+  %v = partition %y [{extent}] : mut partition<n x i32, [{extent}]>
+}}
+"
+        );
+        Instance::parse(&source, &[("N", number)]).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refused = |reason: &str| {
+        Err(format!("kernel `k` can't be made with these parameters: a tile extent has no value: {reason}"))
+    };
+    assert_eq!(made("ilog2(floor_div(N, 2)) + 1", 2), Ok(()));
+    let logarithm = refused("`ilog2(0)` is the logarithm of 0, which isn't positive");
+    assert_eq!(made("ilog2(floor_div(N, 2)) + 1", 1), logarithm);
+    let most = 1 << 62;
+    let power = refused(&format!("`next_power_of_two({})` overflows 64 bits", most + 1));
+    assert_eq!(made("next_power_of_two(N)", most + 1), power);
+}
+
 /// With some numbers a movement moves nothing, and the view is what it is of.
 #[test]
 fn views_follow_from_the_numbers_of_an_instance() {

@@ -29,7 +29,7 @@ pub(in crate::gpu) fn run(kernel: &mut Kernel, pipelines: &Pipelines) {
 fn in_loop(kernel: &mut Kernel, region: RegionId, is_consumers: &dyn Fn(&OpId) -> bool) {
     for op in kernel.region(region).ops.clone().into_iter().filter(is_consumers) {
         if kernel.op(op).op == Op::Select
-            && let Some(comparisons) = Comparison::all_of(kernel, kernel.op(op).operands[0])
+            && let Some(comparisons) = Reader::of(kernel).comparisons(kernel.op(op).operands[0])
         {
             rewrite(kernel, region, op, &comparisons);
         }
@@ -44,31 +44,82 @@ struct Positions {
     greatest: i64,
 }
 
-impl Positions {
+/// Ops of a condition that are read; what is computed of many more isn't compared in their place.
+const MOST_OPS: u32 = 64;
+
+/// Reads what a condition compares.
+struct Reader<'a> {
+    kernel: &'a Kernel,
+    /// The ops that it reads yet, one that is used twice counted twice.
+    left: u32,
+}
+
+impl<'a> Reader<'a> {
+    fn of(kernel: &'a Kernel) -> Reader<'a> {
+        Reader { kernel, left: MOST_OPS }
+    }
+
+    /// The op that makes a value, unless enough were read.
+    fn read(&mut self, value: ValueId) -> Option<&'a OpData> {
+        self.left = self.left.checked_sub(1)?;
+        self.kernel.definition(value)
+    }
+
     /// The elements of a tile; `None` where they aren't such sums.
-    fn of(kernel: &Kernel, tile: ValueId) -> Option<Positions> {
-        let data = kernel.definition(tile)?;
+    fn positions(&mut self, tile: ValueId) -> Option<Positions> {
+        let data = self.read(tile)?;
         match &data.op {
             Op::Iota { axis, .. } => {
-                let extent = kernel.ty(tile).as_tile()?.shape[*axis].as_const()?;
+                let extent = self.kernel.ty(tile).as_tile()?.shape[*axis].as_const()?;
                 Some(Positions { greatest: extent - 1, ..Positions::default() })
             }
-            Op::Splat(_) => match kernel.definition(data.operands[0]).map(|scalar| &scalar.op) {
+            Op::Splat(_) => match self.kernel.definition(data.operands[0]).map(|scalar| &scalar.op) {
                 Some(Op::Constant { value: Literal::Int(value), .. }) => {
                     let value = i64::try_from(*value).ok()?;
                     Some(Positions { scalars: Vec::new(), least: value, greatest: value })
                 }
                 _ => Some(Positions { scalars: vec![data.operands[0]], ..Positions::default() }),
             },
-            Op::Broadcast(_) | Op::Permute(_) => Positions::of(kernel, data.operands[0]),
+            Op::Broadcast(_) | Op::Permute(_) => self.positions(data.operands[0]),
             Op::Binary(BinaryOp::Add) => {
-                let a = Positions::of(kernel, data.operands[0])?;
-                let b = Positions::of(kernel, data.operands[1])?;
+                let (a, b) = (self.positions(data.operands[0])?, self.positions(data.operands[1])?);
                 Some(Positions {
                     scalars: [a.scalars, b.scalars].concat(),
                     least: a.least.checked_add(b.least)?,
                     greatest: a.greatest.checked_add(b.greatest)?,
                 })
+            }
+            _ => None,
+        }
+    }
+
+    /// What holds of all elements if these comparisons do; `None` for anything but positions that are compared.
+    fn comparisons(&mut self, condition: ValueId) -> Option<Vec<Comparison>> {
+        let data = self.read(condition)?;
+        if matches!(data.op, Op::Broadcast(_) | Op::Permute(_)) {
+            return self.comparisons(data.operands[0]);
+        }
+        let [a, b] = data.operands[..] else { return None };
+        match data.op {
+            Op::Binary(BinaryOp::And) => {
+                let mut all = self.comparisons(a)?;
+                all.extend(self.comparisons(b)?);
+                Some(all)
+            }
+            Op::Compare(predicate) => {
+                let dtype = crate::gpu::dtype_of(self.kernel, a);
+                let (less, greater, strict) = match predicate {
+                    Predicate::Le => (a, b, false),
+                    Predicate::Lt => (a, b, true),
+                    Predicate::Ge => (b, a, false),
+                    Predicate::Gt => (b, a, true),
+                    _ => return None,
+                };
+                if !dtype.is_int() || dtype.bits() > 32 {
+                    return None;
+                }
+                let (less, greater) = (self.positions(less)?, self.positions(greater)?);
+                Some(vec![Comparison { less, greater, strict, dtype }])
             }
             _ => None,
         }
@@ -84,38 +135,6 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// What holds of all elements if these comparisons do; `None` for anything but positions that are compared.
-    fn all_of(kernel: &Kernel, condition: ValueId) -> Option<Vec<Comparison>> {
-        let data = kernel.definition(condition)?;
-        if matches!(data.op, Op::Broadcast(_) | Op::Permute(_)) {
-            return Comparison::all_of(kernel, data.operands[0]);
-        }
-        let [a, b] = data.operands[..] else { return None };
-        match data.op {
-            Op::Binary(BinaryOp::And) => {
-                let mut all = Comparison::all_of(kernel, a)?;
-                all.extend(Comparison::all_of(kernel, b)?);
-                Some(all)
-            }
-            Op::Compare(predicate) => {
-                let dtype = crate::gpu::dtype_of(kernel, a);
-                let (less, greater, strict) = match predicate {
-                    Predicate::Le => (a, b, false),
-                    Predicate::Lt => (a, b, true),
-                    Predicate::Ge => (b, a, false),
-                    Predicate::Gt => (b, a, true),
-                    _ => return None,
-                };
-                if !dtype.is_int() || dtype.bits() > 32 {
-                    return None;
-                }
-                let (less, greater) = (Positions::of(kernel, less)?, Positions::of(kernel, greater)?);
-                Some(vec![Comparison { less, greater, strict, dtype }])
-            }
-            _ => None,
-        }
-    }
-
     /// Emits whether it holds of all elements, none of which wraps.
     fn emit(&self, place: &mut Inserter<'_>) -> ValueId {
         let (least, greatest) = self.dtype.int_range();
@@ -295,6 +314,22 @@ kernel @lower(%x: tensor<m x n x f32>, %at: tensor<2 x i32>, %y: mut tensor<m x 
         {
             assert_eq!(sums(&masked, (first, last)), sums(&plain, (first, last)), "from {first} to {last}");
         }
+    }
+
+    /// Positions that are doubled again and again would be followed as often as there are ways to the first of them.
+    #[test]
+    fn a_condition_of_many_ops_is_left_as_it_is() {
+        let positions = |count: usize| {
+            let sums: String = (0..count)
+                .map(|i| format!("    %d{} = add %d{i}, %d{i} : tile<1 x 4 x i32>\n", i + 1))
+                .collect();
+            let doubled =
+                format!("    %d0 = add %columns, %columns : tile<1 x 4 x i32>\n{sums}    %before = ");
+            LOWER.edit("    %before = ", &doubled).edit("lt %column, %ends", &format!("lt %d{count}, %ends"))
+        };
+        let branches =
+            |count: usize| text::print(&rewritten_of(&positions(count)).1).matches(" = if ").count();
+        assert_eq!([3, 62].map(branches), [2, 1]);
     }
 
     /// What a kernel makes of numbers, for such a first and last position.

@@ -164,11 +164,12 @@ fn static_shape(op: &Op, shape: &[Dim]) -> Inferred<()> {
     Ok(())
 }
 
-/// Refuses a number of an instance that divides by 0. Of one with parameters nothing is known before they are bound.
+/// Refuses what is no number of an instance: a quotient by 0, say. Of one with parameters nothing is known before they are
+/// bound.
 fn has_value(what: &str, dim: &Dim) -> Inferred<()> {
     match dim.evaluate_signed(&|_| None) {
-        Err(error @ DimError::Divisor(..)) => Err(TypeError::new(format!("{what} has no value: {error}"))),
-        _ => Ok(()),
+        Ok(_) | Err(DimError::Unbound(_)) => Ok(()),
+        Err(error) => Err(TypeError::new(format!("{what} has no value: {error}"))),
     }
 }
 

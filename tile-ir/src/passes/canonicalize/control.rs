@@ -85,9 +85,11 @@ impl Control<'_> {
 
     fn branches(&mut self, kernel: &mut Kernel, op: OpId, before: &mut Vec<OpId>) {
         let slots = Slots::of_branch(kernel, op);
+        // What is done to one result doesn't use another.
+        let used = used(kernel);
         for slot in (0..kernel.op(op).results.len()).rev() {
             let result = kernel.op(op).results[slot];
-            if !used(kernel).contains(&result) {
+            if !used.contains(&result) {
                 self.applied("result that nobody uses");
                 slots.remove(kernel, slot);
             } else if let Some(value) = same(kernel, &slots.yielded(kernel, slot), before) {
