@@ -102,6 +102,12 @@ const COMMANDS: &[Command] = &[
         run: Run::Generate(docs::generated),
     },
     Command {
+        name: "fuzz rust",
+        takes: "[KERNELS [SEED]]",
+        does: "random Rust of kernels, run as Rust on the reference device, and natively as it was lowered",
+        run: Run::With(fuzz::rust::run),
+    },
+    Command {
         name: "fuzz",
         takes: "[MINUTES]",
         does: "random kernels on every executor against the evaluator, as long as said, or for 10 minutes, after what\n\

@@ -5,6 +5,7 @@
 //! The tests are told when the time is over and begin nothing after that, so a run takes the minutes that it was given, what
 //! building takes besides, and what the last kernels need to end.
 
+pub(crate) mod rust;
 mod table;
 
 use crate::steps::{cargo, run as run_step, target};
