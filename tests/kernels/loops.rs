@@ -406,3 +406,57 @@ fn a_step_of_nothing_is_an_error_on_the_reference_device() {
         }
     }
 }
+
+/// Ranges backwards in steps that the launch or an instance says, and steps that are no numbers of the counter's type. The order
+/// matters: each step doubles what came before.
+#[tile_kernel]
+fn far_steps<const S: usize>(x: &Tensor<f64, 2, n>, step: usize, y: &mut Tensor<f64, 2, 1>) {
+    let x = x.partition_view([1, 1]);
+    let mut y = y.partition_view_mut([1, 1]);
+    let [row, _] = y.index();
+    let mut sum = Tile::zeros([1, 1]);
+    for i in (0..x.tiles(1)).rev().step_by(step) {
+        sum = sum * 2.0 + x.load_masked([row, i]);
+    }
+    for i in (0..x.tiles(1)).rev().step_by(S) {
+        sum = sum * 2.0 + x.load_masked([row, i]) * 3.0;
+    }
+    for i in (0..n + 1).rev().step_by(step).rev() {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (1u8..7).rev().step_by(step) {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (-100..=100i8).step_by(200) {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (-100..=100i8).rev().step_by(step * 100) {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (7..200u8).step_by(300) {
+        sum = sum * 2.0 + i as f64;
+    }
+    y.store(sum);
+}
+
+#[test]
+fn steps_are_sizes_whatever_the_counter() {
+    let x: Vec<f64> = (0..14).map(|i| f64::from(i * i % 11)).collect();
+    let row = |x: &[f64]| {
+        let mut counters: Vec<f64> = x.iter().rev().step_by(2).copied().collect();
+        counters.extend(x.iter().rev().step_by(3).map(|x| x * 3.0));
+        counters.extend((0..8usize).rev().step_by(2).rev().map(|i| i as f64));
+        counters.extend((1u8..7).rev().step_by(2).map(f64::from));
+        counters.extend((-100..=100i8).step_by(200).map(f64::from));
+        counters.extend((-100..=100i8).rev().step_by(200).map(f64::from));
+        counters.extend((7..200u8).step_by(300).map(f64::from));
+        counters.iter().fold(0.0, |sum, i| sum * 2.0 + i)
+    };
+    let expected: Vec<f64> = x.chunks(7).map(row).collect();
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &x, [2, 7]).unwrap();
+        let mut y = Tensor::zeros(&device, [2, 1]).unwrap();
+        far_steps::<3>(&x, 2, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}

@@ -7,6 +7,7 @@ mod helps;
 mod kernels;
 mod mistakes;
 mod names;
+mod ranges;
 
 use tile_frontend::{Diagnostics, Lowered};
 

@@ -17,6 +17,7 @@ use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{Expr, ExprForLoop, ExprMethodCall, ExprRange, Pat, RangeLimits};
+use tile_ir::array::wrap_int;
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
@@ -36,7 +37,14 @@ pub(in crate::lower) struct Counting {
     /// The counter's format.
     elem: Elem,
     /// First value and stride, where the counter isn't that of the IR.
-    affine: Option<(Val, Val)>,
+    affine: Option<(Val, Stride)>,
+}
+
+/// How far a counter moves with each turn, and which way. A step is a `usize` whatever the counter's type, which may have
+/// neither the distance nor numbers below zero: the distance wraps in it, as does what the counter is made of.
+struct Stride {
+    size: Val,
+    backwards: bool,
 }
 
 /// A range with its adapters, innermost first.
@@ -51,6 +59,12 @@ struct Range {
 enum Adapter {
     Reversed,
     Step(Val),
+}
+
+impl Stride {
+    fn of(stride: i128) -> Stride {
+        Stride { size: Val::int(stride.abs()), backwards: stride < 0 }
+    }
 }
 
 /// `first + turn · stride` for `turn` in `0..count`, in literals.
@@ -252,12 +266,14 @@ impl Lowering {
             return Ok(Counting { start, end, elem, affine: None });
         }
         let (first, stride, count) = match range.known() {
-            Some(Known { first, stride, count }) => (Val::int(first), Val::int(stride), Val::int(count)),
+            Some(Known { first, stride, count }) => (Val::int(first), Stride::of(stride), Val::int(count)),
             None => match range.of_extents() {
-                Some((first, stride, count)) => (Val::Dim(first), Val::int(stride), Val::Dim(count)),
+                Some((first, stride, count)) => (Val::Dim(first), Stride::of(stride), Val::Dim(count)),
                 None => self.measured(range, &elem)?,
             },
         };
+        let size = self.size_in(&stride.size, &elem, range.span)?;
+        let stride = Stride { size, ..stride };
         let start = self.extent(&Dim::from(0), range.span);
         let end = self.number(&count, &index, "a loop bound", range.span)?;
         Ok(Counting { start, end, elem, affine: Some((first, stride)) })
@@ -331,8 +347,8 @@ impl Lowering {
         Ok(None)
     }
 
-    /// First value, stride and number of values of a range whose ends are known only at run time.
-    fn measured(&mut self, range: &Range, elem: &Elem) -> Lowered<(Val, Val, Val)> {
+    /// First value, stride and number of values of a range whose ends or steps are known only at run time.
+    fn measured(&mut self, range: &Range, elem: &Elem) -> Lowered<(Val, Stride, Val)> {
         let span = range.span;
         let start = self.number(&range.start, elem, "a loop bound", span)?;
         let end = self.number(&range.end, elem, "a loop bound", span)?;
@@ -344,33 +360,23 @@ impl Lowering {
         if range.inclusive {
             count = self.calculate(BinaryOp::Add, &count, &Val::int(1), span)?;
         }
-        let (mut first, mut stride) = (Val::Data(start), Val::int(1));
+        let (mut first, mut stride) = (Val::Data(start), Stride::of(1));
         for adapter in &range.adapters {
             let last = self.calculate(BinaryOp::Sub, &count, &Val::int(1), span)?;
             match adapter {
                 Adapter::Reversed => {
                     let last = self.data(&last, "a loop bound", span)?;
                     let turns = Val::Data(self.cast_scalar(last, elem, span)?);
-                    let distance = self.calculate(BinaryOp::Mul, &turns, &stride, span)?;
-                    first = self.calculate(BinaryOp::Add, &first, &distance, span)?;
-                    stride = match stride {
-                        Val::Int(stride) => Val::int(-stride.value),
-                        stride => {
-                            let zero = Val::Data(self.zero(elem, span)?);
-                            self.calculate(BinaryOp::Sub, &zero, &stride, span)?
-                        }
-                    };
+                    let size = self.size_in(&stride.size, elem, span)?;
+                    first = self.after_turns(&first, &turns, &Stride { size, ..stride }, span)?;
+                    stride.backwards = !stride.backwards;
                 }
                 Adapter::Step(step) => {
                     let steps = self.calculate(BinaryOp::Div, &last, step, span)?;
                     count = self.calculate(BinaryOp::Add, &steps, &Val::int(1), span)?;
-                    stride = match (stride, step) {
-                        (Val::Int(stride), Val::Int(step)) => Val::int(stride.value * step.value),
-                        (stride, step) => {
-                            let step = self.number(step, &DType::Index.into(), "a step", span)?;
-                            let step = Val::Data(self.cast_scalar(step, elem, span)?);
-                            self.calculate(BinaryOp::Mul, &step, &stride, span)?
-                        }
+                    stride.size = match &stride.size {
+                        Val::Int(Int { value: 1, .. }) => step.clone(),
+                        size => self.calculate(BinaryOp::Mul, size, step, span)?,
                     };
                 }
             }
@@ -415,19 +421,27 @@ impl Lowering {
         };
         let Some((first, stride)) = &counting.affine else { return Ok(Val::Data(turn)) };
         let first = Val::Data(self.number(first, &elem, "a loop bound", span)?);
-        let turn = Val::Data(turn);
-        match stride {
-            Val::Int(Int { value: 1, .. }) => self.calculate(BinaryOp::Add, &first, &turn, span),
-            Val::Int(stride) if stride.value < 0 => {
-                let distance = match stride.value {
-                    -1 => turn,
-                    _ => self.calculate(BinaryOp::Mul, &turn, &Val::int(-stride.value), span)?,
-                };
-                self.calculate(BinaryOp::Sub, &first, &distance, span)
-            }
-            stride => {
-                let distance = self.calculate(BinaryOp::Mul, &turn, stride, span)?;
-                self.calculate(BinaryOp::Add, &first, &distance, span)
+        self.after_turns(&first, &Val::Data(turn), stride, span)
+    }
+
+    /// What a counter is after some turns, of which the number is one of its type, as is the distance.
+    fn after_turns(&mut self, first: &Val, turns: &Val, stride: &Stride, span: Span) -> Lowered<Val> {
+        let distance = match &stride.size {
+            Val::Int(Int { value: 1, .. }) => turns.clone(),
+            size => self.calculate(BinaryOp::Mul, turns, size, span)?,
+        };
+        let op = if stride.backwards { BinaryOp::Sub } else { BinaryOp::Add };
+        self.calculate(op, first, &distance, span)
+    }
+
+    /// A distance, which is a `usize`, as a number of the counter's type.
+    fn size_in(&mut self, size: &Val, elem: &Elem, span: Span) -> Lowered<Val> {
+        match (size, self.elements.resolve(elem).known()) {
+            (Val::Int(size), Some(dtype)) => Ok(Val::int(wrap_int(dtype, size.value))),
+            (Val::Int(size), None) => Ok(Val::int(size.value)),
+            (size, _) => {
+                let size = self.number(size, &DType::Index.into(), "a step", span)?;
+                self.cast_scalar(size, elem, span).map(Val::Data)
             }
         }
     }
@@ -452,7 +466,12 @@ impl Range {
                 }
             }
         }
-        Some(range)
+        // Nobody gets as far as the second number, which may be none of the counter's type, nor to the first of none.
+        Some(match range.count {
+            0 => Known { first, stride: 1, count: 0 },
+            1 => Known { stride: 1, ..range },
+            _ => range,
+        })
     }
 
     /// First value, stride and number of values of a range between extents, which are extents, too: so what is loaded at
