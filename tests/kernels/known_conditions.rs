@@ -160,3 +160,77 @@ fn deep(x: &Tensor<f32, 2>, y: &mut Tensor<f32, 2>) {
 fn what_is_deep_in_what_is_left_out_is_written_for_rustc() {
     check_exact!(deep<>(x: [1.0f32, 2.0], [2]) -> f32, [2] => [2.0f32, 4.0]);
 }
+
+/// Right sides and guards that have no value where they aren't asked.
+#[tile_kernel]
+fn divisors(x: &Tensor<i32, 4>, y: &mut Tensor<i32, 4>) {
+    let x = x.partition_view([4]).load([0]);
+    let parts = [0, 1, 2, 3].map(|i: usize| x.take(i, 0).item());
+    let mut sums = [0; 4];
+    for i in 0..4usize {
+        if i > 0 && 12 % i == 0 && parts[i - 1] > 1 {
+            sums[i] += parts[i - 1];
+        }
+        if i == 0 || 8 % i == 0 {
+            sums[i] += 100;
+        }
+        sums[i] += match (i > 1, parts[i]) {
+            (true, part) if 6 / (i - 1) > 3 => part * 1000,
+            (_, part) if i > 0 && 6 / i == 2 && part > 3 => 2000,
+            _ => 10,
+        };
+    }
+    y.partition_view_mut([4]).store(cat(sums.map(|sum| Tile::full([1], sum)), 0));
+}
+
+#[test]
+fn what_isnt_asked_needs_no_value() {
+    check_exact!(divisors<>(x: [2, 1, 4, 5], [4]) -> i32, [4] => [110, 112, 4100, 2004]);
+}
+
+#[tile_kernels]
+mod asserted {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    struct Part {
+        k: i32,
+    }
+
+    /// Methods with the names of those of numbers.
+    #[tile_fn]
+    impl Part {
+        fn abs(self) -> i32 {
+            tile_assert!(self.k < 0, "{} isn't negative", self.k);
+            -self.k
+        }
+
+        fn lt(self, other: i32) -> bool {
+            tile_assert!(self.k < 0, "{} isn't negative", self.k);
+            self.k < other
+        }
+    }
+
+    #[tile_kernel]
+    pub(super) fn negatives(x: &Tensor<i32, 4>, y: &mut Tensor<i32, 4>) {
+        let x = x.partition_view([4]).load([0]);
+        let sums = [0, 1, 2, 3].map(|i: usize| {
+            let k = x.take(i, 0).item();
+            let part = Part { k };
+            let large = if k < 0 && part.abs() > 3 { 10 } else { 0 };
+            let small = match k {
+                ..0 if part.lt(-5) => 100,
+                _ => 0,
+            };
+            let none = if k >= 0 || part.lt(-3) { 1 } else { 0 };
+            Tile::full([1], large + small + none)
+        });
+        y.partition_view_mut([4]).store(cat(sums, 0));
+    }
+}
+
+#[test]
+fn methods_of_structs_are_called_where_rust_calls_them() {
+    use asserted::negatives;
+    check_exact!(negatives<>(x: [3, -2, -4, -9], [4]) -> i32, [4] => [1, 0, 11, 111]);
+}

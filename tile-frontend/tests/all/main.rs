@@ -8,6 +8,7 @@ mod kernels;
 mod mistakes;
 mod names;
 mod ranges;
+mod skipped;
 
 use tile_frontend::{Diagnostics, Lowered};
 

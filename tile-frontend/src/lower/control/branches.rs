@@ -112,8 +112,7 @@ impl Lowering {
         then: &'b mut dyn FnMut(&mut Self) -> Lowered<Val>,
         otherwise: &'b mut dyn FnMut(&mut Self) -> Lowered<Val>,
     ) -> Lowered<Val> {
-        // Too deep in what isn't reached the other side wouldn't be looked at.
-        match self.known_truth(condition).filter(|_| self.looks_within()) {
+        match self.decided(condition) {
             Some(true) => return self.side_taken(then, otherwise),
             Some(false) => return self.side_taken(otherwise, then),
             None => {}
@@ -152,6 +151,12 @@ impl Lowering {
             }
         }
         Ok(replaced(&value, &mut results))
+    }
+
+    /// Whether a condition holds, where that is known and the other side is looked at all the same: too deep in what isn't
+    /// reached it wouldn't be.
+    pub(super) fn decided(&self, condition: ValueId) -> Option<bool> {
+        self.known_truth(condition).filter(|_| self.looks_within())
     }
 
     /// The side of a branch that is taken. To rustc both are of one type, which may be decided by the other.

@@ -4,7 +4,6 @@
 
 use super::alternatives;
 use super::branches::same;
-use super::logical::only_computes;
 use super::patterns::Parts;
 use crate::assigned::{self, Assigned};
 use crate::lower::known::known;
@@ -22,6 +21,12 @@ enum Fits {
     Always,
     Never,
     If(ValueId),
+}
+
+impl Fits {
+    fn known(fits: bool) -> Fits {
+        if fits { Fits::Always } else { Fits::Never }
+    }
 }
 
 /// Whether a name is written as those of constants are: rustc takes it for one where there is one.
@@ -286,9 +291,13 @@ impl Lowering {
     fn guarded_fit(&mut self, fits: Fits, guard: &Expr, bound: &Bound) -> Lowered<Fits> {
         let condition =
             |lowering: &mut Self| lowering.with_bound(bound, |lowering| lowering.condition(guard, "match"));
+        let fits = match fits {
+            Fits::If(pattern) => self.decided(pattern).map_or(fits, Fits::known),
+            fits => fits,
+        };
         let pattern = match fits {
             Fits::Never => return Ok(Fits::Never),
-            Fits::If(pattern) if !only_computes(guard) || self.may_be_absent(bound) => pattern,
+            Fits::If(pattern) if self.may_be_absent(bound) || !self.guard_computes(guard, bound) => pattern,
             fits => {
                 let guard = condition(self)?;
                 return self.both(fits, Fits::If(guard), BinaryOp::And);
@@ -304,6 +313,11 @@ impl Lowering {
             &mut |lowering| Ok(Val::Data(lowering.truth(false, span))),
         )?;
         self.data(&value, "the guard", span).map(Fits::If)
+    }
+
+    /// Whether a guard does nothing but compute with numbers, those among them that the pattern binds.
+    fn guard_computes(&mut self, guard: &Expr, bound: &Bound) -> bool {
+        self.with_bound(bound, |lowering| lowering.only_computes(guard))
     }
 
     /// Whether a name is bound to an optional argument, which is there only where the pattern fits.
@@ -438,7 +452,7 @@ impl Lowering {
     fn compared(&mut self, predicate: Predicate, value: &Val, bound: &Val, span: Span) -> Lowered<Fits> {
         if let (Some(number), Some(limit)) = (known(value), known(bound)) {
             self.share_with(value, bound, "a pattern", span)?;
-            return Ok(if predicate.holds(number, limit) { Fits::Always } else { Fits::Never });
+            return Ok(Fits::known(predicate.holds(number, limit)));
         }
         let [a, b] = self.pair(value, bound, "a pattern", span, [span, span])?;
         self.emit_one(Op::Compare(predicate), &[a, b], span, &[span, span]).map(Fits::If)
