@@ -244,3 +244,61 @@ fn fields_decide_the_parameters_of_functions() {
     let expected: [f32; 5] = [3.0, 3.5, 2_147_483_648.0, 3822.0, 3.3895314e38];
     check_exact!(halves<>(x: [1i32, 2], [2]) -> f32, [5] => expected);
 }
+
+#[tile_kernels]
+mod scaled {
+    use tile::prelude::*;
+
+    const HALF: bf16 = bf16::of(0.5);
+
+    /// Numbers of formats that Rust's `as` doesn't know, of which the functions that read them say nothing.
+    #[derive(TileStruct)]
+    struct Scaled {
+        scale: f16,
+        tile: Tile<bf16, 1>,
+        turns: u32,
+    }
+
+    #[tile_fn]
+    fn quarter() -> f16 {
+        f16::of(0.25)
+    }
+
+    #[tile_fn]
+    impl Scaled {
+        fn scale(self) -> f32 {
+            self.scale as f32 * self.turns as f32
+        }
+
+        fn halved(self) -> Self {
+            Scaled { scale: self.scale * 0.5, ..self }
+        }
+
+        fn first(&self) -> f32 {
+            let Scaled { tile, .. } = *self;
+            tile.take(0, 0).item() as f32
+        }
+    }
+
+    #[tile_fn]
+    fn sum(scaled: Scaled) -> f32 {
+        scaled.halved().scale() + quarter() as f32 + HALF as f32 * 100.0 + scaled.first()
+    }
+
+    #[tile_kernel]
+    pub(super) fn of_formats(x: &Tensor<bf16, 2>, scale: f16, y: &mut Tensor<f32, 2>) {
+        let tile = x.partition_view([2]).load([0]);
+        let scaled = Scaled { scale, tile, turns: 3 };
+        y.partition_view_mut([2]).store(tile.cast() + sum(scaled));
+    }
+}
+
+#[test]
+fn functions_convert_fields_of_any_format() {
+    use scaled::of_formats;
+    let x = [4.0, 7.0].map(bf16::from_f32);
+    check_kernel!(of_formats<>(
+        input x: (x, [2]), number scale: (f16::from_f32(8.0)),
+        output y: (vec![0f32; 2], [2] => [70.25f32, 73.25], 0.0),
+    ));
+}

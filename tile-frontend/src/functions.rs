@@ -5,6 +5,7 @@
 //! element, and wrap integer scalars, as a kernel's do. So do [atomic operations](atomics), of one element or of tiles.
 
 mod atomics;
+mod foreign;
 mod literals;
 
 use crate::assigned::is_compound_assignment;
@@ -20,6 +21,7 @@ use crate::signature::refused_const_parameter;
 use crate::span::Spanned;
 use crate::totals;
 use crate::updates;
+use foreign::is_foreign_to_rust;
 use literals::Literals;
 use proc_macro2::Span;
 use quote::quote_spanned;
@@ -30,7 +32,6 @@ use syn::{
     BinOp, Block, Expr, ExprBinary, ExprMethodCall, ExprRepeat, ExprUnary, GenericParam, Generics, Ident,
     Item, ItemFn, Macro, ReceiverKind, Stmt, Type, UnOp,
 };
-use tile_ir::DType;
 
 /// A function that kernels call, as rustc sees it; `seen` is what its module lets it see.
 ///
@@ -102,8 +103,8 @@ fn rewritten(mut function: ItemFn, generics: Generics, owner: Option<&Type>, see
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,
     });
-    let mut rewrite =
-        Rewrite { parameters: parameters.collect(), literals: Literals::of(&function, &generics, owner) };
+    let literals = Literals::of(&function, &generics, owner, seen);
+    let mut rewrite = Rewrite { parameters: parameters.collect(), literals };
     crate::turns::mark(&mut function);
     rewrite.visit_block_mut(&mut function.block);
     function
@@ -207,14 +208,6 @@ fn uses(expression: &Expr, names: &HashSet<String>) -> bool {
     let mut uses = Uses(names, false);
     uses.visit_expr(expression);
     uses.1
-}
-
-/// Whether a type is a float that `as` doesn't know.
-fn is_foreign_to_rust(ty: &Type) -> bool {
-    let Type::Path(path) = ty else { return false };
-    let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
-    let dtype = DType::from_rust_name(&name);
-    dtype.is_some_and(|dtype| dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64))
 }
 
 /// Makes a method of scalars whose values aren't those of Rust's one of `either::value(x)`, which has it for scalars alone:

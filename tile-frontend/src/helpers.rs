@@ -5,7 +5,7 @@ use crate::methods::{Methods, Owner};
 use crate::updates;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use syn::{Attribute, Item, ItemConst, ItemFn, ItemImpl, ItemStruct, Macro, Path};
+use syn::{Attribute, Item, ItemConst, ItemFn, ItemImpl, ItemStruct, Macro, Path, Signature, Type};
 
 /// A function that kernels call.
 #[derive(Clone, Debug)]
@@ -152,6 +152,24 @@ impl Helpers {
 
     pub(crate) fn constant(&self, name: &str) -> Option<&ItemConst> {
         self.constants.get(name)
+    }
+
+    pub(crate) fn constants(&self) -> impl Iterator<Item = &ItemConst> {
+        self.constants.values()
+    }
+
+    pub(crate) fn signatures(&self) -> impl Iterator<Item = &Signature> {
+        self.functions.values().map(|helper| &helper.function.sig)
+    }
+
+    /// The fields of all structs, by their names or numbers, and their types.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (String, &Type)> {
+        self.structs.values().flat_map(|item| {
+            item.fields.iter().enumerate().map(|(at, field)| {
+                let name = field.ident.as_ref().map_or_else(|| at.to_string(), ToString::to_string);
+                (name, &field.ty)
+            })
+        })
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Alone, nothing but the types of a function says which format that is. So the literal is made in the format of the
 //! value beside it, or of the parameter that it is passed to, by a call that rustc types (`::tile::kernel::beside`), in
-//! functions that name such formats or are generic over them; elsewhere it stays Rust's, with rustc's words for what
-//! doesn't fit.
+//! functions that [have such formats](super::foreign) or are generic over them; elsewhere it stays Rust's, with rustc's words
+//! for what doesn't fit.
 
-use super::{is_foreign_to_rust, of_value};
+use super::foreign::{self, is_foreign_to_rust};
+use super::of_value;
+use crate::helpers::Helpers;
 use crate::lower::Fold;
 use crate::lower::names;
 use crate::rewrite::{bare, is_literal};
@@ -13,7 +15,6 @@ use crate::signature::{bounds_of, domain_of_parameter};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
 use syn::{Expr, ExprCall, ExprMethodCall, Generics, ItemFn, Lit, Local, Pat, Type, parse_quote};
 use tile_ir::ops::{BinaryOp, Domain, Predicate, ReduceOp};
 
@@ -28,25 +29,24 @@ pub(super) struct Literals {
 }
 
 impl Literals {
-    /// Those of a function that names a format that Rust has no literals of, as may the type that it is of, or that is generic
-    /// over numbers.
-    pub(super) fn of(function: &ItemFn, generics: &Generics, owner: Option<&Type>) -> Option<Literals> {
-        struct Named(bool);
-        impl Visit<'_> for Named {
-            fn visit_type(&mut self, ty: &Type) {
-                self.0 |= is_foreign_to_rust(ty);
-                visit::visit_type(self, ty);
-            }
-        }
+    /// Those of a function that has values of a format that Rust has no literals of, or that is generic over numbers.
+    pub(super) fn of(
+        function: &ItemFn,
+        generics: &Generics,
+        owner: Option<&Type>,
+        seen: &Helpers,
+    ) -> Option<Literals> {
         let domains = generics.type_params().filter(|parameter| !bounds_of(parameter, generics).is_empty());
         let domains: Vec<_> =
             domains.filter_map(|parameter| domain_of_parameter(parameter, generics)).collect();
         let integers = domains.iter().any(|domain| matches!(domain, Domain::Int | Domain::Number));
-        let mut named = Named(integers || domains.contains(&Domain::Float));
-        named.visit_item_fn(function);
-        owner.into_iter().for_each(|owner| named.visit_type(owner));
+        let is_generic = integers || domains.contains(&Domain::Float);
         let any_number = domains.contains(&Domain::Number);
-        named.0.then(|| Literals { generics: generics.clone(), integers, any_number })
+        (is_generic || foreign::is_in(function, owner, seen)).then(|| Literals {
+            generics: generics.clone(),
+            integers,
+            any_number,
+        })
     }
 
     /// What stands at a place for a function of two values, in an operator too, where one is a literal.

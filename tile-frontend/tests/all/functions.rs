@@ -396,6 +396,43 @@ fn every_conversion_of_a_function_with_other_formats_is_a_kernels() {
     );
 }
 
+#[test]
+fn what_a_function_uses_of_its_module_may_have_other_formats() {
+    let items = "struct Scaled { scale: f16, tile: Tile<bf16, 1>, turns: u32 } struct Pair(u32, f8e5m2);
+        const HALF: bf16 = bf16::of(0.5); const TWO: f32 = 2.0;
+        #[tile_fn] fn half(x: f32) -> f16 { x as f16 }
+        #[tile_fn] fn twice(x: f32) -> f32 { x * 2.0 }
+        #[tile_fn] impl Pair { fn second(self) -> f8e5m2 { self.1 } fn first(self) -> u32 { self.0 } }";
+    let items: Vec<Item> = syn::parse_str::<syn::File>(items).unwrap().items;
+    let converted = |value: &str| {
+        let source = format!("fn f(s: Scaled, p: Pair, k: u32) -> f32 {{ let x = {value}; x as f32 }}");
+        let function =
+            tile_frontend::function(syn::parse_str(&source).unwrap(), &Helpers::of(&items)).unwrap();
+        let text = quote::ToTokens::to_token_stream(&function).to_string();
+        assert!(text.contains("cast :: < _ , f32 > (x)") || text.contains("x as f32"), "{text}");
+        !text.contains("x as f32")
+    };
+    for value in [
+        "s.scale",
+        "s.tile.item()",
+        "p.1",
+        "HALF",
+        "self::half(2.0)",
+        "p.second()",
+        "Pair::second(p)",
+        "match s { Scaled { scale, .. } => scale }",
+        "match p { Pair(.., second) => second }",
+        "dbg!(s.scale)",
+    ] {
+        assert!(converted(value), "{value}");
+    }
+    for value in
+        ["s.turns", "p.0", "TWO", "twice(2.0)", "p.first()", "k", "match s { Scaled { turns, .. } => turns }"]
+    {
+        assert!(!converted(value), "{value}");
+    }
+}
+
 /// What a call says in `<…>`, and what follows from a struct's fields or doesn't.
 #[test]
 fn parameters_of_types_and_functions_are_told_apart() {
