@@ -261,3 +261,27 @@ fn made_once(y: &mut Tensor<i32, 1>) {
 fn what_gives_a_closure_is_computed_once() {
     check_exact!(made_once<>() -> i32, [1] => [212]);
 }
+
+/// Iterators of iterators, which are the same, in a kernel and in a function.
+#[tile_fn]
+fn doubled(parts: [f32; 3]) -> f32 {
+    #[expect(clippy::useless_conversion, reason = "it is the test")]
+    let sum: f32 = parts.iter().into_iter().skip(1).sum();
+    sum * 2.0
+}
+
+#[expect(clippy::useless_conversion, reason = "it is the test")]
+#[tile_kernel]
+fn twice_iterators(x: &Tensor<f32, 3>, y: &mut Tensor<f32, 3>) {
+    let x = x.partition_view([3]).load([0]);
+    let parts = [0, 1, 2].map(|i: usize| x.take(i, 0).item());
+    let sum = parts.iter().into_iter().sum::<f32>();
+    let product: f32 = parts.iter().rev().into_iter().product();
+    let sums = [sum, product, doubled(parts)].map(|sum| Tile::full([1], sum));
+    y.partition_view_mut([3]).store(cat(sums, 0));
+}
+
+#[test]
+fn an_iterator_is_one_of_itself() {
+    check_exact!(twice_iterators<>(x: [2f32, 3.0, 5.0], [3]) -> f32, [3] => [10f32, 30.0, 16.0]);
+}

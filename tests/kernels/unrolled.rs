@@ -170,3 +170,29 @@ fn of_typed_ends(x: &Tensor<f32, 4>, y: &mut Tensor<f32, 6>) {
 fn ends_that_say_their_type_are_known() {
     check_exact!(of_typed_ends<>(x: [1f32, 2.0, 3.0, 4.0], [4]) -> f32, [6] => [10f32, 7.0, 10.0, 14.0, 6.0, -128.0]);
 }
+
+/// Indices that functions and methods make of a counter.
+#[tile_kernel]
+fn neighbours(x: &Tensor<i32, 3>, y: &mut Tensor<i32, 3>) {
+    let x = x.partition_view([3]).load([0]);
+    let parts = [x, x * 2, x * 3];
+    let mut sum = Tile::zeros([3]);
+    for i in 0..3 {
+        sum = sum * 10 + parts[min(i + 1, 2)] + parts[max(i, 1) - 1] * 100;
+    }
+    for i in -1..2i32 {
+        sum = sum * 10 + parts[i.clamp(0, 1) as usize] + parts[min(max(i, 0) as u32, 1) as usize];
+    }
+    y.partition_view_mut([3]).store(sum);
+}
+
+#[test]
+fn what_functions_make_of_a_counter_is_known() {
+    let one = |x: i32| {
+        let parts = [x, x * 2, x * 3];
+        let first =
+            (0..3usize).fold(0, |sum, i| sum * 10 + parts[(i + 1).min(2)] + parts[i.max(1) - 1] * 100);
+        (-1..2i32).fold(first, |sum, i| sum * 10 + parts[i.clamp(0, 1) as usize] * 2)
+    };
+    check_exact!(neighbours<>(x: [1, 5, -7], [3]) -> i32, [3] => [1, 5, -7].map(one));
+}

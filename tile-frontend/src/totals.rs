@@ -38,7 +38,8 @@ fn gives_references(expression: &Expr) -> bool {
     match unwrapped(expression) {
         Expr::MethodCall(call) => match call.method.to_string().as_str() {
             "iter" => true,
-            "rev" | "skip" | "take" | "step_by" | "chain" => gives_references(&call.receiver),
+            // Of an array it gives what that holds, of an iterator it is that.
+            "into_iter" | "rev" | "skip" | "take" | "step_by" | "chain" => gives_references(&call.receiver),
             _ => false,
         },
         _ => false,

@@ -30,6 +30,8 @@ pub(super) fn computed(op: BinaryOp, a: i128, b: i128, dtype: Option<DType>) -> 
         BinaryOp::And => Some(a & b),
         BinaryOp::Or => Some(a | b),
         BinaryOp::Xor => Some(a ^ b),
+        BinaryOp::Min => Some(a.min(b)),
+        BinaryOp::Max => Some(a.max(b)),
         BinaryOp::SaturatingAdd => saturated(a.checked_add(b)),
         BinaryOp::SaturatingSub => saturated(a.checked_sub(b)),
         _ => None,
@@ -87,5 +89,6 @@ mod tests {
             (computed(BinaryOp::Xor, -1, 5, None), computed(BinaryOp::Div, 1, 0, None)),
             (Some(-6), None)
         );
+        assert_eq!([BinaryOp::Min, BinaryOp::Max].map(|op| computed(op, -1, 5, None)), [Some(-1), Some(5)]);
     }
 }

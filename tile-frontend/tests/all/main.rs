@@ -5,6 +5,7 @@
 mod functions;
 mod helps;
 mod kernels;
+mod known;
 mod mistakes;
 mod names;
 mod ranges;
