@@ -3,7 +3,8 @@
 
 use super::Lowering;
 use crate::value::Val;
-use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
+use tile_ir::dim::Atom;
+use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
@@ -21,20 +22,43 @@ impl Lowering {
     fn exact_data(&self, value: ValueId) -> Option<Dim> {
         let data = self.kernel.definition(value)?;
         let operand = |at: usize| self.exact_data(data.operands[at]);
+        let part = |at: usize| operand(at).filter(|dim| self.has_its_logarithms(dim));
         let dim = match &data.op {
             Op::Constant { value: Literal::Int(number), .. } => Dim::from(i64::try_from(*number).ok()?),
             Op::Extent(dim) => dim.clone(),
             Op::Cast(_) => operand(0)?,
             Op::Unary(UnaryOp::Neg) => -operand(0)?,
-            Op::Binary(BinaryOp::Add) => operand(0)? + operand(1)?,
-            Op::Binary(BinaryOp::Sub) => operand(0)? - operand(1)?,
-            Op::Binary(BinaryOp::Mul) => operand(0)? * operand(1)?,
+            Op::Binary(BinaryOp::Add) => part(0)? + part(1)?,
+            Op::Binary(BinaryOp::Sub) => part(0)? - part(1)?,
+            Op::Binary(BinaryOp::Mul) => part(0)? * part(1)?,
             _ => return None,
         };
         match self.elem(value) {
             Elem::Known(dtype) => self.within(dim, dtype),
             Elem::Param(_) => None,
         }
+    }
+
+    /// Whether the logarithms in an extent are those of numbers that are known to be positive, so that it may be part of a larger
+    /// one. Of another number the logarithm is 0 as an op, and as an extent it makes the whole of that 0.
+    pub(super) fn has_its_logarithms(&self, dim: &Dim) -> bool {
+        let of_others = |atom: &Atom| atom.operands().all(|operand| self.has_its_logarithms(operand));
+        dim.terms().flat_map(|(factors, _)| factors).all(|atom| match atom {
+            Atom::Ilog2(number) => self.is_positive(number) && of_others(atom),
+            atom => of_others(atom),
+        })
+    }
+
+    /// Whether an extent is known to be positive, as a power of two is.
+    fn is_positive(&self, dim: &Dim) -> bool {
+        let least = self.facts.interval(&self.facts.apply(dim)).map(|(least, _)| least);
+        let mut known = self.kernel.conditions.iter().flat_map(|condition| condition.formula.assured());
+        least.is_some_and(|least| least >= 1)
+            || known.any(|comparison| {
+                comparison.predicate == Predicate::Eq
+                    && comparison.right == *dim
+                    && comparison.left == dim.next_power_of_two()
+            })
     }
 
     /// The extent, if it is known to be one of a format's integers.

@@ -17,20 +17,27 @@ impl Lowering {
         let start = self.exact(&range.start)?;
         let end = as_dim(&range.end).or_else(|| self.exact(&range.end))?;
         let held = if range.inclusive { None } else { self.most_arguments(&end) };
-        let end = end + Dim::from(i64::from(range.inclusive));
+        let last = i64::from(range.inclusive);
         let is_known = |end: &Dim| end.as_const().is_some();
         if !start.is_static() || !end.is_static() || is_known(&start) && is_known(&end) {
             return None;
         }
         let (least_start, most_start) = self.facts.interval(&self.facts.apply(&start))?;
-        let (least_end, most_end) = self.facts.interval(&self.facts.apply(&end))?;
+        let behind = end.clone() + Dim::from(last);
+        let (least_end, most_end) = self.facts.interval(&self.facts.apply(&behind))?;
+        // A start is compared as a part of a larger extent, and so is an end that is added to.
+        let has_end = self.has_its_logarithms(&end);
+        if !(self.has_its_logarithms(&start) && (has_end || least_start >= 0)) {
+            return None;
+        }
+        let (end, last) = if has_end { (behind, 0) } else { (end, last) };
         let most_end = held.map_or(most_end, |held| most_end.min(held.into()));
         let (step, is_reversed) = range.steps_from_start()?;
         if step != 1 && !is_known(&start) || least_start < 0 && !self.counts_below_zero(range) {
             return None;
         }
-        let (first, last) = (i64::try_from(least_start).ok()?, i64::try_from(most_end).ok()?.checked_sub(1)?);
-        let mut numbers: Vec<i64> = (first..=last).step_by(step).take(MAX_UNROLLED as usize + 1).collect();
+        let (first, most_end) = (i64::try_from(least_start).ok()?, i64::try_from(most_end).ok()?);
+        let mut numbers: Vec<i64> = (first..most_end).step_by(step).take(MAX_UNROLLED as usize + 1).collect();
         if numbers.len() > MAX_UNROLLED as usize {
             return None;
         }
@@ -40,7 +47,7 @@ impl Lowering {
         let turn = |lowering: &mut Self, number: i64, elem: &Elem| {
             let value = Val::Int(Int::of(number.into(), elem.clone()));
             let ends_later = (i128::from(number) >= least_end)
-                .then(|| lowering.exceeds(&end, number, range.span))
+                .then(|| lowering.exceeds(&end, number - last, range.span))
                 .transpose()?;
             let starts_by_then = (i128::from(number) < most_start)
                 .then(|| lowering.exceeds(&-start.clone(), -number - 1, range.span))
