@@ -24,7 +24,8 @@ pub(crate) fn on_item(attributes: &[Attribute]) -> Option<Diagnostic> {
     })
 }
 
-fn is_condition(attribute: &Attribute) -> bool {
+/// Whether an attribute may leave out what it stands on.
+pub(crate) fn is_condition(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr")
 }
 

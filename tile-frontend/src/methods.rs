@@ -1,5 +1,6 @@
 //! `#[tile_fn] impl State { … }`: the functions of a type, as functions of no type that take what `self` is.
 
+use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::functions;
 use crate::helpers::{Helpers, path_text};
@@ -9,8 +10,9 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Expr, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemConst, ItemFn, ItemImpl,
-    Macro, PatType, PathArguments, PathSegment, Receiver, ReceiverKind, Signature, Type, parse_quote,
+    Attribute, Expr, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemConst, ItemFn,
+    ItemImpl, Macro, PatType, PathArguments, PathSegment, Receiver, ReceiverKind, Signature, Type,
+    parse_quote,
 };
 
 /// The functions and constants of an `impl`.
@@ -92,6 +94,12 @@ impl<'i> Methods<'i> {
         self.members().map(|function| &function.sig)
     }
 
+    /// The attributes of a member, and the conditions of the `impl`, with which rustc leaves out all of them.
+    fn with_conditions(&self, attributes: &[Attribute]) -> Vec<Attribute> {
+        let conditions = self.item.attrs.iter().filter(|attribute| conditional::is_condition(attribute));
+        attributes.iter().chain(conditions).cloned().collect()
+    }
+
     /// What the functions are of.
     pub(crate) fn of_functions(&self) -> Owner {
         let parameters = self.item.generics.params.iter();
@@ -104,7 +112,7 @@ impl<'i> Methods<'i> {
     pub(crate) fn functions(&self) -> impl Iterator<Item = ItemFn> {
         self.members().map(|function| {
             let mut free = ItemFn {
-                attrs: function.attrs.clone(),
+                attrs: self.with_conditions(&function.attrs),
                 vis: function.vis.clone(),
                 modifiers: function.modifiers.clone(),
                 sig: function.sig.clone(),
@@ -144,7 +152,7 @@ impl<'i> Methods<'i> {
         constants.map(|constant| {
             let (name, ty, value) = (&constant.ident, &constant.ty, &constant.expr);
             let mut item: ItemConst = parse_quote!(const #name: #ty = #value;);
-            item.attrs.clone_from(&constant.attrs);
+            item.attrs = self.with_conditions(&constant.attrs);
             self.name_type(|name| name.visit_item_const_mut(&mut item));
             item
         })
