@@ -8,7 +8,7 @@ use tile_ir::tensor_map::TensorMap;
 pub struct Artifact {
     /// The target's name.
     pub target: String,
-    /// The entry's symbol: the kernel's name, or [`crate::Options::symbol`].
+    /// The entry's symbol: the kernel's name, or [`crate::Options::symbol`], in ASCII.
     pub symbol: String,
     /// The code.
     pub code: Code,

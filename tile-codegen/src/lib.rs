@@ -24,6 +24,7 @@ pub mod jit;
 mod llvm;
 pub mod options;
 pub mod simt;
+mod symbol;
 mod system;
 mod whole_file;
 

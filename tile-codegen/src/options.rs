@@ -1,5 +1,6 @@
 //! Choices of a compilation that don't change what the kernel means.
 
+use crate::symbol;
 use crate::system::System;
 use tile_ir::target::{CpuLevel, Family};
 use tile_ir::{Instance, cpu, passes};
@@ -27,7 +28,8 @@ impl Cpu {
 /// Options of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// The entry's symbol; the kernel's name if absent. Objects that are linked together need distinct ones.
+    /// The entry's symbol; the kernel's name if absent. Objects that are linked together need distinct ones. Letters that
+    /// aren't ASCII become numbers: [`crate::Artifact::symbol`] is the symbol as code has it.
     pub symbol: Option<String>,
     /// The instruction set of CPU code.
     pub cpu: Cpu,
@@ -49,6 +51,6 @@ impl Options {
 
     /// The entry's symbol for a kernel of this name.
     pub(crate) fn symbol_of(&self, kernel: &str) -> String {
-        self.symbol.clone().unwrap_or_else(|| kernel.to_owned())
+        symbol::of_name(self.symbol.as_deref().unwrap_or(kernel))
     }
 }

@@ -240,6 +240,35 @@ fn a_target_that_holds_no_instance_is_an_error_and_so_are_those_of_other_kernels
     assert_eq!(errors, expected);
 }
 
+/// Rust declares what C calls by ASCII names alone.
+#[test]
+fn names_of_other_letters_are_written_in_ascii() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = VerifiedKernel::parse(&TURNED.edit("turned", "größe").edit("B", "BLÖCKE")).unwrap();
+    let fingerprint = text::fingerprint(&kernel);
+    let (place, folder_of_kernel) = ("src/lib.rs:6".to_owned(), "größe".to_owned());
+    let found = scan::Found {
+        kernel,
+        instances: vec![vec![("BLÖCKE".to_owned(), Binding::Const(16))]],
+        allows_slow_products: false,
+        place,
+        folder: folder_of_kernel,
+    };
+    let Report { errors, .. } = report(folder.path(), &[found], &["sm_90a", "gfx942", "cpu"]);
+    assert_eq!(errors, [""; 0]);
+    let embedded = environment(folder.path()).embedded_folder().join(format!("größe-{fingerprint:016x}.rs"));
+    let embedded = std::fs::read_to_string(embedded).unwrap();
+    let declared: Vec<&str> = embedded.lines().filter_map(|line| line.trim().strip_prefix("fn ")).collect();
+    assert!(!declared.is_empty());
+    for function in declared {
+        assert!(
+            function.is_ascii() && function.starts_with("tile_gr_uf6__udf_e_BL_ud6_CKE16_"),
+            "{function}"
+        );
+    }
+    assert!(embedded.contains(r#"symbol: "gr_uf6__udf_e","#), "{embedded}");
+}
+
 /// Code of a kernel that is no more would refer to objects that aren't linked.
 #[test]
 fn nothing_of_a_kernel_that_is_no_more_stays() {

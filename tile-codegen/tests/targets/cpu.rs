@@ -1,7 +1,7 @@
 //! Native code of whole kernels against the evaluator.
 
 use crate::cases::{control, product, products_of_every_format};
-use crate::kernels::{SOFTMAX, elementwise, matmul};
+use crate::kernels::{SOFTMAX, elementwise, matmul, softmax_of_other_letters};
 use crate::support::{agree, embedded_levels, instance, run_native, sample};
 use tile_codegen::Options;
 use tile_ir::array::Elements;
@@ -32,6 +32,12 @@ fn softmax_with_rows_shorter_than_the_tile() {
             1e-6,
         );
     }
+}
+
+#[test]
+fn names_of_other_letters() {
+    let arguments = [sample(DType::F32, &[7, 100], 5), sample(DType::F32, &[7, 100], 6)];
+    agree(&softmax_of_other_letters(), &[("BLÖCKE", 4), ("W", 128)], &arguments, 1e-6);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! PTX and HSACO of whole kernels: LLVM selects every op, `ptxas` assembles, code objects have their kernel.
 
-use crate::kernels::{CONTROL, SOFTMAX, matmul, movement};
+use crate::kernels::{CONTROL, SOFTMAX, matmul, movement, softmax_of_other_letters};
 use crate::metadata;
 use crate::several::{self, Part};
 use crate::support::instance;
@@ -109,6 +109,21 @@ fn check_hsaco(artifact: &Artifact, bytes: &[u8]) {
     assert!(kernel[".vgpr_spill_count"].is_u64(), "{kernel}");
     assert_eq!(kernel[".max_flat_workgroup_size"], artifact.launch.threads, "{kernel}");
     assert!(!kernel.to_string().contains("hidden_"), "the kernel has implicit arguments: {kernel}");
+}
+
+/// LLVM ends the process where a symbol has a letter that the target's symbols haven't.
+#[test]
+fn names_of_other_letters() {
+    let instance = instance(&softmax_of_other_letters(), &[("BLÖCKE", 4), ("W", 128)]);
+    check(&instance);
+    let symbol = |name: Option<&str>| {
+        let options = Options { symbol: name.map(ToOwned::to_owned), ..Options::default() };
+        compile(&instance, TargetDesc::named("sm_90a").unwrap(), &options).unwrap().symbol
+    };
+    assert_eq!(
+        (symbol(None), symbol(Some("größer"))),
+        ("gr_uf6__udf_e".to_owned(), "gr_uf6__udf_er".to_owned())
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use tile_ir::DType;
 use tile_ir::ops::ReduceOp;
+use tile_test_edit::Edit;
 
 /// `c = a·b` with masked edges.
 pub(crate) fn matmul(operand: &str, accumulator: &str) -> String {
@@ -57,6 +58,13 @@ kernel @softmax<B, W>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
   store_masked %vy, %r
 }
 ";
+
+/// [`SOFTMAX`] as someone writes it in another language, whose letters no symbol may have.
+pub(crate) fn softmax_of_other_letters() -> String {
+    let names = [("@softmax<B", "@größe<BLÖCKE"), ("[B,", "[BLÖCKE,"), ("<B x", "<BLÖCKE x"), ("%x", "%ä")];
+    let renamed = names.into_iter().fold(SOFTMAX.to_owned(), |source, (old, new)| source.edit(old, new));
+    renamed.edit("<m x", "<länge x")
+}
 
 /// An elementwise kernel `y = body(a, b)` on tiles of `shape`, all of one format but the result's.
 pub(crate) fn elementwise(dtype: &str, result: &str, body: &str) -> String {
