@@ -1,5 +1,8 @@
 //! `c = a + b`: the smallest kernel. `cargo run -p vector_add [-- DEVICE]`
 
+// Native code of kernels is linked in nonetheless: the author of a kernel writes no `unsafe`.
+#![forbid(unsafe_code)]
+
 use tile::prelude::*;
 
 /// Adds two vectors of any length, a tile of `B` elements per block.
