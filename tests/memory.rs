@@ -83,7 +83,7 @@ mod kernels {
     }
 
     #[tile_kernel]
-    pub fn long<const N: usize>(x: &Tensor<f32, N, N>, y: &mut Tensor<f32, N, N>) {
+    pub(crate) fn long<const N: usize>(x: &Tensor<f32, N, N>, y: &mut Tensor<f32, N, N>) {
         let x = x.partition_view([N, N]);
         let mut y = y.partition_view_mut([N, N]);
         let tile = x.load_masked([0, 0]);

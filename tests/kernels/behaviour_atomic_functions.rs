@@ -30,7 +30,7 @@ mod shared {
     }
 
     #[tile_kernel(grid = [m])]
-    pub fn behind_a_lock<T: Number, const N: usize, const SHARED: usize>(
+    pub(crate) fn behind_a_lock<T: Number, const N: usize, const SHARED: usize>(
         x: &Tensor<T, m, N>,
         locks: &mut Tensor<i32, SHARED>,
         sums: &mut Tensor<T, SHARED, N>,
@@ -53,7 +53,7 @@ mod shared {
     }
 
     #[tile_kernel(grid = [1])]
-    pub fn marked(row: i32, seen: &mut Tensor<bool, m, 2>) {
+    pub(crate) fn marked(row: i32, seen: &mut Tensor<bool, m, 2>) {
         let seen = seen.atomic_view();
         mark(&seen, row);
         mark(&seen, row);
@@ -74,7 +74,7 @@ mod shared {
 
     /// How often each key occurs, in a table that all blocks put keys into.
     #[tile_kernel(grid = [n])]
-    pub fn counted<const SLOTS: usize>(
+    pub(crate) fn counted<const SLOTS: usize>(
         x: &Tensor<u32, n>,
         keys: &mut Tensor<u32, SLOTS>,
         counts: &mut Tensor<i32, SLOTS>,
@@ -108,7 +108,7 @@ mod shared {
     }
 
     #[tile_kernel(grid = [n.div_ceil(B)])]
-    pub fn look_back<const B: usize>(
+    pub(crate) fn look_back<const B: usize>(
         x: &Tensor<i32, n>,
         state: &mut Tensor<u64, { n.div_ceil(B) }>,
         tickets: &mut Tensor<u64, 1>,
@@ -140,7 +140,7 @@ mod shared {
     }
 
     #[tile_kernel]
-    pub fn mixes(y: &mut Tensor<i32, m, 4>, z: &mut Tensor<i32, { m * 4 }>) {
+    pub(crate) fn mixes(y: &mut Tensor<i32, m, 4>, z: &mut Tensor<i32, { m * 4 }>) {
         let mut z = z.partition_view_mut([4]);
         let y = y.atomic_view();
         let [i] = z.index();

@@ -77,7 +77,7 @@ mod sums {
     }
 
     #[tile_kernel]
-    pub fn totals<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    pub(crate) fn totals<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
         let x = x.partition_view([B]);
         let mut y = y.partition_view_mut([B]);
         let t = x.load_masked(y.index());
@@ -93,7 +93,7 @@ mod sums {
 
     /// Integers wrap in sums, too.
     #[tile_kernel]
-    pub fn wrapped_totals<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    pub(crate) fn wrapped_totals<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
         let x = x.partition_view([B]);
         let mut y = y.partition_view_mut([B]);
         let t = x.load_masked(y.index());
@@ -153,7 +153,7 @@ mod filters {
     }
 
     #[tile_kernel]
-    pub fn filter<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    pub(crate) fn filter<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
         const STEPS: [usize; 2] = [B, 2 * B];
         const BITS: u32 = 7u32 * 3;
         let x = x.partition_view([B]);
@@ -171,7 +171,7 @@ mod filters {
 
     /// Integers wrap where a closure computes them, too.
     #[tile_kernel]
-    pub fn wrapped<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    pub(crate) fn wrapped<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
         let x = x.partition_view([B]);
         let mut y = y.partition_view_mut([B]);
         let t = x.load_masked(y.index());

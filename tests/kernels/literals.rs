@@ -713,7 +713,7 @@ mod formats {
     }
 
     #[tile_kernel]
-    pub fn constants(x: &Tensor<u8, n>, y: &mut Tensor<f16, n>) {
+    pub(crate) fn constants(x: &Tensor<u8, n>, y: &mut Tensor<f16, n>) {
         let mut y = y.partition_view_mut([4]);
         let t = x.partition_view([4]).load_masked(y.index()).lookup(CODES);
         y.store_masked(scaled(t) + (eighth.0 as f16) + (LEAST as f16) * 0.0);

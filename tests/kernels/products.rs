@@ -8,7 +8,7 @@ use tile::prelude::*;
 
 /// C = A·B.
 #[tile_kernel]
-pub fn matmul<const BM: usize, const BN: usize, const BK: usize>(
+pub(crate) fn matmul<const BM: usize, const BN: usize, const BK: usize>(
     a: &Tensor<bf16, m, k>,
     b: &Tensor<bf16, k, n>,
     c: &mut Tensor<f32, m, n>,

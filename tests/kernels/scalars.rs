@@ -260,7 +260,7 @@ mod named_alike {
     }
 
     #[tile_kernel]
-    pub fn alike<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    pub(crate) fn alike<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
         let x = x.partition_view([B]);
         let mut y = y.partition_view_mut([B]);
         y.store_masked(of_all(x.load_masked(y.index())));

@@ -29,7 +29,7 @@ mod kernels {
 
     /// Weights of four bits, two to a byte, the lower first, with a scale for each row.
     #[tile_kernel]
-    pub fn dequantized<const B: usize, const K: usize>(
+    pub(crate) fn dequantized<const B: usize, const K: usize>(
         codes: &Tensor<u8, m, K>,
         scales: &Tensor<f32, m>,
         y: &mut Tensor<f32, m, { 2 * K }>,
@@ -64,7 +64,7 @@ mod kernels {
 
     /// A CRC-32 of each row, by half a byte at a time.
     #[tile_kernel]
-    pub fn checksums<const B: usize>(x: &Tensor<u8, m, n>, y: &mut Tensor<u32, m>) {
+    pub(crate) fn checksums<const B: usize>(x: &Tensor<u8, m, n>, y: &mut Tensor<u32, m>) {
         let x = x.partition_view([B, 1]);
         let mut y = y.partition_view_mut([B]);
         let [i] = y.index();
@@ -80,7 +80,7 @@ mod kernels {
 
     /// A tile of constants beside a tile of a tensor; truths by numbers, some of them outside.
     #[tile_kernel]
-    pub fn weighted(x: &Tensor<i64, n>, y: &mut Tensor<i64, n>) {
+    pub(crate) fn weighted(x: &Tensor<i64, n>, y: &mut Tensor<i64, n>) {
         const WEIGHTS: [i64; 8] = [3, 1, 4, 1, 5, 9, 2, 6];
         let mut y = y.partition_view_mut([8]);
         let x = x.partition_view([8]).load_masked(y.index());

@@ -306,14 +306,11 @@ fn go_on(request: Request) -> TokenStream {
 /// nobody has, the import would be an error of its own; a type of the name, which is none of macros, makes it none.
 fn ask(function: &ItemFn, path: &Path, request: &Request) -> TokenStream {
     let stand_in = path.get_ident().filter(|name| !names_type(function, request, name)).map(|name| {
-        quote! {
-            #[allow(dead_code, non_camel_case_types)]
-            enum #name {}
-        }
+        let name = expand::of_macro(name);
+        quote!(enum #name {})
     });
     quote! {
         const _: () = {
-            #[allow(unused_imports)]
             use ::tile::__tile_absent as __tile_asked;
             #stand_in
             const _: () = {
@@ -441,7 +438,6 @@ fn macro_of(request: Request) -> TokenStream {
     let hands_on = unique_name(name);
     quote! {
         #[doc(hidden)]
-        #[allow(unused_macros, non_local_definitions)]
         #export
         macro_rules! #hands_on {
             ($($request:tt)*) => {

@@ -9,12 +9,12 @@ mod documentation;
 use crate::lints;
 use crate::signature::{Argument, ArgumentKind, names_of_tensors};
 use documentation::documentation;
-use proc_macro2::{Ident, Literal, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use syn::visit::Visit;
-use syn::{ConstParam, GenericParam, ItemFn, TypeParam};
+use syn::{ConstParam, GenericParam, ItemFn, Token, TypeParam};
 use tile_frontend::{Helpers, Lowered, Size};
 
 /// Writes out a kernel: `function` and its options as the user wrote them, what it sees, and what the front end made of it.
@@ -80,7 +80,6 @@ pub(crate) fn meaning(function: &ItemFn, seen: &Helpers, lowered: &Lowered) -> T
     quote! {
         #ir
 
-        #[allow(dead_code, non_local_definitions)]
         impl #name {
             #definition
             #block
@@ -153,19 +152,24 @@ pub(crate) fn meaning_of_refused(function: &ItemFn, seen: &Helpers) -> TokenStre
 /// `enum matmul {}`: the type namespace is free next to a function. Its documentation shows the kernel.
 fn namespace(function: &ItemFn, shown: &str) -> TokenStream {
     let (name, visibility) = (&function.sig.ident, &function.vis);
+    let ty = of_macro(name);
     let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).\n\n{shown}");
     quote! {
         #[doc = #doc]
-        #[allow(non_camel_case_types, dead_code, missing_debug_implementations, missing_copy_implementations)]
-        #visibility enum #name {}
+        #visibility enum #ty {}
     }
+}
+
+/// A name of the author's as one that a macro gives to an item of its own: editors find it where it is, and no lint is about
+/// it. An attribute that allows such lints would be refused where the author forbids one.
+pub(crate) fn of_macro(name: &Ident) -> Ident {
+    Ident::new(&name.to_string(), name.span().resolved_at(Span::call_site()))
 }
 
 /// The kernel's IR, as text and as a value.
 fn ir(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenStream {
     let name = &function.sig.ident;
     quote! {
-        #[allow(dead_code, non_local_definitions)]
         impl #name {
             /// The kernel in the IR's text form, with source locations.
             pub const IR: &'static str = #text;
@@ -197,6 +201,9 @@ fn definition(name: &Ident, lowered: &Lowered) -> TokenStream {
 
 /// The launch function up to its body: attributes, name, generics, host types. Behind its documentation, if its author wrote
 /// any, stands `shown`.
+///
+/// Its first and its last token are the author's, as are those of [`launch_function`]: rustc takes a function for one that a
+/// macro has made where they aren't, and says nothing of one that nobody calls.
 fn head(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
     let (attributes, visibility, name) =
         (lints::of_launch(&function.attrs), &function.vis, &function.sig.ident);
@@ -206,12 +213,14 @@ fn head(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
     let generics = function.sig.generics.params.iter();
     let bounds = &function.sig.generics.where_clause;
     let arguments = host_arguments(arguments);
+    let fn_token = &function.sig.fn_token;
+    let end = Token![>](function.sig.paren_token.span.close());
     quote! {
         #(#attributes)*
         #shown
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
-        #visibility fn #name<'tile, #(#generics),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
+        #visibility #fn_token #name<'tile, #(#generics),*>(#(#arguments),*) -> ::tile::Launch<'tile #end #bounds
     }
 }
 
@@ -251,12 +260,15 @@ fn launch_function(function: &ItemFn, arguments: &[Argument], shown: &str) -> To
     let parameters: Vec<_> = parameters.iter().filter_map(pass_parameter).collect();
     let views = views_name();
     let call = block_call(function, arguments, &parameters);
-    quote! {
-        #head {
+    let mut body = Group::new(
+        Delimiter::Brace,
+        quote! {
             ::tile::Launch::new(#name::__tile_definition())
                 #(#bind_parameters)* #(#bind_arguments)* .reference(|#views| #call)
-        }
-    }
+        },
+    );
+    body.set_span(function.block.brace_token.span.join());
+    quote!(#head #body)
 }
 
 /// Tells a launch what a compile-time parameter is.

@@ -40,9 +40,13 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
     let candidates = instances.iter().map(candidate);
     let given = given(function, arguments).filter_map(bind_parameter);
     let arms = arms(function, arguments, instances);
+    let name = &function.sig.ident;
+    let first = values(function, arguments, &chosen(function, arguments, &instances[0]));
     let (bound, views) = (bind_arguments(arguments), views_name());
     quote! {
         #head {
+            // For rustc, a kernel that is launched this way is one that is used.
+            let _ = #name::<#(#first),*>;
             const INSTANCES: &[::tile::launch::Candidate] = &[#(&[#(#candidates),*]),*];
             ::tile::Launch::choosing(Self::__tile_definition(), INSTANCES)
                 #(#given)* #(#bound)*
@@ -90,29 +94,38 @@ fn candidate(bindings: &Bindings) -> Vec<TokenStream> {
 /// How a block of each instance runs as Rust. What isn't chosen is the launch's, so instances that differ in nothing else
 /// share an arm.
 fn arms(function: &ItemFn, arguments: &[Argument], instances: &[Bindings]) -> Vec<TokenStream> {
+    let mut by_constants: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
+    for (number, bindings) in instances.iter().enumerate() {
+        by_constants.entry(chosen(function, arguments, bindings)).or_default().push(number);
+    }
+    let arm = |(constants, numbers): (Vec<usize>, Vec<usize>)| {
+        let call = block_call(function, arguments, &values(function, arguments, &constants));
+        let numbers = numbers.into_iter().map(Literal::usize_unsuffixed);
+        quote!(#(#numbers)|* => #call,)
+    };
+    by_constants.into_iter().map(arm).collect()
+}
+
+/// What an instance has chosen.
+fn chosen(function: &ItemFn, arguments: &[Argument], instance: &Bindings) -> Vec<usize> {
     let lengths = given(function, arguments).filter_map(|parameter| match parameter {
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,
     });
     let given: Vec<String> = lengths.collect();
-    let mut by_constants: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
-    for (number, bindings) in instances.iter().enumerate() {
-        let constants = bindings.iter().filter_map(|(name, value)| match value {
-            Binding::Const(value) if !given.contains(name) => Some(*value),
-            Binding::Const(_) | Binding::Bool(_) | Binding::Elem(_) => None,
-        });
-        by_constants.entry(constants.collect()).or_default().push(number);
-    }
-    let arm = |(constants, numbers): (Vec<usize>, Vec<usize>)| {
-        let mut constants = constants.into_iter().map(Literal::usize_unsuffixed);
-        let mut passed = |parameter: &GenericParam| {
-            let constant = if is_chosen(parameter, arguments) { constants.next() } else { None };
-            constant.map_or_else(|| pass_parameter(parameter), |value| Some(quote!(#value)))
-        };
-        let values: Vec<TokenStream> = function.sig.generics.params.iter().filter_map(&mut passed).collect();
-        let call = block_call(function, arguments, &values);
-        let numbers = numbers.into_iter().map(Literal::usize_unsuffixed);
-        quote!(#(#numbers)|* => #call,)
+    let constants = instance.iter().filter_map(|(name, value)| match value {
+        Binding::Const(value) if !given.contains(name) => Some(*value),
+        Binding::Const(_) | Binding::Bool(_) | Binding::Elem(_) => None,
+    });
+    constants.collect()
+}
+
+/// The kernel's parameters, of which these are chosen and others are those of the function.
+fn values(function: &ItemFn, arguments: &[Argument], chosen: &[usize]) -> Vec<TokenStream> {
+    let mut chosen = chosen.iter().copied().map(Literal::usize_unsuffixed);
+    let value = |parameter: &GenericParam| {
+        let constant = if is_chosen(parameter, arguments) { chosen.next() } else { None };
+        constant.map_or_else(|| pass_parameter(parameter), |value| Some(quote!(#value)))
     };
-    by_constants.into_iter().map(arm).collect()
+    function.sig.generics.params.iter().filter_map(value).collect()
 }
