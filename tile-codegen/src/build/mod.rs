@@ -136,9 +136,11 @@ impl Kernels {
             ));
         }
         let features = &environment.cargo.features;
+        // Of the features of dependencies, `tile/npy`, nothing is told: what isn't built after all is read in vain.
+        let is_given = |feature: &String| feature.contains('/') || features.contains(feature);
         let is_wanted = |target: &&Target| {
             let is_named = target.kind != Kind::Other || self.also.iter().any(|folder| is_in(target, folder));
-            is_named && target.required_features.iter().all(|feature| features.contains(feature))
+            is_named && target.required_features.iter().all(is_given)
         };
         Ok(package.targets.iter().filter(is_wanted).collect())
     }

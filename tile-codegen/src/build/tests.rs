@@ -1,7 +1,7 @@
 //! What becomes of kernels that were found: which instances targets hold, and what is said of those that they don't.
 
 use super::output::{Output, Report};
-use super::{Cargo, Conditions, Environment, instances, scan};
+use super::{Cargo, Conditions, Environment, Kind, Target, instances, scan};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tile_ir::specialize::Binding;
@@ -267,6 +267,26 @@ fn names_of_other_letters_are_written_in_ascii() {
         );
     }
     assert!(embedded.contains(r#"symbol: "gr_uf6__udf_e","#), "{embedded}");
+}
+
+/// Cargo builds a program whose dependency has the feature, which a build script isn't told.
+#[test]
+fn programs_that_ask_for_features_of_dependencies_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut environment = environment(folder.path());
+    environment.cargo.features = vec!["fast".to_owned()];
+    let mut package = environment.cargo.conventional();
+    package.targets = [["fast", "tile/npy"], ["fast", "other"]]
+        .map(|features| Target {
+            kind: Kind::Program,
+            name: features[1].to_owned(),
+            root: folder.path().join("main.rs"),
+            required_features: features.map(ToOwned::to_owned).to_vec(),
+        })
+        .to_vec();
+    let roots = super::kernels().roots(&environment, &package).unwrap();
+    let names: Vec<&str> = roots.iter().map(|target| target.name.as_str()).collect();
+    assert_eq!(names, ["tile/npy"]);
 }
 
 /// Code of a kernel that is no more would refer to objects that aren't linked.
