@@ -5,7 +5,7 @@ use super::read::read;
 use super::tree::{Crate, CrateId, ScopeId, Tree};
 use crate::build::cargo::{Cargo, Graph, Kind, Package, Target};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What there is to read, and what was read.
 pub(super) struct Crates<'p> {
@@ -65,6 +65,11 @@ impl<'p> Crates<'p> {
             }
         }
         Ok(crates)
+    }
+
+    /// The package's own manifest.
+    pub(super) fn manifest(&self) -> &Path {
+        &self.cargo.manifest
     }
 
     /// The root of the crate that one names so; `None` where there is none with functions of kernels.

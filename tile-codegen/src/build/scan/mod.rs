@@ -250,9 +250,11 @@ impl Search<'_, '_> {
         let last = || path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         match failure {
             Failure::Unread(unread) => format!(
-                "{name} leads to crate `{}`, which the build script can't read ({}); `cargo fetch` downloads what is \
-                 missing",
-                unread.name, unread.reason
+                "{name} leads to crate `{}`, which the build script can't read ({}); `cargo fetch --manifest-path {}` \
+                 brings what is missing",
+                unread.name,
+                unread.reason,
+                self.crates.manifest().display()
             ),
             Failure::Ambiguous(candidates) if !candidates.is_empty() => {
                 let candidates = titles(tree, candidates.iter().copied());

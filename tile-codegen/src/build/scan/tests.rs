@@ -532,7 +532,10 @@ fn what_cargo_can_not_say_is_found_by_path_or_told() {
     let expected = "src/lib.rs:2: kernel `far` isn't compiled ahead of time: `remote::bump` leads to crate `remote`, which the \
                     build script can't read (error: ";
     assert!(far.starts_with(expected), "{far}");
-    assert!(far.contains("`cargo fetch` downloads what is missing"), "{far}");
+    // Where the package isn't of the workspace that is built, `cargo fetch` there would be of no use.
+    let remedy =
+        format!("`cargo fetch --manifest-path {}` brings what is missing; feature", manifest.display());
+    assert!(far.contains(&remedy), "{far}");
     assert!(!files.0.path().join("Cargo.lock").exists());
     let gone = Cargo { program: "no/such/cargo".into(), ..cargo };
     assert!(gone.package().unwrap_err().starts_with("no/such/cargo: "));
