@@ -31,7 +31,7 @@ const KNOWN: &[&str] = &[
     "windows",
 ];
 
-/// The target's conditions.
+/// The target's conditions, by their names in small letters: cargo tells names in capitals.
 #[derive(Clone, Debug, Default)]
 pub(in crate::build) struct Conditions(HashMap<String, Vec<String>>);
 
@@ -39,7 +39,7 @@ impl Conditions {
     /// Those of `CARGO_CFG_*`. A value is a list, with commas.
     pub(in crate::build) fn of(variables: impl Iterator<Item = (String, String)>) -> Conditions {
         let conditions = variables.filter_map(|(name, value)| {
-            let name = name.strip_prefix("CARGO_CFG_")?.to_ascii_lowercase();
+            let name = name.strip_prefix("CARGO_CFG_")?.to_lowercase();
             Some((name, value.split(',').map(ToOwned::to_owned).collect()))
         });
         // Each crate has features of its own.
@@ -77,14 +77,19 @@ impl Conditions {
                 match name.as_str() {
                     "true" => Some(true),
                     "false" => Some(false),
-                    name => self.0.contains_key(name).then_some(true).or_else(|| unset(name)),
+    /// The values of a name that is set.
+    fn values(&self, name: &str) -> Option<&Vec<String>> {
+        self.0.get(&name.to_lowercase())
+    }
+
+                    name => self.values(name).map(|_| true).or_else(|| unset(name)),
                 }
             }
             Meta::NameValue(pair) => {
                 let name = pair.path.get_ident()?.to_string();
                 let Expr::Lit(ExprLit { lit: Lit::Str(value), .. }) = &pair.value else { return None };
                 let value = value.value();
-                match self.0.get(&name) {
+                match self.values(&name) {
                     _ if name == "feature" => features.map(|features| features.contains(&value)),
                     Some(values) => Some(values.contains(&value)),
                     None => unset(&name),
@@ -145,6 +150,8 @@ mod tests {
     #[test]
     fn conditions_are_true_false_or_unknown() {
         let features = ["fast".to_owned()];
+            ("CARGO_CFG_MY_FLAG", ""),
+            ("CARGO_CFG_MY_VALUE", "One"),
         for (condition, expected) in [
             ("unix", Some(true)),
             ("windows", Some(false)),
@@ -163,6 +170,10 @@ mod tests {
             (r#"all(unix, any(windows, target_family = "wasm"))"#, Some(false)),
             ("all()", Some(true)),
             ("any()", Some(false)),
+            // Names of other letters than small ones, which the variables have as capitals.
+            ("not(My_Flag)", Some(false)),
+            (r#"MY_VALUE = "One""#, Some(true)),
+            (r#"MY_VALUE = "one""#, Some(false)),
         ] {
             let meta = syn::parse_str(condition).unwrap();
             assert_eq!(conditions().value(Some(&features), &meta), expected, "{condition}");
