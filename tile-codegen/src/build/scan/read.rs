@@ -18,7 +18,7 @@ use syn::{
     Attribute, Block, Expr, ExprLit, ImplItemFn, Item, ItemConst, ItemExternCrate, ItemFn, ItemImpl,
     ItemMacro, ItemMod, ItemStatic, ItemTrait, ItemUse, Lit, LitStr, Stmt, Token, UseTree, Visibility,
 };
-use tile_frontend::{Helpers, is_function, is_kernel, is_module, is_module_of_file};
+use tile_frontend::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 
 /// Reads a crate from its root into a tree. `generated` is the folder of what its build script writes; of a crate that is only
 /// called there is none, and its kernels are left out: its own build script compiles these.
@@ -296,8 +296,8 @@ impl Reader<'_> {
             }
             return;
         }
-        if self.generated.is_some() && makes_kernels(called) {
-            let name = called.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+        if self.generated.is_some() && makes_kernels(called.mac.tokens.clone()) {
+            let name = called.ident.as_ref().map_or_else(|| path_text(&called.mac.path), ToString::to_string);
             let place = self.place(called.mac.path.span().start().line);
             self.tree.makers.push(Maker { name, place });
         }
@@ -329,14 +329,20 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a macro's definition has kernels in it.
-fn makes_kernels(called: &ItemMacro) -> bool {
-    fn names_attribute(tokens: TokenStream) -> bool {
-        tokens.into_iter().any(|token| match token {
-            TokenTree::Ident(ident) => ident == "tile_kernel",
-            TokenTree::Group(group) => names_attribute(group.stream()),
+/// Whether what a macro is given, or is defined as, has kernels in it.
+fn makes_kernels(tokens: TokenStream) -> bool {
+    fn names_kernels(attribute: TokenStream) -> bool {
+        attribute.into_iter().any(|token| match token {
+            TokenTree::Ident(name) => name == "tile_kernel",
+            TokenTree::Group(group) => names_kernels(group.stream()),
             _ => false,
         })
     }
-    called.mac.path.is_ident("macro_rules") && names_attribute(called.mac.tokens.clone())
+    let mut follows_hash = false;
+    tokens.into_iter().any(|token| {
+        let is_hash = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '#');
+        let is_attribute = std::mem::replace(&mut follows_hash, is_hash);
+        let TokenTree::Group(group) = token else { return false };
+        is_attribute && names_kernels(group.stream()) || makes_kernels(group.stream())
+    })
 }

@@ -398,6 +398,22 @@ fn what_a_build_script_wrote_is_included() {
     );
 }
 
+#[test]
+fn kernels_that_stand_in_macros_are_told() {
+    let text = format!(
+        "cfg_if::cfg_if! {{ if #[cfg(unix)] {{ {} }} }}\nthread_local! {{ static tile_kernel: u8 = 0; }}\n",
+        kernel("k", "Tile::ones([8])")
+    );
+    let scanned = Files::new([("src/lib.rs", text)]).scan(&[]);
+    assert_eq!(
+        scanned.skipped,
+        [
+            "src/lib.rs:1: kernels that `cfg_if::cfg_if!` makes aren't compiled ahead of time, because a build script reads \
+          functions as they stand in files; feature `jit` compiles them at run time"
+        ]
+    );
+}
+
 const MANIFEST: &str = "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
 
 #[test]

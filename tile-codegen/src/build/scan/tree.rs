@@ -26,7 +26,7 @@ pub(super) struct Tree {
     pub(super) scopes: Vec<Scope>,
     pub(super) functions: Vec<Function>,
     pub(super) kernels: Vec<Kernel>,
-    /// Definitions of macros that make kernels.
+    /// Macros that make kernels.
     pub(super) makers: Vec<Maker>,
     /// Where `include!` names a file by what only rustc knows.
     pub(super) unread: Vec<Place>,
@@ -111,7 +111,7 @@ pub(super) struct Kernel {
     pub(super) place: Place,
 }
 
-/// A `macro_rules!` with kernels in it.
+/// A `macro_rules!` with kernels in it, or a macro that is given some.
 pub(super) struct Maker {
     pub(super) name: String,
     pub(super) place: Place,
