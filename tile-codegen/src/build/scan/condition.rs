@@ -46,7 +46,15 @@ impl Conditions {
         Conditions(conditions.filter(|(name, _)| name != "feature").collect())
     }
 
-    /// Whether an item with these attributes is there.
+    /// Whether it is known of an item with these attributes that it is there.
+    pub(super) fn surely_hold(&self, features: Option<&[String]>, attributes: &[Attribute]) -> bool {
+        let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+        conditions.all(|attribute| {
+            attribute.parse_args::<Meta>().is_ok_and(|meta| self.value(features, &meta) == Some(true))
+        })
+    }
+
+    /// Whether an item with these attributes is there, as far as that is known.
     pub(super) fn hold(&self, features: Option<&[String]>, attributes: &[Attribute]) -> bool {
         let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         !conditions.any(|attribute| {
@@ -69,6 +77,11 @@ impl Conditions {
         attributes.iter().flat_map(one).collect()
     }
 
+    /// The values of a name that is set.
+    fn values(&self, name: &str) -> Option<&Vec<String>> {
+        self.0.get(&name.to_lowercase())
+    }
+
     /// Whether a condition holds; `None` where that can't be known.
     fn value(&self, features: Option<&[String]>, meta: &Meta) -> Option<bool> {
         match meta {
@@ -77,11 +90,6 @@ impl Conditions {
                 match name.as_str() {
                     "true" => Some(true),
                     "false" => Some(false),
-    /// The values of a name that is set.
-    fn values(&self, name: &str) -> Option<&Vec<String>> {
-        self.0.get(&name.to_lowercase())
-    }
-
                     name => self.values(name).map(|_| true).or_else(|| unset(name)),
                 }
             }
@@ -142,6 +150,8 @@ mod tests {
             ("CARGO_CFG_TARGET_OS", "linux"),
             ("CARGO_CFG_TARGET_FEATURE", "fxsr,sse2"),
             ("CARGO_CFG_FEATURE", "of-the-package"),
+            ("CARGO_CFG_MY_FLAG", ""),
+            ("CARGO_CFG_MY_VALUE", "One"),
             ("HOME", "/root"),
         ];
         Conditions::of(set.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())))
@@ -150,8 +160,6 @@ mod tests {
     #[test]
     fn conditions_are_true_false_or_unknown() {
         let features = ["fast".to_owned()];
-            ("CARGO_CFG_MY_FLAG", ""),
-            ("CARGO_CFG_MY_VALUE", "One"),
         for (condition, expected) in [
             ("unix", Some(true)),
             ("windows", Some(false)),
@@ -162,6 +170,10 @@ mod tests {
             (r#"target_feature = "avx2""#, Some(false)),
             (r#"feature = "fast""#, Some(true)),
             (r#"feature = "of-the-package""#, Some(false)),
+            // Names of other letters than small ones, which the variables have as capitals.
+            ("not(My_Flag)", Some(false)),
+            (r#"MY_VALUE = "One""#, Some(true)),
+            (r#"MY_VALUE = "one""#, Some(false)),
             ("debug_assertions", None),
             ("of_the_build_script", None),
             ("not(debug_assertions)", None),
@@ -170,10 +182,6 @@ mod tests {
             (r#"all(unix, any(windows, target_family = "wasm"))"#, Some(false)),
             ("all()", Some(true)),
             ("any()", Some(false)),
-            // Names of other letters than small ones, which the variables have as capitals.
-            ("not(My_Flag)", Some(false)),
-            (r#"MY_VALUE = "One""#, Some(true)),
-            (r#"MY_VALUE = "one""#, Some(false)),
         ] {
             let meta = syn::parse_str(condition).unwrap();
             assert_eq!(conditions().value(Some(&features), &meta), expected, "{condition}");

@@ -37,19 +37,25 @@ impl Files {
         Files { folder: self.folder.clone(), modules, is_inline: true }
     }
 
-    /// The file that `mod name;` in here names, and what that file names others relative to; `None` where there is none,
-    /// which is rustc's to report.
-    pub(super) fn module(&self, name: &str, attributes: &[Attribute]) -> Option<(PathBuf, Files)> {
+    /// The file that `mod name;` in here names, and what that file names others relative to.
+    ///
+    /// # Errors
+    /// The files that it would be, where there is none, which is rustc's to report.
+    pub(super) fn module(
+        &self,
+        name: &str,
+        attributes: &[Attribute],
+    ) -> Result<(PathBuf, Files), Vec<PathBuf>> {
         if let Some(path) = path(attributes) {
             let file = self.at(&path);
-            return file.is_file().then(|| (file.clone(), Files::beside(&file)));
+            let files = Files::beside(&file);
+            return if file.is_file() { Ok((file, files)) } else { Err(vec![file]) };
         }
         let flat = self.modules.join(format!("{name}.rs"));
-        if flat.is_file() {
-            return Some((flat.clone(), Files::below(&flat)));
-        }
         let nested = self.modules.join(name).join("mod.rs");
-        nested.is_file().then(|| (nested.clone(), Files::beside(&nested)))
+        let files = [Files::below(&flat), Files::beside(&nested)];
+        let found = [flat.clone(), nested.clone()].into_iter().zip(files).find(|(file, _)| file.is_file());
+        found.ok_or_else(|| vec![flat, nested])
     }
 
     /// The file that `include!` in here names.

@@ -48,6 +48,7 @@ pub(super) fn read(
         generated,
         of: id,
         open: Vec::new(),
+        is_sure: true,
         tree,
     };
     let scope = reader.add_scope(None, false, name);
@@ -73,6 +74,8 @@ struct Reader<'t> {
     file: Rc<str>,
     /// The files that are being read, outermost first: one that includes itself is rustc's to report.
     open: Vec<PathBuf>,
+    /// Whether it is known that rustc reads what is read.
+    is_sure: bool,
 }
 
 impl Reader<'_> {
@@ -81,11 +84,13 @@ impl Reader<'_> {
         if self.open.iter().any(|open| open == path) {
             return Ok(());
         }
-        let source = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        // What a build script writes is newer than its own start: it would run in every build.
-        if !self.generated.is_some_and(|generated| path.starts_with(generated)) {
-            self.tree.files.insert(path.to_owned());
+        let read = fs::read_to_string(path).map_err(|error| format!("{name}: {error}"));
+        if read.is_ok() {
+            self.depend_on(path);
+        } else {
+            self.lack(path);
         }
+        let source = read?;
         // A file that rustc can't parse either is rustc's to report.
         let Ok(syntax) = syn::parse_file(&source) else { return Ok(()) };
         if !self.conditions.hold(self.features.as_deref(), &syntax.attrs) {
@@ -94,10 +99,34 @@ impl Reader<'_> {
         self.open.push(path.to_owned());
         let outer =
             (std::mem::replace(&mut self.files, files), std::mem::replace(&mut self.file, name.into()));
-        self.visit_file(&syntax);
+        self.under(&syntax.attrs, |reader| reader.visit_file(&syntax));
         (self.files, self.file) = outer;
         self.open.pop();
         Ok(())
+    }
+
+    fn depend_on(&mut self, file: &Path) {
+        // What a build script writes is newer than its own start: it would run in every build.
+        if !self.generated.is_some_and(|generated| file.starts_with(generated)) {
+            self.tree.files.insert(file.to_owned());
+        }
+    }
+
+    /// Takes down a file that isn't there. Cargo runs the build script at every build until it is, which is of use only where
+    /// rustc needs it.
+    fn lack(&mut self, file: &Path) {
+        if self.is_sure {
+            self.depend_on(file);
+        }
+    }
+
+    /// Reads what stands under attributes, of which `cfg` may leave out more than is known.
+    fn under<T>(&mut self, attributes: &[Attribute], read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.is_sure;
+        self.is_sure &= self.conditions.surely_hold(self.features.as_deref(), attributes);
+        let value = read(self);
+        self.is_sure = outer;
+        value
     }
 
     fn add_scope(&mut self, parent: Option<ScopeId>, is_block: bool, path: String) -> ScopeId {
@@ -146,20 +175,28 @@ impl Reader<'_> {
         let path = format!("{}::{name}", self.tree.scope(self.scope).path);
         let scope = self.add_scope(Some(self.scope), false, path);
         self.tree.scopes[self.scope.0].modules.entry(name.clone()).or_default().push((scope, visible));
+        self.under(&attributes, |reader| reader.content(module, &attributes, scope));
+    }
+
+    fn content(&mut self, module: &ItemMod, attributes: &[Attribute], scope: ScopeId) {
         match &module.content {
             Some((_, items)) => {
                 let seen = attributes.iter().any(is_module).then(|| Helpers::of(items));
                 let outer = self.files.clone();
-                self.files = outer.inline(&module.ident.unraw().to_string(), &attributes);
+                self.files = outer.inline(&module.ident.unraw().to_string(), attributes);
                 self.within(scope, seen, |reader| items.iter().for_each(|item| reader.visit_item(item)));
                 self.files = outer;
             }
             None => {
                 // `mod r#type;` is in `type.rs`.
                 let in_path = module.ident.unraw().to_string();
-                let Some((file, files)) = self.files.module(&in_path, &attributes) else { return };
-                // What can't be read is rustc's to report.
-                self.within(scope, None, |reader| drop(reader.read_file(&file, files)));
+                match self.files.module(&in_path, attributes) {
+                    // What can't be read is rustc's to report.
+                    Ok((file, files)) => {
+                        self.within(scope, None, |reader| drop(reader.read_file(&file, files)))
+                    }
+                    Err(absent) => absent.iter().for_each(|file| self.lack(file)),
+                }
             }
         }
     }
@@ -241,8 +278,8 @@ impl Visit<'_> for Reader<'_> {
                 visit::visit_item_fn(self, function);
             }
             Item::Macro(called) => {
-                if self.present(&called.attrs).is_some() {
-                    self.called(called);
+                if let Some(attributes) = self.present(&called.attrs) {
+                    self.under(&attributes, |reader| reader.called(called));
                 }
             }
             Item::Const(ItemConst { attrs, .. })

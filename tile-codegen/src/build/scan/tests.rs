@@ -398,6 +398,36 @@ fn what_a_build_script_wrote_is_included() {
     );
 }
 
+/// So that the script runs again once they are there. Where rustc may need none, it would run at every build.
+#[test]
+fn files_that_are_not_there_are_watched_where_rustc_needs_them() {
+    let root = "#[path = \"../shared/module.rs\"] mod module; mod absent; mod flat; mod nested;\n\
+                include!(\"../shared/included.rs\"); include!(concat!(env!(\"OUT_DIR\"), \"/made.rs\"));\n\
+                #[cfg(windows)] mod left_out; #[cfg(debug_assertions)] mod unknown;\n\
+                #[cfg(of_the_build_script)] include!(\"../shared/unknown.rs\");\n\
+                #[cfg(of_the_build_script)] mod around { mod unknown; }\n";
+    let files = Files::new([
+        ("src/lib.rs", root.to_owned()),
+        ("src/flat.rs", String::new()),
+        ("src/nested/mod.rs", String::new()),
+    ]);
+    let mut watched = files.scan(&[]).files;
+    watched.sort();
+    let mut expected = [
+        "Cargo.toml",
+        "src/lib.rs",
+        "src/flat.rs",
+        "src/nested/mod.rs",
+        "src/../shared/module.rs",
+        "src/../shared/included.rs",
+        "src/absent.rs",
+        "src/absent/mod.rs",
+    ]
+    .map(|name| files.0.path().join(name));
+    expected.sort();
+    assert_eq!(watched, expected);
+}
+
 #[test]
 fn kernels_that_stand_in_macros_are_told() {
     let text = format!(

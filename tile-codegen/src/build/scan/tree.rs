@@ -30,7 +30,7 @@ pub(super) struct Tree {
     pub(super) makers: Vec<Maker>,
     /// Where `include!` names a file by what only rustc knows.
     pub(super) unread: Vec<Place>,
-    /// Every file that was read, but for what the build script writes.
+    /// Every file that was read, and those that rustc needs and that aren't there, but for what the build script writes.
     pub(super) files: BTreeSet<PathBuf>,
 }
 
