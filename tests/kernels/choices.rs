@@ -440,3 +440,27 @@ fn a_tuned_launch_is_of_the_fastest_instance() {
         assert!(named.contains("it says which instance it takes; `best(…)`"), "{named}");
     }
 }
+
+/// Parameters whose names are those of what the attribute might have in its own code.
+#[tile_kernel(instances(INSTANCES = true, arguments = true | false, B = 8 | 16))]
+#[allow(non_upper_case_globals)]
+fn of_any_names<const INSTANCES: bool, const arguments: bool, const B: usize>(
+    x: &Tensor<f32, n>,
+    y: &mut Tensor<f32, n>,
+) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(if INSTANCES && arguments { tile + 1.0 } else { tile });
+}
+
+#[test]
+fn parameters_have_any_names() {
+    for (device, label) in devices() {
+        let x = Tensor::from_vec(&device, numbers::<f32>(30, 3), [30]).unwrap();
+        let mut y = Tensor::<f32>::zeros(&device, [30]).unwrap();
+        of_any_names::best::<true, true>(&x, &mut y).launch().unwrap();
+        let expected: Vec<f64> = numbers::<f32>(30, 3).iter().map(|&x| f64::from(x + 1.0)).collect();
+        compare(label, &widen(&y.to_vec().unwrap()), &expected, 0.0);
+    }
+}

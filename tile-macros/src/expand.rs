@@ -408,7 +408,7 @@ fn passed(kind: &ArgumentKind, position: &TokenStream) -> TokenStream {
             quote!(::tile::kernel::TensorViewMut::of_optional(#views, #position).as_mut())
         }
         ArgumentKind::Array { element, length } => {
-            let at = Ident::new("element", Span::mixed_site());
+            let at = Ident::new("__tile_element", Span::mixed_site());
             let each = |value: TokenStream| quote!(::core::array::from_fn::<_, { #length }, _>(|#at| #value));
             match &**element {
                 ArgumentKind::Tensor { mutable: false, .. } => {
@@ -427,9 +427,10 @@ fn passed(kind: &ArgumentKind, position: &TokenStream) -> TokenStream {
     }
 }
 
-/// What a block sees of a launch; mixed-site, so that it can't hide a kernel argument of the same name.
+/// What a block sees of a launch. A variable of a macro's is another than the author's of its name, but not than a parameter
+/// of the kernel, `const arguments: usize`: its name is one that no user chooses.
 fn views_name() -> Ident {
-    Ident::new("arguments", Span::mixed_site())
+    Ident::new("__tile_arguments", Span::mixed_site())
 }
 
 /// It stands beside what users call, so its name is one that no user chooses.

@@ -36,6 +36,15 @@ pub(crate) fn of_block(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| is_lint(attribute)).flat_map(block).collect()
 }
 
+/// Those of a launch that chooses: about its parameters the other two say all there is to say.
+pub(crate) fn of_choice(attributes: &[Attribute]) -> Vec<Attribute> {
+    let silencing =
+        attributes.iter().filter(|it| it.path().is_ident("allow") || it.path().is_ident("expect"));
+    silencing
+        .flat_map(|attribute| with_expectations(attribute, |_| false, |lint| !is_of_item(lint)))
+        .collect()
+}
+
 /// The attribute that allows what both functions allow.
 pub(crate) fn allowed() -> TokenStream {
     let lints = ALLOWED.iter().map(|lint| lint.parse::<TokenStream>().expect("it is a path"));
@@ -104,5 +113,7 @@ mod tests {
             "#[warn(unused)]",
         ];
         assert_eq!(texts(&of_block(&attributes)), block);
+        let choice = ["#[allow(unused_variables,clippy::redundant_closure,reason=\"r\")]"];
+        assert_eq!(texts(&of_choice(&attributes)), choice);
     }
 }

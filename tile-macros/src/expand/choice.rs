@@ -4,6 +4,7 @@
 //! function, as of the kernel's own. The other const parameters say how, and are what is chosen.
 
 use super::{bind_arguments, bind_parameter, block_call, host_arguments, pass_parameter, views_name};
+use crate::lints;
 use crate::signature::{Argument, is_chosen};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -14,7 +15,7 @@ use tile_frontend::{Binding, Bindings};
 /// The function up to its body.
 pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let (visibility, name) = (&function.vis, &function.sig.ident);
-    let given = given(function, arguments);
+    let (given, lints) = (given(function, arguments), lints::of_choice(&function.attrs));
     let bounds = &function.sig.generics.where_clause;
     let arguments = host_arguments(arguments);
     let doc = format!(
@@ -23,6 +24,7 @@ pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     );
     quote! {
         #[doc = #doc]
+        #(#lints)*
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
         #visibility fn best<'tile, #(#given),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
@@ -47,12 +49,11 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
         #head {
             // For rustc, a kernel that is launched this way is one that is used.
             let _ = #name::<#(#first),*>;
-            const INSTANCES: &[::tile::launch::Candidate] = &[#(&[#(#candidates),*]),*];
-            ::tile::Launch::choosing(Self::__tile_definition(), INSTANCES)
+            ::tile::Launch::choosing(Self::__tile_definition(), &[#(&[#(#candidates),*]),*])
                 #(#given)* #(#bound)*
                 .reference(|#views| match #views.instance() {
                     #(#arms)*
-                    number => ::core::unreachable!("there is no instance {number}"),
+                    _ => ::core::unreachable!("there is no such instance"),
                 })
         }
     }
