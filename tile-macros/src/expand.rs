@@ -61,10 +61,12 @@ fn named_tensors(function: &ItemFn) -> TokenStream {
 pub(crate) fn meaning(function: &ItemFn, seen: &Helpers, lowered: &Lowered) -> TokenStream {
     let text = lowered.text();
     let arguments = &Argument::all(&function.sig);
+    let use_of_launch = use_of_launch(function);
     let ir = ir(
         function,
         &quote!(#text),
         &quote!({
+            #use_of_launch
             let kernel =
                 ::tile::ir::text::parse(Self::IR).expect("the text was printed by this version of the IR");
             ::tile::ir::verify(kernel).expect("the kernel was verified when the macro expanded")
@@ -178,6 +180,19 @@ fn ir(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenStream {
             pub fn ir() -> ::tile::ir::VerifiedKernel #ir
         }
     }
+}
+
+/// For rustc, a kernel is used whose IR somebody looks at, a snapshot test say. Which types a kernel takes isn't known here: one
+/// that is generic over some is used where it is launched.
+fn use_of_launch(function: &ItemFn) -> Option<TokenStream> {
+    let value = |parameter: &GenericParam| match parameter {
+        GenericParam::Const(constant) if tile_frontend::is_bool(&constant.ty) => Some(quote!(false)),
+        GenericParam::Const(_) => Some(quote!(1)),
+        GenericParam::Type(_) | GenericParam::Lifetime(_) => None,
+    };
+    let name = &function.sig.ident;
+    let values = function.sig.generics.params.iter().map(value).collect::<Option<Vec<_>>>()?;
+    Some(quote!(let _ = #name::<#(#values),*>;))
 }
 
 fn ir_of_refused(function: &ItemFn) -> TokenStream {

@@ -44,7 +44,16 @@ fn expected<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     y.store_masked(x.load_masked(y.index()));
 }
 
+#[tile_kernel]
+fn looked_at<const UP: bool, const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    y.store_masked(if UP { x + x } else { x });
+}
+
 fn main() -> tile::Result<()> {
+    println!("{}", looked_at::ir());
     let x = Tensor::from_slice(&Device::cpu(), &[1.0f32], [1])?;
     let mut y = Tensor::zeros(&Device::cpu(), [1])?;
     strict::launched::<8>(&x, &mut y).launch()?;
