@@ -75,16 +75,21 @@ impl Writer<'_> {
     pub(super) fn choice(&mut self) {
         let a = self.operand();
         let b = self.same_type_as(&a);
-        let predicates: Vec<Predicate> =
-            Predicate::ALL.iter().copied().filter(|it| it.domain().accepts(a.dtype)).collect();
-        let predicate = predicates[self.choose(predicates.len())].name();
-        let condition = self.define(&format!("{predicate} {}, {}", a.name, b.name), &a.shape, DType::Bool);
+        let condition = self.compared(&a, &b);
         let shape = a.shape.clone();
         let x = self.pick(|entry| entry.shape == shape && entry.dtype != DType::Index);
         if let Some(x) = x {
             let y = self.same_type_as(&x);
             self.define(&format!("select {}, {}, {}", condition.name, x.name, y.name), &a.shape, x.dtype);
         }
+    }
+
+    /// How two values of one type compare.
+    pub(super) fn compared(&mut self, a: &Entry, b: &Entry) -> Entry {
+        let predicates: Vec<Predicate> =
+            Predicate::ALL.iter().copied().filter(|it| it.domain().accepts(a.dtype)).collect();
+        let predicate = predicates[self.choose(predicates.len())].name();
+        self.define(&format!("{predicate} {}, {}", a.name, b.name), &a.shape, DType::Bool)
     }
 
     pub(super) fn make(&mut self) {

@@ -1,12 +1,11 @@
-//! Random kernels of lines: tiles, and rows and columns of these, that are read in loops, of views that are selected there,
-//! joined by repeating the rows and columns, reduced along, kept from loop to loop, and written in loops. Programs are mostly so,
-//! and targets have ways of their own for them; of any ops in any shapes few are.
+//! Random kernels of lines: tiles, and rows and columns of these, that are read in loops and of views that are made behind
+//! loops, joined by repeating the rows and columns, reduced along, kept from loop to loop, and written in loops. Programs are
+//! mostly so, and targets have ways of their own for them; of kernels of any ops in any shapes few are.
 
 use super::memory::Layout;
 use super::writer::{Entry, Writer, is_spread_to};
 use proptest::prelude::*;
 use tile_ir::DType;
-use tile_ir::ops::{BinaryOp, Predicate};
 
 /// Tensors of two and three axes, of one format or two, with lines that fill registers and such that don't.
 pub(super) fn layouts() -> impl Strategy<Value = Layout> {
@@ -67,20 +66,12 @@ impl Writer<'_> {
         let b = self.cast(&b, a.dtype);
         let [a, b] = [a, b].map(|entry: Entry| self.spread(&entry, &shape));
         if self.choose(5) == 4 {
-            let fits = |it: &&Predicate| it.domain().accepts(a.dtype);
-            let predicates: Vec<&Predicate> = Predicate::ALL.iter().filter(fits).collect();
-            let predicate = predicates[self.choose(predicates.len())].name();
-            let holds = self.define(&format!("{predicate} {}, {}", a.name, b.name), &shape, DType::Bool);
+            let holds = self.compared(&a, &b);
             let other = self.same_type_as(&a);
             self.define(&format!("select {}, {}, {}", holds.name, other.name, b.name), &shape, a.dtype);
             return;
         }
-        let fits = |op: &&BinaryOp| {
-            op.domain().accepts(a.dtype) && op.ulps().is_none() && **op != BinaryOp::CopySign
-        };
-        let ops: Vec<&BinaryOp> = BinaryOp::ALL.iter().filter(fits).collect();
-        let op = ops[self.choose(ops.len())].name();
-        self.define(&format!("{op} {}, {}", a.name, b.name), &shape, a.dtype);
+        self.joined(&a, &b);
     }
 
     /// An index that an element of a tile is.

@@ -247,13 +247,13 @@ impl Writer<'_> {
         self.scope.extend(results);
     }
 
-    /// Two numbers of one format joined by an op whose result is defined bit by bit.
-    fn joined(&mut self, a: &Entry, b: &Entry) -> Entry {
+    /// Two values of one type joined by an op whose result is defined bit by bit.
+    pub(super) fn joined(&mut self, a: &Entry, b: &Entry) -> Entry {
         let fits =
             |op: &BinaryOp| op.domain().accepts(a.dtype) && op.ulps().is_none() && *op != BinaryOp::CopySign;
         let ops: Vec<BinaryOp> = BinaryOp::ALL.iter().copied().filter(fits).collect();
         let op = ops[self.choose(ops.len())].name();
-        self.define(&format!("{op} {}, {}", a.name, b.name), &[], a.dtype)
+        self.define(&format!("{op} {}, {}", a.name, b.name), &a.shape, a.dtype)
     }
 
     pub(super) fn sort(&mut self) {

@@ -4,7 +4,7 @@ use super::kernel::ARGUMENTS;
 use crate::steps::root;
 use std::fmt::Write;
 
-/// Threads of a kernel's grid, each with an index of its own.
+/// Blocks of a launch, each with an index of its own.
 const BLOCKS: usize = 3;
 
 /// Of a package beside the workspace.

@@ -74,8 +74,9 @@ impl Writer {
         let ty = self.integer();
         let parameter = self.name();
         // What is assigned while a closure borrows it is Rust's error.
-        let outside = self.scope.clone();
-        self.scope.retain(|variable| !variable.mutable);
+        let outside = std::mem::take(&mut self.scope);
+        let names = |variable: &Variable| outside.iter().filter(|other| other.name == variable.name).count();
+        self.scope = outside.iter().filter(|it| !it.mutable && names(it) == 1).cloned().collect();
         self.declare(&parameter, Kind::Scalar(ty), false);
         let body = self.expression(ty, DEPTH);
         self.scope = outside;
