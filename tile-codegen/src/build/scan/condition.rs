@@ -48,18 +48,22 @@ impl Conditions {
 
     /// Whether it is known of an item with these attributes that it is there.
     pub(super) fn surely_hold(&self, features: Option<&[String]>, attributes: &[Attribute]) -> bool {
-        let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
-        conditions.all(|attribute| {
-            attribute.parse_args::<Meta>().is_ok_and(|meta| self.value(features, &meta) == Some(true))
-        })
+        self.values_of(features, attributes).all(|value| value == Some(true))
     }
 
     /// Whether an item with these attributes is there, as far as that is known.
     pub(super) fn hold(&self, features: Option<&[String]>, attributes: &[Attribute]) -> bool {
-        let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
-        !conditions.any(|attribute| {
-            attribute.parse_args::<Meta>().is_ok_and(|meta| self.value(features, &meta) == Some(false))
-        })
+        self.values_of(features, attributes).all(|value| value != Some(false))
+    }
+
+    /// Of each `cfg` whether it holds; `None` where that can't be known.
+    fn values_of(
+        &self,
+        features: Option<&[String]>,
+        attributes: &[Attribute],
+    ) -> impl Iterator<Item = Option<bool>> {
+        let conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+        conditions.map(move |attribute| self.value(features, &attribute.parse_args().ok()?))
     }
 
     /// The attributes of an item, with those that `cfg_attr` gives it in place of that.

@@ -405,15 +405,14 @@ impl Kernel<'_> {
         let first = self.writer.define(&format!("lt {place}, {}", one.name), &[], DType::Bool);
         let of_branch = Entry { name: self.writer.name(), ..zero.clone() };
         self.writer.line(&format!("{} = if {} : {} {{", of_branch.name, first.name, zero.ty()));
-        let outer = self.enter();
+        let outer = self.writer.enter();
         let inside = self.writer.define(&body, &shape, tile.dtype);
         self.writer.line(&format!("yield {}", inside.name));
-        self.writer.scope.truncate(outer);
-        self.writer.depth -= 1;
+        self.writer.leave(outer);
         self.writer.line("} else {");
-        let outer = self.enter();
+        let outer = self.writer.enter();
         self.writer.line(&format!("yield {}", zero.name));
-        self.leave(outer);
+        self.close(outer);
         let outside = self.writer.define(&body, &shape, tile.dtype);
         self.writer.define(&format!("max {}, {}", outside.name, of_branch.name), &shape, tile.dtype)
     }
@@ -445,12 +444,12 @@ impl Kernel<'_> {
                 "{result} = for {turn} = {} to {} carry ({carried} = {}) : {ty} {{",
                 start.name, end.name, zero.name
             ));
-            let outer = self.enter();
+            let outer = self.writer.enter();
             self.writer.scope.push(Entry { name: turn, shape: Vec::new(), dtype: DType::Index });
             let carried = Entry { name: carried, ..zero.clone() };
             let next = self.multiplied(&a, &b, (left, right, total), &carried, false);
             self.writer.line(&format!("yield {}", next.name));
-            self.leave(outer);
+            self.close(outer);
             sum = Entry { name: result, ..zero };
             self.writer.scope.push(sum.clone());
         } else {
@@ -503,14 +502,9 @@ impl Kernel<'_> {
         self.writer.define(&format!("mma {}, {}, {}", a.name, b.name, sum.name), &sum.shape, total)
     }
 
-    fn enter(&mut self) -> usize {
-        self.writer.depth += 1;
-        self.writer.scope.len()
-    }
-
-    fn leave(&mut self, outer: usize) {
-        self.writer.scope.truncate(outer);
-        self.writer.depth -= 1;
+    /// Ends a region and what it is of.
+    fn close(&mut self, outer: usize) {
+        self.writer.leave(outer);
         self.writer.line("}");
     }
 
@@ -576,11 +570,11 @@ impl Kernel<'_> {
             pairs.join(", "),
             types.join(", ")
         ));
-        let outer = self.enter();
+        let outer = self.writer.enter();
         self.writer.scope.push(counter.clone());
         let next = body(self, &counter, &params);
         self.writer.line(&format!("yield {}", names(&next)));
-        self.leave(outer);
+        self.close(outer);
         self.writer.scope.extend(results.iter().cloned());
         results
     }
@@ -622,15 +616,14 @@ impl Kernel<'_> {
         let types: Vec<String> = carried.iter().map(Entry::ty).collect();
         let all = names(&results);
         self.writer.line(&format!("{all} = if {} : {} {{", condition.name, types.join(", ")));
-        let outer = self.enter();
+        let outer = self.writer.enter();
         let next = self.turn(turn, carried, count);
         self.writer.line(&format!("yield {}", names(&next)));
-        self.writer.scope.truncate(outer);
-        self.writer.depth -= 1;
+        self.writer.leave(outer);
         self.writer.line("} else {");
-        let outer = self.enter();
+        let outer = self.writer.enter();
         self.writer.line(&format!("yield {}", names(carried)));
-        self.leave(outer);
+        self.close(outer);
         self.writer.scope.extend(results.iter().cloned());
         results
     }

@@ -1,6 +1,6 @@
 //! Random expressions. Each is in parentheses, so that precedence decides nothing but where it is asked for.
 
-use super::writer::{INTEGERS, Kind, Type, Writer};
+use super::writer::{INTEGERS, Kind, OPERATORS, Type, Writer};
 
 impl Writer {
     /// A number of a type as it is written, with the type or without.
@@ -163,20 +163,26 @@ impl Writer {
             9 => {
                 // Precedence as it is written.
                 let (b, c) = (self.typed(ty, depth - 1), self.typed(ty, depth - 1));
-                let [first, second] =
-                    [(); 2].map(|()| self.one_of(&["+", "-", "*", "/", "%", "&", "|", "^"]));
+                let [first, second] = [(); 2].map(|()| self.one_of(&OPERATORS));
                 format!("({a} {first} {b} {second} {c})")
             }
             _ => {
-                let operator = self.one_of(&["+", "-", "*", "/", "%", "&", "|", "^"]);
-                let divides = ["/", "%"].contains(&operator);
-                let b = if divides { self.typed(ty, depth - 1) } else { self.expression(ty, depth - 1) };
+                let operator = self.one_of(&OPERATORS);
+                let b = self.right_of(operator, ty, depth - 1);
                 if self.once_in(4) {
                     format!("({b} {operator} {a})")
                 } else {
                     format!("({a} {operator} {b})")
                 }
             }
+        }
+    }
+
+    /// What stands behind an operator: not a literal that may be 0, which nothing is divided by.
+    pub(super) fn right_of(&mut self, operator: &str, ty: Type, depth: usize) -> String {
+        match operator {
+            "/" | "%" => self.typed(ty, depth),
+            _ => self.expression(ty, depth),
         }
     }
 

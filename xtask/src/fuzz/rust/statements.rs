@@ -1,6 +1,6 @@
 //! Random statements: variables, assignments, loops, branches and exits.
 
-use super::writer::{Kind, Type, Variable, Writer};
+use super::writer::{Kind, OPERATORS, Type, Variable, Writer};
 
 /// How deep expressions are.
 const DEPTH: usize = 3;
@@ -119,30 +119,24 @@ impl Writer {
         let operators: &[&str] = match ty {
             "bool" => &["&", "|", "^"],
             "f32" => &["+", "-", "*"],
-            _ => &["+", "-", "*", "/", "%", "&", "|", "^"],
+            _ => &OPERATORS,
         };
         let operator = if self.once_in(2) { self.one_of(operators) } else { "" };
-        let divides = ["/", "%"].contains(&operator);
-        let value = if divides { self.typed(ty, DEPTH) } else { self.expression(ty, DEPTH) };
+        let value = self.right_of(operator, ty, DEPTH);
         self.line(&format!("{place} {operator}= {value};"));
     }
 
     fn branch(&mut self) {
         let condition = self.condition(DEPTH);
-        let has_else = self.once_in(2);
         let count = 1 + self.choose(3);
-        self.block(&format!("if {condition} {{"), if has_else { "} else {" } else { "}" }, |writer| {
-            writer.statements(count);
-        });
-        if has_else {
-            self.depth += 1;
-            let outer = self.scope.len();
+        self.line(&format!("if {condition} {{"));
+        self.inside(|writer| writer.statements(count));
+        if self.once_in(2) {
             let count = 1 + self.choose(2);
-            self.statements(count);
-            self.scope.truncate(outer);
-            self.depth -= 1;
-            self.line("}");
+            self.line("} else {");
+            self.inside(|writer| writer.statements(count));
         }
+        self.line("}");
     }
 
     fn in_loop(&mut self, head: &str, body: impl FnOnce(&mut Writer)) {

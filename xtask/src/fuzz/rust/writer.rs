@@ -21,6 +21,9 @@ pub(super) type Type = &'static str;
 /// The integers that arithmetic is done with. Sizes are another matter: their arithmetic is checked.
 pub(super) const INTEGERS: [Type; 8] = ["i32", "i64", "u8", "u32", "i8", "u64", "i16", "u16"];
 
+/// The operators of integers.
+pub(super) const OPERATORS: [&str; 8] = ["+", "-", "*", "/", "%", "&", "|", "^"];
+
 /// What variables hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -112,14 +115,19 @@ impl Writer {
         if found.is_empty() { None } else { Some(found[self.choose(found.len())].clone()) }
     }
 
-    /// Writes what stands in braces behind an opening line; what is declared in it is gone behind it.
+    /// Writes what stands in braces between two lines.
     pub(super) fn block(&mut self, head: &str, tail: &str, body: impl FnOnce(&mut Writer)) {
         self.line(head);
+        self.inside(body);
+        self.line(tail);
+    }
+
+    /// Writes what stands in braces; what is declared in it is gone behind it.
+    pub(super) fn inside(&mut self, body: impl FnOnce(&mut Writer)) {
         let outer = self.scope.len();
         self.depth += 1;
         body(self);
         self.depth -= 1;
         self.scope.truncate(outer);
-        self.line(tail);
     }
 }
