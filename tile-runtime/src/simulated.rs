@@ -11,6 +11,9 @@ use tile_ir::target::{Family, TARGETS};
 /// What the names of these devices begin with.
 pub(crate) const PREFIX: &str = "simulated:";
 
+/// Bytes that nobody has behind each tensor, so that an access a little outside one isn't an access of another.
+pub(crate) const SPACE_BEHIND: usize = 4 << 10;
+
 /// A GPU that is simulated.
 #[derive(Clone, Copy)]
 pub(crate) struct Simulated {

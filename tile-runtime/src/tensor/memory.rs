@@ -7,6 +7,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gpu::{self, Context, GpuStream};
 use crate::host::HostBuffer;
+use crate::simulated::SPACE_BEHIND;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Access, Events, Kept, Owners, Uses, note_last};
 use std::mem::ManuallyDrop;
@@ -146,7 +147,8 @@ pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Location> {
     refuse_inside("a tensor that is made")?;
     let (address, keeper) = match &device.0 {
         Kind::Reference | Kind::Cpu | Kind::Simulated(_) => {
-            let mut buffer = HostBuffer::zeroed(bytes)?;
+            let behind = if matches!(device.0, Kind::Simulated(_)) { SPACE_BEHIND } else { 0 };
+            let mut buffer = HostBuffer::zeroed(bytes.saturating_add(behind))?;
             (buffer.as_mut_ptr() as u64, Keeper::Host { _buffer: buffer })
         }
         Kind::Gpu(context) => {

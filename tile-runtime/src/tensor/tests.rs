@@ -20,6 +20,17 @@ fn memory_that_is_not_there_is_an_error() {
     assert!(Tensor::<f32>::ones(&Device::cpu(), [4]).is_ok());
 }
 
+/// Where a kernel that runs over a tensor's end would find another, its fault would be told of that one.
+#[cfg(feature = "jit")]
+#[test]
+fn tensors_of_a_simulated_gpu_lie_apart() {
+    let device = Device::simulated("sm_80").unwrap();
+    let tensors: Vec<Tensor<f32>> = (0..64).map(|_| Tensor::zeros(&device, [128]).unwrap()).collect();
+    let mut addresses: Vec<u64> = tensors.iter().map(|tensor| tensor.device_address().unwrap()).collect();
+    addresses.sort_unstable();
+    assert!(addresses.is_sorted_by(|first, second| first + 4096 < *second), "{addresses:x?}");
+}
+
 /// Of tensors that are made of their elements' numbers, and of views that have an element often.
 #[test]
 #[cfg_attr(miri, ignore = "Miri ends where memory does")]
