@@ -173,10 +173,12 @@ impl Instruction {
             },
             // SAFETY: the caller vouches for the memory.
             (0x4b, 2, &Operand::Memory(address, stride)) => unsafe { tiles.store(target, address, stride) },
-            (0x5c, 2, &Operand::Register(a)) => tiles.multiply(target, [a, self.further], add_pairs),
+            (0x5c, 2, &Operand::Register(a)) => {
+                tiles.multiply(target, [a, self.further], [pair, pair], add_pairs);
+            }
             (0x5e, prefix, &Operand::Register(a)) => {
-                let signs = [prefix & 2 != 0, prefix & 1 != 0];
-                tiles.multiply(target, [a, self.further], |sum, words| add_bytes(sum, words, signs));
+                let read = [2, 1].map(|sign| move |word| bytes(word, prefix & sign != 0));
+                tiles.multiply(target, [a, self.further], read, add_bytes);
             }
             _ => return None,
         }
@@ -235,25 +237,30 @@ impl Tiles {
         }
     }
 
-    /// Adds products of words of `a` and of words of `b`, 32 bits each, to words of a tile of sums.
-    fn multiply(
+    /// Adds products of words of `a` and of words of `b`, 32 bits each, to words of a tile of sums. What numbers words of the
+    /// two have `read` says, and `add` adds the products of such numbers along K.
+    fn multiply<N: Copy>(
         &mut self,
         sums: usize,
         [a, b]: [usize; 2],
-        add: impl Fn(Word, &mut dyn Iterator<Item = [Word; 2]>) -> Word,
+        read: [impl Fn(Word) -> N; 2],
+        add: impl Fn(Word, &[N], &[N]) -> Word,
     ) {
         [sums, a, b].into_iter().for_each(|tile| self.check(tile));
         assert!(sums != a && sums != b && a != b, "tiles of one instruction differ");
         assert_eq!(self.rows[sums], self.rows[a], "rows of sums and of the first factor");
         assert_eq!(self.bytes[sums], self.bytes[b], "columns of sums and of the second factor");
         assert_eq!(self.bytes[a], 4 * self.rows[b], "neighbours along K");
-        let word = |row: &[u8; ROW_BYTES], i: usize| [0, 1, 2, 3].map(|byte| row[4 * i + byte]);
-        for row in 0..self.rows[sums] {
-            for column in 0..self.bytes[sums] / 4 {
-                let (left, right) = (&self.held[a][row], &self.held[b]);
-                let mut words = (0..self.rows[b]).map(|k| [word(left, k), word(&right[k], column)]);
-                let sum = add(word(&self.held[sums][row], column), &mut words);
-                self.held[sums][row][4 * column..][..4].copy_from_slice(&sum);
+        let (depth, columns) = (self.rows[b], self.bytes[sums] / 4);
+        let held = &self.held;
+        let left = |row: usize| std::array::from_fn::<N, ROWS, _>(|k| read[0](word(&held[a][row], k)));
+        let right = |column: usize| std::array::from_fn::<N, ROWS, _>(|k| read[1](word(&held[b][k], column)));
+        let left: [_; ROWS] = std::array::from_fn(left);
+        let right: [_; ROW_BYTES / 4] = std::array::from_fn(right);
+        for (row, left) in self.held[sums].iter_mut().zip(&left).take(self.rows[sums]) {
+            for (column, right) in right[..columns].iter().enumerate() {
+                let sum = add(word(row, column), &left[..depth], &right[..depth]);
+                row[4 * column..][..4].copy_from_slice(&sum);
             }
         }
     }
@@ -262,24 +269,47 @@ impl Tiles {
 /// 32 bits.
 type Word = [u8; 4];
 
-/// `TDPBF16PS`: a sum of first neighbours' products, one of second ones', and then both and what was there. Subnormal numbers
-/// are zeros.
-fn add_pairs(before: Word, words: &mut dyn Iterator<Item = [Word; 2]>) -> Word {
-    let flushed = |number: f32| if number.is_subnormal() { 0.0_f32.copysign(number) } else { number };
-    let half = |word: Word, i: usize| flushed(f32::from_le_bytes([0, 0, word[2 * i], word[2 * i + 1]]));
-    let mut sums = [0.0_f32; 2];
-    for [a, b] in words {
-        sums = [0, 1].map(|i| flushed(half(a, i).mul_add(half(b, i), sums[i])));
-    }
-    flushed(flushed(f32::from_le_bytes(before)) + flushed(sums[0] + sums[1])).to_le_bytes()
+/// A word of a row.
+fn word(row: &[u8; ROW_BYTES], number: usize) -> Word {
+    let at = 4 * number;
+    [row[at], row[at + 1], row[at + 2], row[at + 3]]
 }
 
-/// `TDPBSSD`, `TDPBSUD`, `TDPBUSD` and `TDPBUUD`, by the signs that bytes have: sums of four products, which wrap around.
-fn add_bytes(before: Word, words: &mut dyn Iterator<Item = [Word; 2]>, signs: [bool; 2]) -> Word {
-    let number = |byte: u8, is_signed: bool| if is_signed { i32::from(byte as i8) } else { i32::from(byte) };
-    let products =
-        words.flat_map(|[a, b]| (0..4).map(move |i| number(a[i], signs[0]) * number(b[i], signs[1])));
-    products.fold(i32::from_le_bytes(before), i32::wrapping_add).to_le_bytes()
+/// Subnormal numbers are zeros.
+fn flushed(number: f32) -> f32 {
+    if number.is_subnormal() { 0.0_f32.copysign(number) } else { number }
+}
+
+/// Two numbers of bf16.
+fn pair(word: Word) -> [f32; 2] {
+    let [a, b, c, d] = word;
+    [flushed(f32::from_le_bytes([0, 0, a, b])), flushed(f32::from_le_bytes([0, 0, c, d]))]
+}
+
+/// `TDPBF16PS`: a sum of first neighbours' products, one of second ones', and then both and what was there.
+fn add_pairs(before: Word, left: &[[f32; 2]], right: &[[f32; 2]]) -> Word {
+    let [mut first, mut second] = [0.0_f32; 2];
+    for (a, b) in left.iter().zip(right) {
+        first = flushed(a[0].mul_add(b[0], first));
+        second = flushed(a[1].mul_add(b[1], second));
+    }
+    flushed(flushed(f32::from_le_bytes(before)) + flushed(first + second)).to_le_bytes()
+}
+
+/// Four numbers of 8 bits.
+fn bytes(word: Word, are_signed: bool) -> [i32; 4] {
+    let [a, b, c, d] = word;
+    let number = |byte: u8| if are_signed { i32::from(byte as i8) } else { i32::from(byte) };
+    [number(a), number(b), number(c), number(d)]
+}
+
+/// `TDPBSSD`, `TDPBSUD`, `TDPBUSD` and `TDPBUUD`, by what the bytes are read as: sums of four products, which wrap around.
+fn add_bytes(before: Word, left: &[[i32; 4]], right: &[[i32; 4]]) -> Word {
+    let mut sum = i32::from_le_bytes(before);
+    for (a, b) in left.iter().zip(right) {
+        sum = sum.wrapping_add(a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]);
+    }
+    sum.to_le_bytes()
 }
 
 /// What instructions do here, beside a processor that has them.
