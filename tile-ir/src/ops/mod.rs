@@ -193,9 +193,9 @@ pub enum Op {
         axis: usize,
     } = "reduce",
     /// `tile […, M, K], tile […, K, N], tile […, M, N] → tile […, M, N]`: `a·b + c` in the format of `c`, products
-    /// exact, sum in any order, of 8-bit floats on Hopper and Ada with about 14 bits within a turn of a loop, subnormal
-    /// numbers of bf16, and on gfx90a of f16, as zeros or as they are; leading axes count matrices. See
-    /// [`infer::mma_accumulators`] for the formats.
+    /// exact but without FMA (x86-64-v2), sum in any order, of 8-bit floats on Hopper and Ada with about 14 bits within a
+    /// turn of a loop, subnormal numbers of bf16, and on gfx90a of f16, and sums of such as zeros or as they are; leading
+    /// axes count matrices. See [`infer::mma_accumulators`] for the formats.
     Mma = "mma",
     /// `tensor → tensor`, moved; the index of a `select` is a second operand.
     View(TensorMovement) = "view",
