@@ -329,3 +329,20 @@ fn constants_of_64_bits_wrap() {
         input x: ([1u64], [1]), output y: (vec![0u64; 4], [4] => expected.map(|number| number as f64), 0.0),
     ));
 }
+
+/// Of numbers that are known and of types of their own.
+#[tile_kernel]
+fn known_quotients(x: &Tensor<u32, n>, y: &mut Tensor<u32, n>) {
+    const SEVEN: u32 = 7;
+    let mut y = y.partition_view_mut([4]);
+    let mut sum = x.partition_view([4]).load_masked(y.index()) + SEVEN.div_ceil(2) + 9u32.div_ceil(4);
+    for k in [1u32, 2, 3] {
+        sum += k.div_ceil(2);
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn known_numbers_of_every_type_are_divided_upwards() {
+    check_exact!(known_quotients<>(x: [1u32, 2, 3, 4], [4]) -> u32, [4] => [12u32, 13, 14, 15]);
+}

@@ -1,5 +1,6 @@
 //! Elements moved within tiles by known and by looked-up positions.
 
+use super::whole::check_kernel;
 use super::{Case, array, check_exact, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
@@ -204,4 +205,41 @@ fn parameters_move_elements_to_lower_positions() {
     let at = |i: i32, beyond: f32| usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(beyond);
     let one = |i: i32| at(i - 2, 0.0) + at(i + 2, 0.0) + at(i + 3, 100.0) + at((i + 1) % 8, 0.0);
     check_exact!(both_ways<R = 2>(x: x, [8]) -> f32, [8] => (0..8).map(one).collect::<Vec<f32>>());
+}
+
+/// By a logarithm and a product of const parameters.
+#[tile_kernel]
+fn by_what_is_computed<const R: usize, const N: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([8]);
+    let t = x.partition_view([8]).load_masked(y.index());
+    y.store_masked(t.shift(0, -(N.ilog2() as i32), 0.0) + t.roll(0, 2 * -(R as i32)));
+}
+
+#[test]
+fn what_is_computed_of_parameters_moves_elements() {
+    let x: [f32; 8] = std::array::from_fn(|i| (i * i) as f32);
+    let one = |i: usize| x.get(i + 3).copied().unwrap_or(0.0) + x[(i + 2) % 8];
+    check_exact!(by_what_is_computed<R = 1, N = 10>(x: x, [8]) -> f32, [8] => (0..8).map(one).collect::<Vec<f32>>());
+}
+
+/// Where it begins and how far it goes are numbers of the function's own.
+#[tile_fn]
+fn counted_on<T: Int>(t: Tile<T, 1>) -> Tile<T, 1> {
+    t + Tile::<T, 1>::arange([8], 1, 2)
+}
+
+#[tile_kernel]
+fn counted<const N: usize>(x: &Tensor<i16, n>, y: &mut Tensor<i64, n>) {
+    let mut y = y.partition_view_mut([8]);
+    let t = x.partition_view([8]).load_masked(y.index());
+    y.store_masked(counted_on(t).cast::<i64>() + counted_on(t.cast::<i64>()) * N as i64);
+}
+
+#[test]
+fn functions_count_in_their_own_numbers() {
+    let x: [i16; 8] = std::array::from_fn(|i| i as i16 * 3 - 5);
+    let one = |i: usize| (f64::from(x[i]) + (1 + 2 * i) as f64) * 101.0;
+    check_kernel!(counted<N = 100>(
+        input x: (x.to_vec(), [8]), output y: (vec![0i64; 8], [8] => (0..8).map(one).collect::<Vec<f64>>(), 0.0),
+    ));
 }

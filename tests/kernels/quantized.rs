@@ -1,8 +1,8 @@
 //! Products of numbers in few bits: 8-bit floats and 4-bit ones with a scale for each block (also those of the
 //! microscaling formats), and weights of −1, 0 and 1.
 
-use super::numbers;
 use super::whole::check_kernel;
+use super::{check_exact, numbers};
 use tile::prelude::*;
 
 /// 8-bit floats with scales for 1×S numbers of the left and S×S of the right factor, which is transposed.
@@ -393,5 +393,86 @@ fn weights_of_three_values_are_added_and_subtracted() {
     check_kernel!(ternary<BM = 16, BN = 16, W = 8>(
         input x: (x, [m, k]), input weights: (weights, [n, w]), number scale: (0.75f32),
         output y: (vec![0f32; m * n], [m, n] => y, 1e-6),
+    ));
+}
+
+/// Codes of four bits in tiles as wide as those of another format, of any even width.
+#[tile_kernel(where(K % 2 == 0))]
+fn unpacked<const M: usize, const K: usize>(w: &Tensor<u8, m, h>, y: &mut Tensor<f32, m, { 2 * h }>) {
+    let w = w.partition_view([M, K / 2]);
+    let mut y = y.partition_view_mut([M, K]);
+    y.store_masked(w.load_masked(y.index()).unpack_f4e2m1().cast::<f32>());
+}
+
+#[test]
+fn codes_are_as_wide_as_what_they_mean() {
+    let w: Vec<u8> = (0..3 * 5).map(|i| (i * 37 % 256) as u8).collect();
+    let number = |code: u8| {
+        let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
+        if code < 8 { magnitude } else { -magnitude }
+    };
+    let y: Vec<f32> = w.iter().flat_map(|byte| [number(byte & 15), number(byte >> 4)]).collect();
+    check_exact!(unpacked<M = 2, K = 4>(w: w, [3, 5]) -> f32, [3, 10] => y);
+}
+
+/// One scale for all that a tile has of a row.
+#[tile_kernel]
+fn scaled_rows<const BM: usize, const BN: usize>(
+    a: &Tensor<f8e4m3fn, m, { 512 * g }>,
+    a_scales: &Tensor<f32, m, g>,
+    b: &Tensor<f8e4m3fn, { 512 * g }, n>,
+    b_scales: &Tensor<f32, g, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let (a, a_scales) = (a.partition_view([BM, 512]), a_scales.partition_view([BM, 1]));
+    let (b, b_scales) = (b.partition_view([512, BN]), b_scales.partition_view([1, BN]));
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let (left, left_scales) = (a.load_masked([i, p]), a_scales.load_masked([i, p]));
+        acc = mma_scaled(left, left_scales, b.load_masked([p, j]), b_scales.load_masked([p, j]), acc);
+    }
+    c.store_masked(acc);
+}
+
+#[test]
+fn scales_of_whole_rows() {
+    let (m, n, g) = (16, 8, 2);
+    let k = 512 * g;
+    let (a, b) = (numbers::<f8e4m3fn>(m * k, 1), numbers::<f8e4m3fn>(k * n, 2));
+    let (a_scales, b_scales) = (numbers::<f32>(m * g, 3), numbers::<f32>(g * n, 4));
+    let element = |at: usize| {
+        let (i, j) = (at / n, at % n);
+        let scale = |p: usize| f64::from(a_scales[i * g + p / 512]) * f64::from(b_scales[p / 512 * n + j]);
+        (0..k).map(|p| a[i * k + p].to_f64() * b[p * n + j].to_f64() * scale(p)).sum::<f64>()
+    };
+    let c: Vec<f64> = (0..m * n).map(element).collect();
+    check_kernel!(scaled_rows<BM = 16, BN = 8>(
+        input a: (a, [m, k]), input a_scales: (a_scales, [m, g]), input b: (b, [k, n]),
+        input b_scales: (b_scales, [g, n]),
+        output c: (vec![0f32; m * n], [m, n] => c, 1e-4),
+    ));
+}
+
+/// A factor by its code, and codes of what there is.
+#[tile_kernel]
+fn by_codes(x: &Tensor<f8e4m3fn, n>, y: &mut Tensor<f32, n>, codes: &mut Tensor<u8, n>) {
+    let mut y = y.partition_view_mut([4]);
+    let mut codes = codes.partition_view_mut([4]);
+    let x = x.partition_view([4]).load_masked(y.index());
+    let two = f8e4m3fn::from_bits(0x40);
+    let scale = f8e8m0fnu::from_bits(128);
+    y.store_masked(x.cast::<f32>() * (two as f32 + scale as f32));
+    codes.store_masked(Tile::full([4], x.extract([3], [1]).item().to_bits()));
+}
+
+#[test]
+fn numbers_of_8_bits_are_made_of_bits() {
+    let x = [0.5, 1.0, -2.0, 1.5].map(f8e4m3fn::from_f32);
+    check_kernel!(by_codes<>(
+        input x: (x.to_vec(), [4]),
+        output y: (vec![0f32; 4], [4] => vec![2.0, 4.0, -8.0, 6.0], 0.0),
+        output codes: (vec![0u8; 4], [4] => vec![f64::from(0x3c); 4], 0.0),
     ));
 }

@@ -218,3 +218,20 @@ fn numbers_at_places_do_not_depend_on_the_tile() {
         }
     }
 }
+
+#[tile_kernel]
+fn bits_before_the_first(seed: u64, y: &mut Tensor<u32, n>) {
+    let mut y = y.partition_view_mut([4]);
+    y.store_masked(Tile::random_bits([4], seed, -1));
+}
+
+/// The position before the first is the last one there is.
+#[test]
+fn streams_begin_below_zero() {
+    let bits = |count: usize, offset: u64| Tile::<u32, 1>::random_bits([count], SEED, offset).to_vec();
+    for (device, label) in devices() {
+        let mut y = Tensor::<u32>::zeros(&device, [4]).unwrap();
+        bits_before_the_first(SEED, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [bits(1, u64::MAX), bits(3, 0)].concat(), "{label}");
+    }
+}

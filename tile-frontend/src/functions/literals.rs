@@ -130,6 +130,8 @@ impl Literals {
     pub(super) fn in_arguments(&self, call: &mut ExprCall) {
         let Expr::Path(path) = &*call.func else { return };
         let makes_tile = path.path.segments.iter().nth_back(1).is_some_and(|owner| owner.ident == "Tile");
+        // Where it begins and how far it goes from one to the next are elements.
+        let counts = makes_tile && path.path.segments.last().is_some_and(|name| name.ident == "arange");
         let folds = path.path.get_ident().is_some_and(|name| Fold::of_function(&name.to_string()).is_some());
         let is_own = names::may_be_elsewhere(&path.path);
         if !(makes_tile || folds || is_own) {
@@ -137,7 +139,7 @@ impl Literals {
         }
         let arguments = call.args.iter_mut().enumerate();
         arguments.for_each(|(at, argument)| {
-            let is_element = is_own || makes_tile && at == 1 || folds && at == 2;
+            let is_element = is_own || makes_tile && at == 1 || (counts || folds) && at == 2;
             self.make(argument, is_element);
         });
     }

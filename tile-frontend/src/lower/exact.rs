@@ -14,14 +14,25 @@ impl Lowering {
         match value {
             Val::Int(int) => i64::try_from(int.value).ok().map(Dim::from),
             Val::Dim(dim) => self.within(dim.clone(), DType::Index),
-            Val::Data(value) => self.exact_data(*value),
+            Val::Data(value) => self.computed(*value, &|dim, dtype| self.within(dim, dtype)),
             _ => None,
         }
     }
 
-    fn exact_data(&self, value: ValueId) -> Option<Dim> {
+    /// The number that an integer is in every instance, of const parameters alone; it may be below zero. That `R as i32` is
+    /// `R` is taken for granted: of more than 2³¹ elements no tile is.
+    pub(super) fn static_number(&self, value: ValueId) -> Option<Dim> {
+        let number = self.computed(value, &|dim, dtype| match dtype {
+            DType::Index | DType::I32 | DType::I64 => Some(dim),
+            narrow => self.within(dim, narrow),
+        });
+        number.filter(Dim::is_static)
+    }
+
+    /// The extent that an integer is computed to be, if each step is known to be one: `known` tells of an extent in a format.
+    fn computed(&self, value: ValueId, known: &dyn Fn(Dim, DType) -> Option<Dim>) -> Option<Dim> {
         let data = self.kernel.definition(value)?;
-        let operand = |at: usize| self.exact_data(data.operands[at]);
+        let operand = |at: usize| self.computed(data.operands[at], known);
         let part = |at: usize| operand(at).filter(|dim| self.has_its_logarithms(dim));
         let dim = match &data.op {
             Op::Constant { value: Literal::Int(number), .. } => Dim::from(i64::try_from(*number).ok()?),
@@ -34,7 +45,7 @@ impl Lowering {
             _ => return None,
         };
         match self.elem(value) {
-            Elem::Known(dtype) => self.within(dim, dtype),
+            Elem::Known(dtype) => known(dim, dtype),
             Elem::Param(_) => None,
         }
     }

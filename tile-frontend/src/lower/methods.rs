@@ -11,7 +11,7 @@ use crate::value::Val;
 use std::rc::Rc;
 use syn::{Expr, ExprMethodCall, parse_quote};
 use tile_ir::ops::{BinaryOp, Predicate, ReduceOp};
-use tile_ir::{Op, ValueId};
+use tile_ir::{DType, Op, ValueId};
 
 impl Lowering {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
@@ -229,7 +229,13 @@ impl Lowering {
     /// `m.div_ceil(BM)`: of extents it is one, and of a number that is computed it is a number.
     fn div_ceil(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let arguments = self.arguments("div_ceil", &call.args, 1, "a.div_ceil(b)", call.span())?;
-        if [receiver, &arguments.values[0]].iter().any(|value| matches!(value, Val::Data(_))) {
+        let is_extent = |value: &&Val| match value {
+            Val::Data(_) => false,
+            value => value.shared().is_none_or(|shared| {
+                self.elements.resolve(shared).known().is_none_or(|dtype| dtype == DType::Index)
+            }),
+        };
+        if ![receiver, &arguments.values[0]].iter().all(is_extent) {
             let spans = [call.receiver.span(), arguments.spans[0]];
             let quotient =
                 self.arithmetic(BinaryOp::DivCeil, receiver, &arguments.values[0], call.span(), spans)?;

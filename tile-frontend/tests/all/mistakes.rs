@@ -294,6 +294,34 @@ fn of_sizes_and_bools_among_numbers() {
     ));
 }
 
+/// Numbers that count elements, and aren't as many as there can be.
+#[test]
+fn of_counts() {
+    insta::assert_snapshot!(report(
+        &[
+            "y.store_masked(t.pad([(-1, 0), (0, 0)], 0.0));",
+            "y.store_masked(t.extract([0, -1], [B, 4]));",
+            "let u = Tile::<f32, 2>::zeros([2, 3]).pack_f4e2m1(); y.store_masked(t);",
+            "let u = Tile::<f32, 2>::zeros([2, C]).pack_f4e2m1(); y.store_masked(t);",
+            "let a = Tile::<f32, 2>::zeros([16, 100]); let s = Tile::<f32, 2>::ones([16, 3]); \
+             let b = Tile::<f32, 2>::zeros([100, 4]); let r = Tile::<f32, 2>::ones([25, 4]); \
+             let u = mma_scaled(a, s, b, r, Tile::zeros([16, 4])); y.store_masked(t);",
+            "y.store_masked(t.roll(1, B - C));",
+        ],
+        message
+    ));
+    insta::assert_snapshot!(
+        "of_counts_of_tensors",
+        report(&["x.shrink([(-1, 2), (0, 4)])", "x.unsqueeze(3)"], |view| {
+            signature_message(&format!(
+                "fn k(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {{
+let mut y = y.partition_view_mut([4, 4]); let x = {view};
+y.store_masked(Tile::zeros([4, 4])); }}"
+            ))
+        })
+    );
+}
+
 /// Functions of the name that the kernel itself has, which hides them from rustc.
 #[test]
 fn of_the_kernels_own_name() {

@@ -318,7 +318,9 @@ impl Lowering {
                 "positions of a tile are `Tile::random_bits_at(positions, seed)`",
             );
         }
-        let offset = self.any_integer(value, DType::U64, "the offset", span)?;
+        // A number below zero is one of u64 as `as u64` makes it.
+        let wide = if matches!(value, Val::Int(int) if int.value < 0) { DType::I64 } else { DType::U64 };
+        let offset = self.any_integer(value, wide, "the offset", span)?;
         if self.elem(offset).known() == Some(DType::U64) {
             return Ok(offset);
         }

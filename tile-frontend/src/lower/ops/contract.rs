@@ -11,8 +11,9 @@ use tile_ir::ops::infer::{display_shape, mma_accumulators};
 use tile_ir::ops::{BinaryOp, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
-/// Elements along K that share a scale.
-const BLOCKS: [i64; 9] = [32, 16, 64, 128, 8, 4, 2, 1, 256];
+/// Elements along K that share a scale, the usual numbers first.
+const BLOCKS: [i64; 17] =
+    [32, 16, 64, 128, 8, 4, 2, 1, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
 impl Lowering {
     pub(in crate::lower) fn mma(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
@@ -121,6 +122,7 @@ impl Lowering {
                     .map(Dim::from)
                     .find(|block| extent.floor_div(block) == *blocks)
                     .map(|block| extent.rem(&block))
+                    .filter(|remainder| remainder.as_const().is_none())
             });
             let help = match rounded {
                 Some(remainder) => format!("say that blocks are whole: `#[tile_kernel(where({remainder:#} == 0))]`"),

@@ -31,7 +31,7 @@ impl Lowering {
         let pairs = self.stack(&halves, &[span, span], &axis, span, span)?;
         let pairs = self.data(&pairs, "pairs of codes", span)?;
         if let Some(last) = shape.last_mut() {
-            *last = last.clone() * Dim::from(2);
+            *last = self.facts.joined(&(last.clone() * Dim::from(2)));
         }
         let codes = Val::Data(self.emit_one(Op::Reshape(shape), &[pairs], span, &[span])?);
         let magnitude = self.with(BinaryOp::And, &codes, Val::int(7), span)?;
@@ -63,9 +63,12 @@ impl Lowering {
             return self.error(receiver, "`pack_f4e2m1` packs pairs, and the tile has no axis", "reshape it");
         };
         if !self.facts.divides(&two, &last) {
-            let message =
-                format!("the last axis of a tile of shape {} isn't known to be even", display_shape(&shape));
-            let help = format!("say that it is: `#[tile_kernel(where({:#} == 0))]`", last.rem(&two));
+            let is = if last.as_const().is_some() { "isn't even" } else { "isn't known to be even" };
+            let message = format!("the last axis of a tile of shape {} {is}", display_shape(&shape));
+            let help = match last.as_const() {
+                Some(_) => "codes are packed in pairs: `pad` the tile to an even extent".to_owned(),
+                None => format!("say that it is: `#[tile_kernel(where({:#} == 0))]`", last.rem(&two)),
+            };
             let diagnostic = self.with_origin(Diagnostic::new(span, message).help(help), tile);
             return self.report(diagnostic);
         }

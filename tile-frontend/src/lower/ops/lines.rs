@@ -171,6 +171,7 @@ impl Lowering {
                 let usage = "x.histogram(BINS)";
                 let arguments = self.arguments(&name, &call.args, 1, usage, call.span())?;
                 let bins = self.static_dim(&arguments.values[0], "the number of bins", arguments.spans[0])?;
+                let bins = self.facts.joined(&bins);
                 self.known_at_compile_time(&bins, "the number of bins", arguments.spans[0])?;
                 let op = Op::Histogram(bins);
                 self.emit_one(op, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data).map(Some)
@@ -190,6 +191,7 @@ impl Lowering {
         let arguments = self.arguments("top_k", &call.args, 2, "x.top_k(K, axis)", call.span())?;
         let (count, place) = (&arguments.values[0], arguments.spans[0]);
         let count = self.static_dim(count, "the number of elements to take", place)?;
+        let count = self.facts.joined(&count);
         self.known_at_compile_time(&count, "the number of elements to take", place)?;
         let axis = self.one_axis("top_k", tile, &arguments.values[1], arguments.spans[1])?;
         let shape = self.shape(tile).unwrap_or_default();

@@ -8,7 +8,7 @@ use proc_macro2::Literal;
 use std::borrow::Cow;
 use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, GenericArgument, Lit, Pat, parse_quote};
 use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{BinaryOp, Movement, ScatterMode, UnaryOp};
+use tile_ir::ops::{Movement, ScatterMode};
 use tile_ir::{DType, Dim, Op, ValueId};
 
 /// `let [a, b] = x.split_even(axis);`, whose pattern says the number of parts.
@@ -189,7 +189,7 @@ impl Lowering {
                 Ok(by) => Ok(Dim::from(by)),
                 Err(_) => self.error(call.spans[1], "the number is too large", "move by less"),
             },
-            Val::Data(by) => match self.known_distance(*by) {
+            Val::Data(by) => match self.static_number(*by) {
                 Some(distance) => {
                     if self.elem(*by) != DType::Index.into() {
                         self.require_elem(*by, &DType::I32.into(), "how far elements move", call.spans[1])?;
@@ -202,24 +202,11 @@ impl Lowering {
                     "use a literal or a const parameter, `-(R as i32)` of one; `gather` takes positions that are computed",
                 ),
             },
-            by => self.static_dim(by, "how far elements move", call.spans[1]),
-        }
-    }
-
-    /// A number that is made of const parameters by conversions, minus, `+` and `-`: `-(R as i32)`.
-    fn known_distance(&self, value: ValueId) -> Option<Dim> {
-        let data = self.kernel.definition(value)?;
-        let operand = |at: usize| self.known_distance(data.operands[at]);
-        match &data.op {
-            Op::Extent(dim) => dim.is_static().then(|| dim.clone()),
-            Op::Constant { value: tile_ir::ops::Literal::Int(number), .. } => {
-                i64::try_from(*number).ok().map(Dim::from)
+            by => {
+                let by = self.static_dim(by, "how far elements move", call.spans[1])?;
+                // A usize that is below zero is 0 everywhere but on the reference device, where it is an error.
+                Ok(if by.is_natural() { by } else { by.at_least(&Dim::from(0)) })
             }
-            Op::Cast(to) if matches!(to.known(), Some(DType::I32 | DType::I64)) => operand(0),
-            Op::Unary(UnaryOp::Neg) => Some(Dim::from(0) - operand(0)?),
-            Op::Binary(BinaryOp::Add) => Some(operand(0)? + operand(1)?),
-            Op::Binary(BinaryOp::Sub) => Some(operand(0)? - operand(1)?),
-            _ => None,
         }
     }
 
@@ -330,7 +317,7 @@ impl Lowering {
     }
 
     /// The number of an axis that a tile of this rank will have.
-    fn new_axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
+    pub(in crate::lower) fn new_axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
         self.not_from_the_end(value, rank + 1, span)?;
         let dim = self.static_dim(value, "an axis", span)?;
         match dim.as_const().and_then(|axis| usize::try_from(axis).ok()) {

@@ -314,10 +314,7 @@ impl Lowering {
                 let help = "use literals and const parameters, or the counter of a loop over an array, which is unrolled";
                 self.error(span, message, help)
             }
-            (None, other) => {
-                let message = format!("{what} must be a usize, not {}", crate::lower::kind(other));
-                self.error(span, message, "use literals and const parameters")
-            }
+            (None, other) => self.error(span, not_a_count(what, other), "use literals and const parameters"),
         }
     }
 
@@ -328,6 +325,15 @@ impl Lowering {
             _ => Literal::Int(0),
         };
         self.emit_one(Op::Constant { value, elem: elem.clone() }, &[], span, &[])
+    }
+}
+
+/// Why what isn't an extent is none.
+pub(in crate::lower) fn not_a_count(what: &str, value: &Val) -> String {
+    match value {
+        Val::Int(int) if int.value < 0 => format!("{what} must be 0 or more, not {}", int.value),
+        Val::Int(int) => format!("{what} is too large: {}", int.value),
+        other => format!("{what} must be a usize, not {}", crate::lower::kind(other)),
     }
 }
 

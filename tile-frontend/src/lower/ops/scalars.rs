@@ -97,6 +97,7 @@ impl Lowering {
 /// The integers that have a float's bits.
 fn bits_of(dtype: DType) -> Option<DType> {
     match dtype {
+        DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0FNU => Some(DType::U8),
         DType::F16 | DType::BF16 => Some(DType::U16),
         DType::F32 => Some(DType::U32),
         DType::F64 => Some(DType::U64),

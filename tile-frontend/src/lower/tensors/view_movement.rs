@@ -2,7 +2,7 @@
 //! are read.
 
 use crate::lower::functions::calls::Arguments;
-use crate::lower::ops::operators::as_dim;
+use crate::lower::ops::operators::{as_dim, not_a_count};
 use crate::lower::{Lowered, Lowering};
 use crate::rewrite::place;
 use crate::signature::MAX_RANK;
@@ -155,7 +155,7 @@ impl Lowering {
             "step" => TensorMovement::Step { axis: axis(self, 0)?, step: count(self, 1)? },
             "expand" => TensorMovement::Expand(self.counts(&values[0], usage, spans[0])?),
             // A new axis may stand behind the last.
-            "unsqueeze" => TensorMovement::Unsqueeze(self.axis(&values[0], rank + 1, spans[0])?),
+            "unsqueeze" => TensorMovement::Unsqueeze(self.new_axis(&values[0], rank, spans[0])?),
             "squeeze" => TensorMovement::Squeeze(axis(self, 0)?),
             "unflatten" => {
                 let (axis, extents) = (axis(self, 0)?, self.counts(&values[1], usage, spans[1])?);
@@ -238,10 +238,11 @@ impl Lowering {
                 };
                 self.error(span, message, help)
             }
-            (None, other) => {
-                let message = format!("this must be a usize, not {}", crate::lower::kind(other));
-                self.error(span, message, "use literals, const parameters and run-time sizes")
-            }
+            (None, other) => self.error(
+                span,
+                not_a_count("this", other),
+                "use literals, const parameters and run-time sizes",
+            ),
         }
     }
 
