@@ -67,3 +67,21 @@ fn lengths_stand_in_braces() {
     total::<4, 3>([&x, &x, &x], &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [3.0, 6.0, 9.0]);
 }
+
+/// An argument has the kernel's own name, as that of a thing that is done often has.
+#[tile_kernel(instances(B = 4))]
+fn scale<const B: usize>(x: &Tensor<f32, n>, scale: f32, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(x.partition_view([B]).load_masked(y.index()) * scale);
+}
+
+#[test]
+fn arguments_have_the_kernels_name() {
+    let device = Device::reference();
+    let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0], [3]).unwrap();
+    let mut y = Tensor::zeros(&device, [3]).unwrap();
+    scale::best(&x, 3.0, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.0, 6.0, 9.0]);
+    scale::<2>(&x, 2.0, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0]);
+}

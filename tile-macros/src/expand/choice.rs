@@ -6,7 +6,7 @@
 use super::{bind_arguments, bind_parameter, block_call, host_arguments, pass_parameter, views_name};
 use crate::lints;
 use crate::signature::{Argument, is_chosen};
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::BTreeMap;
 use syn::{GenericParam, ItemFn, parse_quote};
@@ -42,13 +42,15 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
     let candidates = instances.iter().map(candidate);
     let given = given(function, arguments).filter_map(bind_parameter);
     let arms = arms(function, arguments, instances);
+    // No argument is called so where a macro's own variables are.
     let name = &function.sig.ident;
+    let launch = Ident::new(&name.to_string(), name.span().resolved_at(Span::mixed_site()));
     let first = values(function, arguments, &chosen(function, arguments, &instances[0]));
     let (bound, views) = (bind_arguments(arguments), views_name());
     quote! {
         #head {
             // For rustc, a kernel that is launched this way is one that is used.
-            let _ = #name::<#(#first),*>;
+            let _ = #launch::<#(#first),*>;
             ::tile::Launch::choosing(Self::__tile_definition(), &[#(&[#(#candidates),*]),*])
                 #(#given)* #(#bound)*
                 .reference(|#views| match #views.instance() {
