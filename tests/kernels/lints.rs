@@ -24,6 +24,52 @@ mod kernels {
     }
 }
 
+/// Attributes that stand inside of what they are of, as Rust lets them.
+mod inside {
+    #![deny(unused_variables)]
+
+    use tile::prelude::*;
+
+    #[tile_kernels]
+    mod kernels {
+        use tile::prelude::*;
+
+        #[tile_fn]
+        fn three() -> f32 {
+            //! A number.
+            #![allow(unused_variables)]
+            let unused = 1.0f32;
+            3.0
+        }
+
+        #[tile_kernel]
+        pub(in super::super) fn of_module<const B: usize>(unused: f32, y: &mut Tensor<f32, n>) {
+            //! Stores threes.
+            #![allow(unused_variables)]
+            y.partition_view_mut([B]).store_masked(Tile::full([B], three()));
+        }
+    }
+
+    pub(super) use kernels::of_module;
+
+    #[tile_kernel]
+    pub(super) fn alone<const B: usize>(unused: f32, y: &mut Tensor<f32, n>) {
+        //! Stores fours.
+        #![allow(unused_variables)]
+        y.partition_view_mut([B]).store_masked(Tile::full([B], 4.0));
+    }
+}
+
+#[test]
+fn attributes_may_stand_inside() {
+    let device = Device::reference();
+    let mut y = Tensor::zeros(&device, [3]).unwrap();
+    inside::of_module::<4>(1.0, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.0; 3]);
+    inside::alone::<4>(1.0, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [4.0; 3]);
+}
+
 #[test]
 fn lints_are_of_the_body() {
     let device = Device::reference();

@@ -11,7 +11,7 @@ mod structs;
 mod waiting;
 
 use proc_macro::TokenStream;
-use syn::{AttrStyle, File, Item};
+use syn::{AttrStyle, File, Item, ItemFn};
 
 /// Makes a tile kernel out of a function.
 ///
@@ -209,10 +209,14 @@ fn parse(item: TokenStream) -> syn::Result<Item> {
     let mut item = syn::parse(item)?;
     tile_frontend::write_out_groups(&mut item);
     if let Item::Fn(function) = &mut item {
-        // In the function that is made of it, `#![allow(…)]` is not where Rust has it.
-        function.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
+        write_attributes_outside(function);
     }
     Ok(item)
+}
+
+/// In the functions that are made of one, `#![allow(…)]` and `//! …` are not where Rust has them.
+fn write_attributes_outside(function: &mut ItemFn) {
+    function.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
 }
 
 fn error(error: &syn::Error) -> TokenStream {

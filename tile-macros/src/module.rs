@@ -27,6 +27,11 @@ pub(crate) fn file(mut file: File) -> TokenStream {
 }
 
 fn expand_items(items: &mut [Item]) {
+    for item in items.iter_mut() {
+        if let Item::Fn(function) = item {
+            crate::write_attributes_outside(function);
+        }
+    }
     let seen: Vec<Item> = items.iter().filter(|item| is_seen(item)).cloned().collect();
     let helpers = Helpers::of(&seen);
     let functions = items.iter().filter_map(|item| match item {
