@@ -85,3 +85,19 @@ fn arguments_have_the_kernels_name() {
     scale::<2>(&x, 2.0, &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0]);
 }
+
+/// Rust's names have marks of many scripts, which are no letters.
+#[tile_kernel]
+fn क्षेत्र<const ब्लॉक: usize>(l·l: &Tensor<f32, ที่>, y: &mut Tensor<f32, ที่>) {
+    let mut y = y.partition_view_mut([ब्लॉक]);
+    let l·l = l·l.partition_view([ब्लॉक]).load_masked(y.index());
+    tile_assert!(ที่ > 0, "of {ที่}");
+    y.store_masked(l·l + ที่ as f32);
+}
+
+#[test]
+fn names_are_of_any_script() {
+    let x: Vec<f32> = numbers(6, 3);
+    let raised: Vec<f32> = x.iter().map(|x| x + 6.0).collect();
+    check_kernel!(क्षेत्र<ब्लॉक = 4>(input l·l: (&x, [6]), output y: (&[0f32; 6], [6] => &raised, 0.0)));
+}

@@ -8,6 +8,7 @@
 use crate::array::{Array, Elements};
 use crate::dtype::DType;
 use crate::ops::Literal;
+use crate::text::is_word;
 use std::fmt::{self, Write};
 
 /// The largest width and precision.
@@ -154,7 +155,7 @@ fn place(inside: &str) -> Result<Part<'_>, String> {
     let (name, format) = inside.split_once(':').unwrap_or((inside, ""));
     let (name, format) = (name.trim(), format.trim_end());
     let is_name = |name: &str| {
-        name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_numeric())
+        name.chars().all(is_word) && !name.starts_with(|c: char| c.is_numeric())
     };
     let name = match name {
         "" => Name::Next,
@@ -315,6 +316,16 @@ mod tests {
         ] {
             let message = parts(template).unwrap_err();
             assert!(message.contains(part), "{template}: {message}");
+        }
+    }
+
+    /// Marks of scripts are no letters, and stand in Rust's names.
+    #[test]
+    fn names_of_all_scripts_are_named() {
+        for name in ["größe", "col·lapse", "क्षेत्र"] {
+            let place = format!("{{{name}}}");
+            let parts = parts(&place).unwrap();
+            assert!(matches!(&parts[..], [Part::Place { name: Name::Named(found), .. }] if *found == name));
         }
     }
 

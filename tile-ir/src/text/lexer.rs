@@ -188,8 +188,10 @@ impl Lexer<'_> {
     }
 }
 
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+/// Whether a name may hold this. Names are Rust's, which have marks of many scripts besides letters and digits; all that the
+/// text itself is made of is ASCII.
+pub(crate) fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii() && !c.is_whitespace()
 }
 
 fn is_dotted(c: char) -> bool {

@@ -9,6 +9,7 @@ mod parse_types;
 mod parse_views;
 mod print;
 
+pub(crate) use lexer::is_word;
 pub use parse::{ParseError, parse};
 pub use parse_tensor_map::parse_tensor_map;
 pub use print::{print, print_with_locations, print_with_notes};
@@ -213,6 +214,24 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
             let text = format!("kernel @k(%x: tensor<n x f32>) {{\n  %e = extent {extent} : index\n}}\n");
             let printed = print(&parse(&text).unwrap());
             assert_eq!(print(&parse(&printed).unwrap()), printed, "{extent}");
+        }
+    }
+
+    /// A middle dot, the virama of Devanagari, a tone mark of Thai: Rust's identifiers have them, and they are no letters.
+    #[test]
+    fn names_of_all_scripts_read_back() {
+        for name in ["größe", "col·lapse", "क्षेत्र", "ที่", "x\u{200d}y"] {
+            let text = format!(
+                "\
+kernel @{name}<{name}_B>(%{name}: f32, %{name}_y: mut tensor<{name}_n x f32>) {{
+  %v = partition %{name}_y [{name}_B] : mut partition<{name}_n x f32, [{name}_B]>
+  %{name}_1 = splat %{name} : tile<{name}_B x f32>
+  store_masked %v, %{name}_1
+}}
+"
+            );
+            let kernel = parse(&text).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+            assert_eq!(print(&kernel), text);
         }
     }
 
