@@ -88,7 +88,9 @@ fn arguments_have_the_kernels_name() {
 
 /// Rust's names have marks of many scripts, which are no letters.
 #[tile_kernel]
-fn क्षेत्र<const ब्लॉक: usize>(l·l: &Tensor<f32, ที่>, y: &mut Tensor<f32, ที่>) {
+fn क्षेत्र<const ब्लॉक: usize>(
+    l·l: &Tensor<f32, ที่>, y: &mut Tensor<f32, ที่>
+) {
     let mut y = y.partition_view_mut([ब्लॉक]);
     let l·l = l·l.partition_view([ब्लॉक]).load_masked(y.index());
     tile_assert!(ที่ > 0, "of {ที่}");
@@ -100,4 +102,17 @@ fn names_are_of_any_script() {
     let x: Vec<f32> = numbers(6, 3);
     let raised: Vec<f32> = x.iter().map(|x| x + 6.0).collect();
     check_kernel!(क्षेत्र<ब्लॉक = 4>(input l·l: (&x, [6]), output y: (&[0f32; 6], [6] => &raised, 0.0)));
+}
+
+/// A parameter that a launch binds once more beside its `::<…>`.
+#[test]
+fn parameters_are_given_once() {
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0], [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        let wrong = scale::<2>(&x, 2.0, &mut y).constant("B", 4).launch().unwrap_err().to_string();
+        let said = "kernel `scale`: `B` is given twice, as 2 and as 4; name it once\n";
+        assert!(wrong.starts_with(said), "{label}: {wrong}");
+        assert_eq!(y.to_vec().unwrap(), [0.0; 3]);
+    }
 }

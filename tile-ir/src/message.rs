@@ -154,9 +154,7 @@ pub fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
 fn place(inside: &str) -> Result<Part<'_>, String> {
     let (name, format) = inside.split_once(':').unwrap_or((inside, ""));
     let (name, format) = (name.trim(), format.trim_end());
-    let is_name = |name: &str| {
-        name.chars().all(is_word) && !name.starts_with(|c: char| c.is_numeric())
-    };
+    let is_name = |name: &str| name.chars().all(is_word) && !name.starts_with(|c: char| c.is_numeric());
     let name = match name {
         "" => Name::Next,
         digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => Name::Position(

@@ -86,7 +86,7 @@ pub enum SpecializeError {
         /// The parameter.
         parameter: String,
     },
-    /// A value for a parameter that doesn't exist, or of the wrong kind.
+    /// A value for a parameter that doesn't exist, one of the wrong kind, or a second one.
     #[error("kernel `{kernel}`: `{parameter}` is {problem}")]
     Wrong {
         /// The kernel.
@@ -201,9 +201,13 @@ impl Instance {
 }
 
 fn check_names(kernel: &Kernel, bindings: &[(String, Binding)]) -> Result<(), SpecializeError> {
-    for (name, _) in bindings {
+    for (at, (name, value)) in bindings.iter().enumerate() {
         if !kernel.generics.iter().any(|generic| generic.name == *name) {
             return Err(wrong(kernel, name, "not a parameter of the kernel"));
+        }
+        if let Some((_, first)) = bindings[..at].iter().find(|(other, _)| other == name) {
+            let problem = format!("given twice, as {first} and as {value}; name it once");
+            return Err(wrong(kernel, name, problem));
         }
     }
     Ok(())

@@ -44,6 +44,10 @@ fn wrong_bindings_are_explained() {
         "kernel `axpy`: `Q` is not a parameter of the kernel"
     );
     assert_eq!(
+        message(&[t, b, ("B", Binding::Const(8))]),
+        "kernel `axpy`: `B` is given twice, as 4 and as 8; name it once"
+    );
+    assert_eq!(
         message(&[("T", Binding::Elem(DType::I32)), b]),
         "kernel `axpy`: `T` is i32, but must be a float"
     );
