@@ -78,9 +78,8 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// `&mut self`; a call of one that takes `&mut self` is an assignment, `state.update(x)`.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    if let Some(token) = attribute.into_iter().next() {
-        let message = "`tile_fn` has no options";
-        return error(&syn::Error::new(token.span().into(), message));
+    if let Some(wrong) = options_of_function(attribute.into()) {
+        return error(&wrong);
     }
     match parse(item) {
         Ok(Item::Fn(item)) => across::function(across::Request::function(item)).into(),
@@ -217,6 +216,12 @@ fn parse(item: TokenStream) -> syn::Result<Item> {
 /// In the functions that are made of one, `#![allow(…)]` and `//! …` are not where Rust has them.
 fn write_attributes_outside(function: &mut ItemFn) {
     function.attrs.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
+}
+
+/// What is wrong with what stands in the parentheses of `#[tile_fn(…)]`.
+fn options_of_function(options: proc_macro2::TokenStream) -> Option<syn::Error> {
+    let token = options.into_iter().next()?;
+    Some(syn::Error::new(token.span(), "`tile_fn` has no options"))
 }
 
 fn error(error: &syn::Error) -> TokenStream {

@@ -51,27 +51,49 @@ fn expand_items(items: &mut [Item]) {
             continue;
         }
         let Item::Fn(function) = item else { continue };
-        let request = if let Some(attribute) = take(function, is_kernel) {
-            let options = match attribute.meta {
-                Meta::List(list) => list.tokens,
-                Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
-            };
-            Request::kernel(options, without_conditions(function))
-        } else if take(function, is_function).is_some() {
-            Request::function(without_conditions(function))
+        let (request, refused) = if let Some(attribute) = take(function, is_kernel) {
+            let (options, refused) = options(&attribute);
+            (Request::kernel(options, without_conditions(function)), refused)
+        } else if let Some(attribute) = take(function, is_function) {
+            (Request::function(without_conditions(function)), refused_options(&attribute))
         } else {
             continue;
         };
+        let refused = refused.as_ref().map(syn::Error::to_compile_error);
         let conditions: Vec<&Attribute> = function.attrs.iter().filter(|it| is_condition(it)).collect();
-        *item = Item::Verbatim(match conditions.as_slice() {
+        let expanded = match conditions.as_slice() {
             [] => across::expand(in_module(request)),
             // A kernel is several items, of which rustc leaves out all or none.
             conditions => {
                 let request = in_module(request);
                 quote!(#(#conditions)* ::tile::__tile_conditional! { #request })
             }
-        });
+        };
+        *item = Item::Verbatim(quote!(#refused #expanded));
     }
+}
+
+/// What an attribute of a kernel says in parentheses, and what is wrong with one that says it otherwise: rustc gives none of
+/// those to an attribute that stands alone.
+fn options(attribute: &Attribute) -> (TokenStream, Option<syn::Error>) {
+    match &attribute.meta {
+        Meta::List(list) => (list.tokens.clone(), None),
+        Meta::Path(_) => (TokenStream::new(), None),
+        Meta::NameValue(said) => {
+            let message =
+                "options of a kernel stand in parentheses\n  help: write `#[tile_kernel(instances(B = 64))]`";
+            (TokenStream::new(), Some(syn::Error::new_spanned(&said.value, message)))
+        }
+    }
+}
+
+/// What is wrong with an attribute of a function that says more than its name.
+fn refused_options(attribute: &Attribute) -> Option<syn::Error> {
+    crate::options_of_function(match &attribute.meta {
+        Meta::List(list) => list.tokens.clone(),
+        Meta::Path(_) => TokenStream::new(),
+        Meta::NameValue(said) => said.value.to_token_stream(),
+    })
 }
 
 /// A function as it is where rustc doesn't leave it out.
@@ -88,10 +110,12 @@ fn is_condition(attribute: &Attribute) -> bool {
 /// The functions of a type as rustc sees them. They travel with the functions of the module that call them.
 fn expand_methods(item: &mut ItemImpl, seen: &Helpers) -> Item {
     let Some(position) = item.attrs.iter().position(is_function) else { return Item::Impl(item.clone()) };
-    item.attrs.remove(position);
+    let refused = refused_options(&item.attrs.remove(position));
+    let refused = refused.as_ref().map(syn::Error::to_compile_error);
     match tile_frontend::methods(item.clone(), seen) {
         // Indexing by a counter is how a kernel goes through several arrays, and operators are calls.
         Ok(rewritten) => Item::Verbatim(quote! {
+            #refused
             #[allow(clippy::needless_range_loop, clippy::redundant_closure)]
             #rewritten
         }),
