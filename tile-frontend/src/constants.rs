@@ -10,7 +10,8 @@ use proc_macro2::Span;
 use std::collections::HashMap;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Block, Expr, ExprPath, FieldValue, GenericArgument, Ident, Item, ItemConst, Macro, Stmt, parse_quote,
+    Block, Expr, ExprPath, FieldValue, GenericArgument, Ident, Item, ItemConst, Local, Macro, Stmt,
+    parse_quote,
 };
 
 /// The constants of a block, those first that others are made of.
@@ -45,7 +46,13 @@ pub(crate) fn as_variables(
         in_order(&block.stmts).into_iter().filter(|item| is_generic(item))
     {
         let variable = Ident::new(&format!("__tile_{ident}"), Span::mixed_site().located_at(ident.span()));
-        variables.push(parse_quote!(#[allow(non_snake_case, unused_variables)] let #variable: #ty = #expr;));
+        let mut declared: Stmt =
+            parse_quote!(#[allow(non_snake_case, unused_variables)] let #variable: #ty = 0;);
+        // What is parsed again may have its attributes elsewhere.
+        if let Stmt::Local(Local { init: Some(init), .. }) = &mut declared {
+            init.expr = expr.clone();
+        }
+        variables.push(declared);
         names.push([ident.clone(), variable]);
     }
     if names.is_empty() {

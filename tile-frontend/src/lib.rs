@@ -15,6 +15,7 @@ mod callable;
 mod called;
 mod conditional;
 mod constants;
+mod copies;
 mod diagnostic;
 mod elements;
 mod exits;
@@ -133,6 +134,7 @@ pub fn lower_with(
     }
     signature.kernel.hints = hints::lower(&attribute.hints, &signature.extents())?;
     signature.kernel.fast_accumulation = attribute.fast_accumulation(&signature.kernel)?;
+    copies::number(&mut function.block);
     let body = lower::body(signature, &function, helpers)?;
     turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);

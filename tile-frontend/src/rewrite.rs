@@ -12,6 +12,7 @@
 
 use crate::assigned::is_compound_assignment;
 use crate::constants;
+use crate::copies::{self, Occurrence};
 use crate::macros;
 use crate::totals;
 use proc_macro2::{LineColumn, TokenStream};
@@ -53,37 +54,43 @@ pub(crate) fn predicate(op: &BinOp) -> Option<Predicate> {
 #[derive(Debug, Default)]
 pub(crate) struct Rewrites {
     /// Comparisons of tiles.
-    pub(crate) comparisons: HashSet<Place>,
+    pub(crate) comparisons: HashSet<Occurrence>,
     /// Arithmetic of scalars that isn't Rust's, with its module of `::tile::kernel` and its function.
-    pub(crate) scalars: HashMap<Place, (&'static str, &'static str)>,
+    pub(crate) scalars: HashMap<Occurrence, (&'static str, &'static str)>,
     /// Methods that access one element, by the place of their name, and whether they give it.
-    pub(crate) single_elements: HashMap<Place, bool>,
+    pub(crate) single_elements: HashMap<Occurrence, bool>,
     /// Ranks of flattened tensors, by the place of the method's name: Rust infers one from what the view is cut with, and
     /// needs it before another method is looked up.
-    pub(crate) ranks: HashMap<Place, usize>,
+    pub(crate) ranks: HashMap<Occurrence, usize>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
     /// Literals in formats that Rust has none of.
-    pub(crate) literals: HashMap<Place, Elem>,
+    pub(crate) literals: HashMap<Occurrence, Elem>,
     /// Optional outputs and arrays of outputs, which Rust would move: the method that lends them.
-    pub(crate) lent: HashMap<Place, &'static str>,
+    pub(crate) lent: HashMap<Occurrence, &'static str>,
     /// Conversions that Rust doesn't have, by the place of `as`.
-    pub(crate) casts: HashSet<Place>,
+    pub(crate) casts: HashSet<Occurrence>,
 }
 
 /// Rewrites a body.
 pub(crate) fn rewrite(block: &mut Block, rewrites: &Rewrites) {
-    Rewrite { rewrites, in_constant: false }.visit_block_mut(block);
+    Rewrite { rewrites, in_constant: false, copy: 0 }.visit_block_mut(block);
 }
 
 struct Rewrite<'r> {
     rewrites: &'r Rewrites,
     /// Whether rustc computes this before the kernel runs.
     in_constant: bool,
+    /// The number of the expression that is looked at.
+    copy: usize,
 }
 
 impl Rewrite<'_> {
-    fn scalar_function(&self, at: Place, span: proc_macro2::Span) -> Option<TokenStream> {
+    fn at(&self, span: proc_macro2::Span) -> Occurrence {
+        Occurrence { place: place(span.start()), copy: self.copy }
+    }
+
+    fn scalar_function(&self, at: Occurrence, span: proc_macro2::Span) -> Option<TokenStream> {
         let (module, function) = self.rewrites.scalars.get(&at)?;
         let (module, function) = (syn::Ident::new(module, span), syn::Ident::new(function, span));
         Some(quote_spanned!(span=> ::tile::kernel::#module::#function))
@@ -91,7 +98,7 @@ impl Rewrite<'_> {
 
     fn binary(&self, binary: &ExprBinary) -> Option<Expr> {
         let span = binary.op.span();
-        let (left, right, at) = (bare(&binary.left), bare(&binary.right), place(span.start()));
+        let (left, right, at) = (bare(&binary.left), bare(&binary.right), self.at(span));
         if let Some(predicate) = predicate(&binary.op).filter(|_| self.rewrites.comparisons.contains(&at)) {
             let function = syn::Ident::new(predicate.name(), span);
             return Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::#function(#left, #right))));
@@ -106,7 +113,7 @@ impl Rewrite<'_> {
 
     fn unary(&self, unary: &ExprUnary) -> Option<Expr> {
         let span = unary.op.span();
-        let function = self.scalar_function(place(span.start()), span)?;
+        let function = self.scalar_function(self.at(span), span)?;
         let operand = bare(&unary.expr);
         Some(Expr::Verbatim(quote_spanned!(span=> #function(#operand))))
     }
@@ -117,7 +124,7 @@ impl Rewrite<'_> {
             return None;
         }
         let span = expression.span();
-        let ty = match self.rewrites.literals.get(&place(span.start()))? {
+        let ty = match self.rewrites.literals.get(&self.at(span))? {
             Elem::Known(dtype) => {
                 let name = syn::Ident::new(dtype.rust_name(), span);
                 let ty = quote_spanned!(span=> ::tile::prelude::#name);
@@ -144,16 +151,16 @@ impl Rewrite<'_> {
     fn lent(&self, expression: &Expr) -> Option<Expr> {
         let Expr::Path(path) = expression else { return None };
         let span = path.span();
-        let method = syn::Ident::new(self.rewrites.lent.get(&place(span.start()))?, span);
+        let method = syn::Ident::new(self.rewrites.lent.get(&self.at(span))?, span);
         Some(Expr::Verbatim(quote_spanned!(span=> #path.#method())))
     }
 
     fn cast(&self, cast: &ExprCast) -> Option<Expr> {
-        self.rewrites.casts.contains(&place(cast.as_token.span().start())).then(|| call_of_cast(cast))
+        self.rewrites.casts.contains(&self.at(cast.as_token.span())).then(|| call_of_cast(cast))
     }
 
     fn method(&self, call: &ExprMethodCall) -> Option<Expr> {
-        let (at, span) = (place(call.method.span().start()), call.method.span());
+        let (at, span) = (self.at(call.method.span()), call.method.span());
         if let Some(function) = self.scalar_function(at, span) {
             let (receiver, arguments) = (&call.receiver, &call.args);
             let of_numbers = ["clamp", "div_ceil", "div_floor", "mul_add", "pow", "powi", "rem_euclid"];
@@ -289,7 +296,9 @@ impl VisitMut for Rewrite<'_> {
     }
 
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
+        let copy = copies::take(expression);
         visit_mut::visit_expr_mut(self, expression);
+        self.copy = copy;
         let rewritten = match expression {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),

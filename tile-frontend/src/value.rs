@@ -1,6 +1,6 @@
 //! What an expression of a kernel is, while it is lowered.
 
-use crate::rewrite::Place;
+use crate::copies::Occurrence;
 use crate::scope::Variable;
 use crate::structs::Struct;
 use crate::text::Text;
@@ -63,7 +63,7 @@ pub(crate) struct Int {
     /// The type, where all uses of a variable decide it together.
     pub(crate) shared: Option<Elem>,
     /// Where the literals that it is made of are written in the kernel's own text, until it is noted what rustc must see there.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<Occurrence>,
 }
 
 impl Int {
@@ -82,7 +82,7 @@ pub(crate) struct Float {
     /// The type, where all uses of a variable decide it together.
     pub(crate) shared: Option<Elem>,
     /// Where it is written in the kernel's own text, until it is noted what rustc must see there.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Occurrence>,
 }
 
 /// Whether some format, or the negative of one of its numbers, is this integer. So sums of two are far from the bounds of

@@ -4,7 +4,7 @@
 
 use super::control::unroll::Unrolled;
 use super::{Lowered, Lowering};
-use crate::rewrite::place;
+use crate::copies::Occurrence;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, ExprPath};
@@ -62,7 +62,7 @@ impl Lowering {
     /// Rust would move an optional output where a body looks whether it is given, and a loop may do so in every turn.
     pub(super) fn lend_optional(&mut self, value: &Val, path: &ExprPath) {
         if matches!(*value, Val::Optional(tensor, _) if self.is_written(tensor)) {
-            self.rewrites.lent.insert(place(path.span().start()), "as_deref_mut");
+            self.rewrites.lent.insert(self.occurrence(path.span()), "as_deref_mut");
         }
     }
 
@@ -70,7 +70,7 @@ impl Lowering {
     pub(super) fn lend_array(&mut self, value: &Val, expression: &Expr) {
         let (Val::List(values) | Val::Iterator(values) | Val::Arguments(values, _)) = value else { return };
         if matches!(values.first(), Some(&Val::Tensor(tensor)) if self.is_written(tensor)) {
-            self.rewrites.lent.insert(place(expression.span().start()), "each_mut");
+            self.rewrites.lent.insert(Occurrence::at_start(expression), "each_mut");
         }
     }
 

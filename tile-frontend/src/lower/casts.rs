@@ -2,7 +2,6 @@
 
 use super::known::known;
 use super::{Lowered, Lowering};
-use crate::rewrite::place;
 use crate::span::Spanned;
 use crate::value::{Float, Int, Val};
 use syn::{Expr, ExprCast, Lit, UnOp};
@@ -27,7 +26,7 @@ impl Lowering {
             Expr::Group(inner) => self.literal_of(&inner.expr, elem),
             Expr::Unary(unary) => {
                 let value = self.literal_of(&unary.expr, elem)?;
-                self.operated_on(unary, value)
+                self.in_expression(expression, |lowering| lowering.operated_on(unary, value))
             }
             literal => Ok(match self.expression(literal)? {
                 Val::Int(int) => Val::Int(Int { shared: Some(elem.clone()), ..int }),
@@ -56,7 +55,7 @@ impl Lowering {
                 Val::Data(value) => Some(self.elem(*value)),
                 literal => literal.shared().cloned(),
             };
-            self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
+            self.scalar_casts.push((self.occurrence(cast.as_token.span()), from, to.clone()));
         }
         if let (Some(number), Some(dtype)) = (known(&value), to.known().filter(is_integer)) {
             return Ok(Val::Int(Int::of(wrap_int(dtype, number), to)));

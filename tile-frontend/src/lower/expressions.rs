@@ -3,7 +3,8 @@
 use super::casts::is_integer;
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
-use crate::rewrite::{bare, is_literal, place};
+use crate::copies::Occurrence;
+use crate::rewrite::{bare, is_literal};
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val, has_a_format};
 use syn::{Expr, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
@@ -13,6 +14,23 @@ use tile_ir::{DType, Dim, Op, Type};
 
 impl Lowering {
     pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Val> {
+        self.in_expression(expression, |lowering| lowering.expression_itself(expression))
+    }
+
+    /// Lowers a part of an expression, or all of it.
+    pub(super) fn in_expression<T>(
+        &mut self,
+        expression: &Expr,
+        lower: impl FnOnce(&mut Lowering) -> T,
+    ) -> T {
+        let outer = self.copies.len();
+        self.copies.extend(Occurrence::of_copy(expression));
+        let lowered = lower(self);
+        self.copies.truncate(outer);
+        lowered
+    }
+
+    fn expression_itself(&mut self, expression: &Expr) -> Lowered<Val> {
         match expression {
             Expr::Lit(literal) => self.literal_expression(&literal.lit),
             Expr::Path(path) => self.path(path),
@@ -97,7 +115,7 @@ impl Lowering {
                 };
                 match DType::from_rust_name(float.suffix()) {
                     None => {
-                        let place = self.in_own_text().then(|| place(span.start()));
+                        let place = self.in_own_text().then(|| self.occurrence(span));
                         Ok(Val::Float(Float { value, single, shared: None, place }))
                     }
                     Some(DType::F32) => self.typed(Literal::Float(single.into()), DType::F32, span),
@@ -127,7 +145,7 @@ impl Lowering {
         let value = if negative { -value } else { value };
         match literal.suffix() {
             "" => {
-                let places = self.in_own_text().then(|| place(span.start())).into_iter().collect();
+                let places = self.in_own_text().then(|| self.occurrence(span)).into_iter().collect();
                 Ok(Val::Int(Int { value, shared: None, places }))
             }
             "usize" => match i64::try_from(value) {
@@ -241,7 +259,7 @@ impl Lowering {
         match (&unary.op, &value) {
             (UnOp::Neg(minus), Val::Float(float)) => {
                 // A literal is written with its minus; a variable may be of a type parameter, which has no such operator.
-                let place = float.place.map(|_| place(span.start()));
+                let place = float.place.map(|_| self.occurrence(span));
                 if let (Some(shared), None) = (&float.shared, place) {
                     self.note_operator(minus.span(), "neg", Type::Scalar(shared.clone()));
                 }
@@ -254,7 +272,8 @@ impl Lowering {
                     let mut negated = Int { value: -int.value, ..int.clone() };
                     if is_literal(bare(&unary.expr)) {
                         // It is written with its minus.
-                        negated.places.iter_mut().for_each(|at| *at = place(span.start()));
+                        let here = self.occurrence(span);
+                        negated.places.iter_mut().for_each(|at| *at = here);
                     } else {
                         // It may be of a type parameter, which has no such operator.
                         let shared = negated.shared.get_or_insert_with(|| self.elements.unknown()).clone();

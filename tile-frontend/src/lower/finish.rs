@@ -75,20 +75,20 @@ impl Lowering {
 
     fn note_rewrites(&mut self) {
         self.note_arithmetic();
-        for (place, elem) in std::mem::take(&mut self.literals) {
+        for (at, elem) in std::mem::take(&mut self.literals) {
             let elem = self.elements.resolve(&elem);
             if self.has_no_literals(&elem) {
-                self.rewrites.literals.insert(place, elem);
+                self.rewrites.literals.insert(at, elem);
             }
         }
-        for (place, from, to) in std::mem::take(&mut self.scalar_casts) {
+        for (at, from, to) in std::mem::take(&mut self.scalar_casts) {
             let from = from.map(|from| self.elements.resolve(&from));
             if [from, Some(self.elements.resolve(&to))]
                 .iter()
                 .flatten()
                 .any(|elem| self.has_no_literals(elem))
             {
-                self.rewrites.casts.insert(place);
+                self.rewrites.casts.insert(at);
             }
         }
     }
@@ -118,7 +118,7 @@ impl Lowering {
     fn note_arithmetic(&mut self) {
         const PARTIAL: [&str; 10] =
             ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg", "div_ceil", "pow"];
-        for OfScalars { place, function, ty, is_function } in std::mem::take(&mut self.scalar_arithmetic) {
+        for OfScalars { at, function, ty, is_function } in std::mem::take(&mut self.scalar_arithmetic) {
             let ty = ty.with_elem(self.elements.resolve(ty.elem()));
             // A scalar of a type parameter may be an integer.
             let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
@@ -138,10 +138,10 @@ impl Lowering {
             match ty {
                 // Rust's operators have a tile on the right of a concrete scalar only.
                 Type::Tile(tile) if tile.elem.known().is_none() => {
-                    self.rewrites.scalars.insert(place, ("either", function));
+                    self.rewrites.scalars.insert(at, ("either", function));
                 }
                 Type::Tile(_) => {}
-                _ => drop(self.rewrites.scalars.insert(place, ("scalar", function))),
+                _ => drop(self.rewrites.scalars.insert(at, ("scalar", function))),
             }
         }
     }

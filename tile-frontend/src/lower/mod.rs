@@ -36,10 +36,11 @@ pub(crate) use control::tiles::tiles_persistent;
 pub(crate) use functions::conform::arguments_of;
 pub(crate) use ops::folds::Fold;
 
+use crate::copies::Occurrence;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::helpers::Helpers;
-use crate::rewrite::{Place, Rewrites};
+use crate::rewrite::{Place, Rewrites, place};
 use crate::scope::{Scopes, VariableId};
 use crate::signature::Signature;
 use crate::span::Span;
@@ -105,13 +106,13 @@ pub(crate) struct Lowering {
     /// Tiles of zeros and ones.
     of_numbers: Vec<ops::constructors::OfNumbers>,
     /// Float literals, whose formats may be decided later.
-    literals: Vec<(Place, Elem)>,
+    literals: Vec<(Occurrence, Elem)>,
     /// The numbers of f32 that constants made of float literals are, should they come to be of that format.
     singles: HashMap<ValueId, f32>,
     /// The same of the numbers of tables, by what is looked up.
     table_singles: HashMap<ValueId, Vec<Option<f32>>>,
     /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
-    scalar_casts: Vec<(Place, Option<Elem>, Elem)>,
+    scalar_casts: Vec<(Occurrence, Option<Elem>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
     frames: Vec<control::exits::Frame>,
     /// How many loops and branches of the source are around the current place.
@@ -146,6 +147,8 @@ pub(crate) struct Lowering {
     unreached: usize,
     /// Outputs that are stored to in what known conditions and exits leave out.
     written_elsewhere: HashSet<ValueId>,
+    /// The expressions that are being lowered of those that share their place with others, innermost last.
+    copies: Vec<Occurrence>,
 }
 
 impl Lowering {
@@ -188,6 +191,7 @@ impl Lowering {
             constants: Vec::new(),
             unreached: 0,
             written_elsewhere: HashSet::new(),
+            copies: Vec::new(),
         }
     }
 
@@ -216,6 +220,13 @@ impl Lowering {
     /// Whether the current place is of the kernel's own text, which rustc sees rewritten.
     fn in_own_text(&self) -> bool {
         self.text.is_own && !self.in_constant
+    }
+
+    /// What is being lowered here, of the expressions at a place.
+    fn occurrence(&self, span: impl Into<Span>) -> Occurrence {
+        let place = place(span.into().start());
+        let copy = self.copies.iter().rev().find(|copy| copy.place == place);
+        copy.copied().unwrap_or(Occurrence { place, copy: 0 })
     }
 
     fn loc(&mut self, span: Span) -> Loc {

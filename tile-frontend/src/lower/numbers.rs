@@ -1,8 +1,8 @@
 //! Values of expressions as SSA values: literals and extents get an op.
 
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
+use crate::copies::Occurrence;
 use crate::elements::Elements;
-use crate::rewrite::Place;
 use crate::span::Span;
 use crate::value::{Int, Val};
 use tile_ir::ops::{Domain, Literal};
@@ -122,7 +122,7 @@ impl Lowering {
     }
 
     /// Notes where literals of this format are written.
-    pub(super) fn note_literals(&mut self, places: impl IntoIterator<Item = Place>, elem: &Elem) {
+    pub(super) fn note_literals(&mut self, places: impl IntoIterator<Item = Occurrence>, elem: &Elem) {
         self.literals.extend(places.into_iter().map(|place| (place, elem.clone())));
     }
 

@@ -4,7 +4,7 @@ use super::{Lowered, Lowering};
 use crate::assigned::Assigned;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{Expr, ExprIf, ExprMatch, ExprMethodCall, Pat, parse_quote};
+use syn::{Expr, ExprBlock, ExprIf, ExprMatch, ExprMethodCall, Pat, parse_quote};
 use tile_ir::ops::UnaryOp;
 use tile_ir::{Op, Type, ValueId};
 
@@ -32,14 +32,16 @@ impl Lowering {
     /// `if let pattern = value { … } else { … }`: the `match` that it is.
     pub(super) fn if_let(&mut self, if_else: &ExprIf) -> Option<Lowered<Val>> {
         let Expr::Let(matched) = &*if_else.cond else { return None };
-        let then = &if_else.then_branch;
-        let otherwise: Expr = match &if_else.else_branch {
-            Some((_, otherwise)) => Expr::clone(otherwise),
-            None => parse_quote!({}),
-        };
-        let (pattern, value) = (&matched.pat, &matched.expr);
-        let mut desugared: ExprMatch = parse_quote!(match #value { #pattern => #then, _ => #otherwise });
+        let pattern = &matched.pat;
+        let mut desugared: ExprMatch = parse_quote!(match () { #pattern => {}, _ => {} });
         desugared.match_token.span = if_else.if_token.span;
+        // What is parsed again may have its attributes elsewhere.
+        desugared.expr = matched.expr.clone();
+        let then = if_else.then_branch.clone();
+        *desugared.arms[0].body = Expr::Block(ExprBlock { attrs: Vec::new(), label: None, block: then });
+        if let Some((_, otherwise)) = &if_else.else_branch {
+            desugared.arms[1].body = otherwise.clone();
+        }
         Some(self.match_expression(&desugared))
     }
 

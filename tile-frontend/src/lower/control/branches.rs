@@ -7,7 +7,7 @@ use crate::lower::ops::operators::has_one_element;
 use crate::lower::{Lowered, Lowering, rust_elem};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{BinOp, Expr, ExprBinary, ExprIf, parse_quote};
+use syn::{BinOp, Expr, ExprBinary, ExprIf, Stmt};
 use tile_ir::ops::Literal;
 use tile_ir::{DType, Op, RegionId, Type, ValueId};
 
@@ -29,7 +29,7 @@ fn nested(if_else: &ExprIf) -> Option<ExprIf> {
     conditions.into_iter().rev().fold(None, |inner: Option<ExprIf>, condition| {
         let mut outer = ExprIf { cond: Box::new(condition.clone()), ..if_else.clone() };
         if let Some(inner) = inner {
-            outer.then_branch = parse_quote!({ #inner });
+            outer.then_branch.stmts = vec![Stmt::Expr(Expr::If(inner), None)];
         }
         Some(outer)
     })

@@ -1,10 +1,10 @@
 //! What is computed of literals and extents when the macro expands.
 
 use super::operators::as_dim;
+use crate::copies::Occurrence;
 use crate::diagnostic::Diagnostic;
 use crate::lower::known::{computed, known};
 use crate::lower::{Lowered, Lowering};
-use crate::rewrite::Place;
 use crate::span::Span;
 use crate::value::{Int, Val, has_a_format};
 use tile_ir::array::wrap_int;
@@ -23,7 +23,7 @@ fn fewest_bits(value: i128) -> u32 {
 }
 
 /// Where the literals are written that two numbers are made of.
-fn places(sides: [&Val; 2]) -> Vec<Place> {
+fn places(sides: [&Val; 2]) -> Vec<Occurrence> {
     let places = sides.iter().flat_map(|side| match side {
         Val::Int(int) => int.places.as_slice(),
         _ => &[],

@@ -1,9 +1,10 @@
 //! Binary operators: arithmetic on known extents, elementwise ops with broadcasting, comparisons.
 
+use crate::copies::Occurrence;
 use crate::diagnostic::Diagnostic;
 use crate::lower::control::logical::Connective;
 use crate::lower::{Lowered, Lowering, Reported};
-use crate::rewrite::{Place, place, predicate};
+use crate::rewrite::predicate;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::{BinOp, ExprBinary};
@@ -31,7 +32,7 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
 /// An operator or method of scalars that may be another one to rustc.
 #[derive(Debug)]
 pub(in crate::lower) struct OfScalars {
-    pub(in crate::lower) place: Place,
+    pub(in crate::lower) at: Occurrence,
     pub(in crate::lower) function: &'static str,
     /// What it gives.
     pub(in crate::lower) ty: Type,
@@ -62,7 +63,7 @@ impl Lowering {
             if self.is_scalar(left) {
                 self.note_scalar(span, op.name(), &value);
             } else if self.is_shift_by_another_type(op, left, right) && self.in_own_text() {
-                self.rewrites.scalars.insert(place(span.start()), ("either", op.name()));
+                self.rewrites.scalars.insert(self.occurrence(span), ("either", op.name()));
             }
             return Ok(value);
         }
@@ -70,7 +71,7 @@ impl Lowering {
             let [a, b] = self.pair(left, right, &format!("`{}`", predicate.symbol()), span, operands)?;
             let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
             if self.shape(result).is_some() && self.in_own_text() {
-                self.rewrites.comparisons.insert(place(span.start()));
+                self.rewrites.comparisons.insert(self.occurrence(span));
             }
             return Ok(Val::Data(result));
         }
@@ -92,7 +93,7 @@ impl Lowering {
             Val::Data(value) => self.note_operator(operator, function, self.kernel.ty(*value).clone()),
             // Rust's own operators check extents in some builds only.
             Val::Dim(_) if self.in_own_text() && matches!(function, "add" | "sub" | "mul") => {
-                self.rewrites.scalars.insert(place(operator.start()), ("extent", function));
+                self.rewrites.scalars.insert(self.occurrence(operator), ("extent", function));
             }
             _ => {}
         }
@@ -101,8 +102,8 @@ impl Lowering {
     /// The same of one whose result is of this type.
     pub(in crate::lower) fn note_operator(&mut self, operator: Span, function: &'static str, ty: Type) {
         if self.in_own_text() {
-            let place = place(operator.start());
-            self.scalar_arithmetic.push(OfScalars { place, function, ty, is_function: false });
+            let at = self.occurrence(operator);
+            self.scalar_arithmetic.push(OfScalars { at, function, ty, is_function: false });
         }
     }
 
@@ -110,8 +111,8 @@ impl Lowering {
     /// digit others.
     pub(in crate::lower) fn note_function(&mut self, method: Span, function: &'static str, value: &Val) {
         if let (Val::Data(data), true, true) = (value, self.is_scalar(value), self.in_own_text()) {
-            let (place, ty) = (place(method.start()), self.kernel.ty(*data).clone());
-            self.scalar_arithmetic.push(OfScalars { place, function, ty, is_function: true });
+            let (at, ty) = (self.occurrence(method), self.kernel.ty(*data).clone());
+            self.scalar_arithmetic.push(OfScalars { at, function, ty, is_function: true });
         }
     }
 

@@ -3,7 +3,6 @@
 use crate::diagnostic::Diagnostic;
 use crate::lower::ops::operators::{common_shape, shape_help};
 use crate::lower::{Lowered, Lowering};
-use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
@@ -65,7 +64,7 @@ impl Lowering {
     /// Notes that a call's indices are numbers, of which Rust can't tell a rank of tiles.
     pub(in crate::lower) fn is_of_one_element(&mut self, call: &ExprMethodCall, has_result: bool) {
         if self.in_own_text() {
-            self.rewrites.single_elements.insert(place(call.method.span().start()), has_result);
+            self.rewrites.single_elements.insert(self.occurrence(call.method.span()), has_result);
         }
     }
 

@@ -4,7 +4,6 @@
 use crate::lower::functions::calls::Arguments;
 use crate::lower::ops::operators::{as_dim, not_a_count};
 use crate::lower::{Lowered, Lowering};
-use crate::rewrite::place;
 use crate::signature::MAX_RANK;
 use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
@@ -97,7 +96,7 @@ impl Lowering {
             && self.in_own_text()
         {
             let left = (rank + start).saturating_sub(end);
-            self.rewrites.ranks.insert(place(call.method.span().start()), left);
+            self.rewrites.ranks.insert(self.occurrence(call.method.span()), left);
         }
         Ok(Some((movement, arguments)))
     }
