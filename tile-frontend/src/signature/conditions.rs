@@ -4,7 +4,7 @@ use super::Parser;
 use crate::rewrite::predicate;
 use crate::span::Spanned;
 use quote::ToTokens;
-use syn::{BinOp, Expr, ExprMethodCall, UnOp};
+use syn::{BinOp, Expr, ExprMethodCall, Stmt, UnOp};
 use tile_ir::condition::{Comparison, Formula};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::Predicate;
@@ -110,6 +110,10 @@ fn truth(parameter: String) -> Formula {
 fn text(expression: &Expr) -> String {
     match expression {
         Expr::Paren(inner) => format!("({})", text(&inner.expr)),
+        Expr::Block(block) => match block.block.stmts.as_slice() {
+            [Stmt::Expr(inner, None)] => format!("{{ {} }}", text(inner)),
+            _ => "…".to_owned(),
+        },
         Expr::Unary(unary) => format!("{}{}", unary.op.to_token_stream(), text(&unary.expr)),
         Expr::Binary(binary) => {
             let op = binary.op.to_token_stream();
@@ -123,5 +127,28 @@ fn text(expression: &Expr) -> String {
         Expr::Lit(literal) => literal.to_token_stream().to_string(),
         Expr::Path(path) => crate::helpers::path_text(&path.path),
         _ => "…".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    #[test]
+    fn conditions_are_told_as_they_are_written() {
+        let function = parse_quote! {
+            fn f<const B: usize, const MASKED: bool>(x: &Tensor<f32, n>, y: &mut Tensor<f32, { n }>) {
+                y.partition_view_mut([B]).store_masked(Tile::zeros([B]));
+            }
+        };
+        let conditions = [
+            "{ n } % 4 == 0",
+            "!MASKED || (n + { 2 * B }) as usize > 3",
+            "{ n / 2 }.div_ceil({ B }).is_power_of_two()",
+        ];
+        let attribute: proc_macro2::TokenStream = format!("where({})", conditions.join(", ")).parse().unwrap();
+        let lowered = crate::lower(attribute, function, "src/lib.rs").unwrap();
+        let told: Vec<&str> = lowered.kernel.conditions.iter().map(|it| it.source.as_str()).collect();
+        assert_eq!(told, conditions);
     }
 }
