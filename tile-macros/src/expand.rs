@@ -5,16 +5,18 @@
 
 mod choice;
 mod documentation;
+mod mention;
 
 use crate::lints;
 use crate::signature::{Argument, ArgumentKind, names_of_tensors};
 use documentation::documentation;
+use mention::use_of_launch;
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use syn::visit::Visit;
-use syn::{ConstParam, GenericParam, ItemFn, Token, TypeParam};
+use syn::{Attribute, ConstParam, GenericParam, ItemFn, Meta, Token, TypeParam};
 use tile_frontend::{Helpers, Lowered, Size};
 
 /// Writes out a kernel: `function` and its options as the user wrote them, what it sees, and what the front end made of it.
@@ -156,10 +158,17 @@ fn namespace(function: &ItemFn, shown: &str) -> TokenStream {
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let ty = of_macro(name);
     let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).\n\n{shown}");
+    let hidden = function.attrs.iter().filter(|it| is_hidden(it));
     quote! {
         #[doc = #doc]
+        #(#hidden)*
         #visibility enum #ty {}
     }
+}
+
+/// `#[doc(hidden)]`, which is of a kernel's type as of its launch function.
+fn is_hidden(attribute: &Attribute) -> bool {
+    matches!(&attribute.meta, Meta::List(list) if list.path.is_ident("doc") && list.tokens.to_string() == "hidden")
 }
 
 /// A name of the author's as one that a macro gives to an item of its own: editors find it where it is, and no lint is about
@@ -180,19 +189,6 @@ fn ir(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenStream {
             pub fn ir() -> ::tile::ir::VerifiedKernel #ir
         }
     }
-}
-
-/// For rustc, a kernel is used whose IR somebody looks at, a snapshot test say. Which types a kernel takes isn't known here: one
-/// that is generic over some is used where it is launched.
-fn use_of_launch(function: &ItemFn) -> Option<TokenStream> {
-    let value = |parameter: &GenericParam| match parameter {
-        GenericParam::Const(constant) if tile_frontend::is_bool(&constant.ty) => Some(quote!(false)),
-        GenericParam::Const(_) => Some(quote!(1)),
-        GenericParam::Type(_) | GenericParam::Lifetime(_) => None,
-    };
-    let name = &function.sig.ident;
-    let values = function.sig.generics.params.iter().map(value).collect::<Option<Vec<_>>>()?;
-    Some(quote!(let _ = #name::<#(#values),*>;))
 }
 
 fn ir_of_refused(function: &ItemFn) -> TokenStream {

@@ -146,7 +146,8 @@ mod tests {
             "!MASKED || (n + { 2 * B }) as usize > 3",
             "{ n / 2 }.div_ceil({ B }).is_power_of_two()",
         ];
-        let attribute: proc_macro2::TokenStream = format!("where({})", conditions.join(", ")).parse().unwrap();
+        let attribute: proc_macro2::TokenStream =
+            format!("where({})", conditions.join(", ")).parse().unwrap();
         let lowered = crate::lower(attribute, function, "src/lib.rs").unwrap();
         let told: Vec<&str> = lowered.kernel.conditions.iter().map(|it| it.source.as_str()).collect();
         assert_eq!(told, conditions);

@@ -3,6 +3,7 @@
 //! Element types, `bool`s and the lengths of arrays of arguments say what is computed: they are parameters of the
 //! function, as of the kernel's own. The other const parameters say how, and are what is chosen.
 
+use super::mention::{deprecated, mention};
 use super::{bind_arguments, bind_parameter, block_call, host_arguments, pass_parameter, views_name};
 use crate::lints;
 use crate::signature::{Argument, is_chosen};
@@ -16,6 +17,7 @@ use tile_frontend::{Binding, Bindings};
 pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let (visibility, name) = (&function.vis, &function.sig.ident);
     let (given, lints) = (given(function, arguments), lints::of_choice(&function.attrs));
+    let deprecated = deprecated(function);
     let bounds = &function.sig.generics.where_clause;
     let arguments = host_arguments(arguments);
     let doc = format!(
@@ -24,6 +26,7 @@ pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     );
     quote! {
         #[doc = #doc]
+        #deprecated
         #(#lints)*
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
@@ -46,11 +49,12 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
     let name = &function.sig.ident;
     let launch = Ident::new(&name.to_string(), name.span().resolved_at(Span::mixed_site()));
     let first = values(function, arguments, &chosen(function, arguments, &instances[0]));
+    let mention = mention(function, &launch, &first);
     let (bound, views) = (bind_arguments(arguments), views_name());
     quote! {
         #head {
             // For rustc, a kernel that is launched this way is one that is used.
-            let _ = #launch::<#(#first),*>;
+            #mention
             ::tile::Launch::choosing(Self::__tile_definition(), &[#(&[#(#candidates),*]),*])
                 #(#given)* #(#bound)*
                 .reference(|#views| match #views.instance() {
