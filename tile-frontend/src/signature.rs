@@ -190,7 +190,7 @@ impl Parser<'_> {
         self.errors.push(Diagnostic::new(span, message).help(help));
     }
 
-    /// Notes what is wrong with a constant of the module once, however often it is named.
+    /// Notes what is wrong once, however often it is read: with a constant of the module, with the elements of an array.
     fn refuse(&mut self, errors: Diagnostics) {
         for error in errors {
             if !self.errors.iter().any(|known| known.is_same(&error)) {
@@ -294,6 +294,10 @@ impl Parser<'_> {
         match ty {
             syn::Type::Reference(reference) => {
                 let mutable = reference.mutability.is_some();
+                if let Some(lifetime) = reference.lifetime.as_ref().filter(|it| it.ident != "_") {
+                    let wrong = Diagnostic::new(lifetime.span(), "a tensor of a kernel has no lifetime");
+                    self.refuse(wrong.help("remove it; arguments are borrowed for the launch").into());
+                }
                 self.tensor(generics, &reference.elem, mutable, name).map(Type::Tensor)
             }
             syn::Type::Path(path) if path.path.segments.last().is_some_and(|s| s.ident == "Tensor") => {

@@ -5,11 +5,12 @@
 //! the elements name have a value.
 
 use super::Parser;
+use crate::conditional::is_condition;
 use crate::rewrite::predicate;
 use crate::scope::Changes;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{BinOp, Expr, FnArg, Lit, Pat, TypeArray};
+use syn::{Attribute, BinOp, Expr, FnArg, Lit, Pat, PatIdent, TypeArray};
 use tile_ir::kernel::Generic;
 use tile_ir::ops::Predicate;
 use tile_ir::{Condition, Dim, Kernel, Presence, Type};
@@ -90,6 +91,8 @@ impl Parser<'_> {
             );
             return None;
         };
+        self.refuse_binding(name);
+        self.refuse_attributes(&input.attrs);
         let changes = Changes::of_binding(name.mutability.is_some());
         let (span, name) = (name.ident.span().into(), name.ident.to_string());
         let form = match (&*input.ty, super::optional(&input.ty)) {
@@ -98,6 +101,35 @@ impl Parser<'_> {
             (ty, None) => Form::One(self.argument_type(generics, ty, &name)?),
         };
         Some(Argument { name, changes, form, span })
+    }
+
+    /// An argument is a variable of the body, and of the launch function besides: it is bound as a whole, and by value.
+    fn refuse_binding(&mut self, name: &PatIdent) {
+        if let Some(by_ref) = &name.by_ref {
+            let help = "remove the `ref`: values of kernels are passed by value";
+            self.error(by_ref.span(), "an argument of a kernel is a plain name", help);
+        }
+        if let Some((at, _)) = &name.subpat {
+            let help = "write the name alone, and take it apart in the body";
+            self.error(at.span(), "an argument of a kernel is a plain name", help);
+        }
+    }
+
+    /// Conditions are refused wherever they stand inside a kernel.
+    fn refuse_attributes(&mut self, attributes: &[Attribute]) {
+        const OF_LINTS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
+        let is_known = |attribute: &&Attribute| {
+            is_condition(attribute) || OF_LINTS.iter().any(|lint| attribute.path().is_ident(lint))
+        };
+        for attribute in attributes.iter().filter(|attribute| !is_known(attribute)) {
+            let (message, help) = match attribute.path().is_ident("doc") {
+                true => ("an argument has no documentation of its own", "write about it above the kernel"),
+                false => {
+                    ("this attribute says nothing of an argument", "remove it; those of lints may stand here")
+                }
+            };
+            self.error(attribute.span(), message, help);
+        }
     }
 
     fn optional_argument(&mut self, generics: &[Generic], ty: &syn::Type, name: &str) -> Option<Form> {
