@@ -4,9 +4,24 @@
 use tile::prelude::*;
 
 mod kernels {
-    #![deny(unused_variables, unfulfilled_lint_expectations)]
+    #![deny(unused_variables, non_snake_case, unfulfilled_lint_expectations)]
 
     use tile::prelude::*;
+
+    #[tile_kernel(instances(B = 4))]
+    pub(super) fn of_names<const B: usize>(
+        #[expect(non_snake_case)] X: f32,
+        #[allow(unused, non_snake_case)] Z: f32,
+        y: &mut Tensor<f32, n>,
+    ) {
+        y.partition_view_mut([B]).store_masked(Tile::full([B], X));
+    }
+
+    #[tile_kernel]
+    #[forbid(unused)]
+    pub(super) fn forbidden<const B: usize>(x: f32, y: &mut Tensor<f32, n>) {
+        y.partition_view_mut([B]).store_masked(Tile::full([B], x));
+    }
 
     #[tile_kernel]
     pub(super) fn of_arguments<const B: usize>(
@@ -76,6 +91,11 @@ fn lints_are_of_the_body() {
     let mut y = Tensor::zeros(&device, [3]).unwrap();
     kernels::of_arguments::<4>(1.0, 2.0, &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [1.0; 3]);
+    kernels::of_names::<4>(3.0, 0.0, &mut y).launch().unwrap();
+    kernels::of_names::best(4.0, 0.0, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [4.0; 3]);
+    kernels::forbidden::<4>(5.0, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [5.0; 3]);
     kernels::of_kernels::<4>(1.0, &mut y).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [2.0; 3]);
 }

@@ -237,9 +237,9 @@ fn head(function: &ItemFn, arguments: &[Argument], shown: &str) -> TokenStream {
 
 /// The arguments of a launch function, with their types.
 fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
-    arguments.iter().map(|Argument { name, kind, .. }| {
-        let ty = host_type(kind);
-        quote!(#name: #ty)
+    arguments.iter().map(|Argument { name, kind, lints, .. }| {
+        let (ty, allowed) = (host_type(kind), lints::of_host_argument(lints));
+        quote!(#allowed #name: #ty)
     })
 }
 

@@ -1,9 +1,10 @@
 //! What a kernel's author says of lints. A kernel is two functions for rustc: the one that launches it, which uses all
 //! arguments, and the one that has its body. What is expected happens in one of them.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Attribute, Meta, Token, parse_quote};
 
 /// Lints of what a function is called and who calls it: of the launch function.
@@ -21,18 +22,41 @@ const ALLOWED: &[&str] = &[
 
 /// Whether an attribute says something of lints.
 pub(crate) fn is_lint(attribute: &Attribute) -> bool {
-    ["allow", "expect", "warn", "deny"].iter().any(|lint| attribute.path().is_ident(lint))
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|lint| attribute.path().is_ident(lint))
 }
 
 /// The attributes of a kernel that its launch function has.
 pub(crate) fn of_launch(attributes: &[Attribute]) -> Vec<Attribute> {
-    let launch = |attribute| with_expectations(attribute, is_of_item, |lint| !is_allowed(lint));
+    let launch = |attribute| with_expectations(&denied(attribute), is_of_item, |lint| !is_allowed(lint));
     attributes.iter().flat_map(launch).collect()
+}
+
+/// What is forbidden as what is denied: beside `forbid` rustc refuses [`allowed`].
+fn denied(attribute: &Attribute) -> Attribute {
+    match &attribute.meta {
+        Meta::List(list) if list.path.is_ident("forbid") => {
+            let (word, lints) = (Ident::new("deny", list.path.span()), &list.tokens);
+            parse_quote!(#[#word(#lints)])
+        }
+        _ => attribute.clone(),
+    }
+}
+
+/// What an argument of the functions that launch has of the lints at it: about its name the function with the body says all
+/// there is to say.
+pub(crate) fn of_host_argument(lints: &[Attribute]) -> Option<TokenStream> {
+    let silencing = lints.iter().filter(|it| it.path().is_ident("allow") || it.path().is_ident("expect"));
+    let mut named = silencing
+        .flat_map(|it| it.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated))
+        .flatten();
+    named.any(|lint| lint.path().is_ident("non_snake_case")).then(|| quote!(#[allow(non_snake_case)]))
 }
 
 /// Those that the function with its body has.
 pub(crate) fn of_block(attributes: &[Attribute]) -> Vec<Attribute> {
-    let block = |attribute| with_expectations(attribute, |it| !is_of_item(it) && !is_allowed(it), is_of_item);
+    let block = |attribute| {
+        with_expectations(&denied(attribute), |it| !is_of_item(it) && !is_allowed(it), is_of_item)
+    };
     attributes.iter().filter(|attribute| is_lint(attribute)).flat_map(block).collect()
 }
 
@@ -99,18 +123,21 @@ mod tests {
             parse_quote!(#[doc = "x"]),
             parse_quote!(#[expect(unused_variables, dead_code, clippy::redundant_closure, reason = "r")]),
             parse_quote!(#[warn(unused)]),
+            parse_quote!(#[forbid(unused)]),
         ];
         let launch = [
             "#[doc=\"x\"]",
             "#[expect(dead_code,reason=\"r\")]",
             "#[allow(unused_variables,reason=\"r\")]",
             "#[warn(unused)]",
+            "#[deny(unused)]",
         ];
         assert_eq!(texts(&of_launch(&attributes)), launch);
         let block = [
             "#[expect(unused_variables,reason=\"r\")]",
             "#[allow(dead_code,reason=\"r\")]",
             "#[warn(unused)]",
+            "#[deny(unused)]",
         ];
         assert_eq!(texts(&of_block(&attributes)), block);
         let choice = ["#[allow(unused_variables,clippy::redundant_closure,reason=\"r\")]"];
