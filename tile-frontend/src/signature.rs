@@ -18,7 +18,9 @@ use crate::value::Val;
 use arguments::{Argument, Form, array, parameter};
 use bounds::{bounded, domain_of, is_type_parameter, narrower};
 use std::collections::{BTreeSet, HashMap};
-use syn::{Expr, GenericArgument, GenericParam, Generics, ItemFn, PathArguments, ReturnType, Safety};
+use syn::{
+    Expr, GenericArgument, GenericParam, Generics, ItemFn, Lifetime, PathArguments, ReturnType, Safety,
+};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::{Domain, Predicate};
 use tile_ir::types::TensorType;
@@ -67,6 +69,7 @@ pub(crate) fn parse(
         sizes: HashMap::new(),
         numbers: function.sig.inputs.iter().filter_map(arguments::number_argument).collect(),
         given_sizes: BTreeSet::new(),
+        lifetimes: BTreeSet::from(["_".to_owned()]),
         optional_arguments: BTreeSet::new(),
         optional_sizes: Vec::new(),
         optional: None,
@@ -173,6 +176,8 @@ struct Parser<'h> {
     /// The arguments that are one `usize`, and those of them that an extent or a condition names: they are run-time sizes.
     numbers: BTreeSet<String>,
     given_sizes: BTreeSet<String>,
+    /// The lifetimes of which nothing is to be said where a reference has them: `'_`, and those that are refused already.
+    lifetimes: BTreeSet<String>,
     /// The optional arguments, once all arguments are known.
     optional_arguments: BTreeSet<String>,
     /// Run-time sizes that optional arguments name, with the argument.
@@ -244,6 +249,7 @@ impl Parser<'_> {
                     generics.push(Generic { name: param.ident.to_string(), kind });
                 }
                 GenericParam::Lifetime(param) => {
+                    self.lifetimes.insert(param.lifetime.ident.to_string());
                     self.error(
                         param.span(),
                         "a kernel has no lifetime parameters",
@@ -294,7 +300,8 @@ impl Parser<'_> {
         match ty {
             syn::Type::Reference(reference) => {
                 let mutable = reference.mutability.is_some();
-                if let Some(lifetime) = reference.lifetime.as_ref().filter(|it| it.ident != "_") {
+                let is_new = |it: &&Lifetime| !self.lifetimes.contains(&it.ident.to_string());
+                if let Some(lifetime) = reference.lifetime.as_ref().filter(is_new) {
                     let wrong = Diagnostic::new(lifetime.span(), "a tensor of a kernel has no lifetime");
                     self.refuse(wrong.help("remove it; arguments are borrowed for the launch").into());
                 }
