@@ -36,7 +36,8 @@ impl View {
         self.block(&start, sizes)
     }
 
-    /// The tiles from `coordinate` on, one after the other along `axis`, up to the end of the tensor.
+    /// The tiles from `coordinate` on, one after the other along `axis`, up to the end of the tensor. A tile that no
+    /// view holds is refused in its place, as [`View::tile`] does; those behind it follow.
     ///
     /// # Errors
     /// As [`View::tile`]; [`ErrorKind::AxisOutOfRange`].
@@ -44,7 +45,8 @@ impl View {
     /// ```
     /// use tile_layout::View;
     /// let tiles = View::row_major(&[4, 9])?.tiled_iterator(&[2, 4], &[1, 0], 1)?;
-    /// assert_eq!(tiles.map(|tile| tile.offset()).collect::<Vec<_>>(), [18, 22, 26]);
+    /// let offsets = tiles.map(|tile| Ok(tile?.offset())).collect::<tile_layout::Result<Vec<_>>>()?;
+    /// assert_eq!(offsets, [18, 22, 26]);
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn tiled_iterator(
@@ -52,7 +54,7 @@ impl View {
         sizes: &[i64],
         coordinate: &[i64],
         axis: i64,
-    ) -> Result<impl Iterator<Item = View> + use<>> {
+    ) -> Result<impl Iterator<Item = Result<View>> + use<>> {
         self.check_tile(sizes, coordinate)?;
         let axis = crate::movement::axis(axis, self.rank())?;
         let count = match (self.shape().get(axis), sizes.get(axis)) {
@@ -61,12 +63,12 @@ impl View {
         };
         let (view, sizes, coordinate) = (self.clone(), sizes.to_vec(), Ints::from_slice(coordinate));
         let first = coordinate.get(axis).copied().unwrap_or(0);
-        Ok((first..count).map_while(move |at| {
+        Ok((first..count).map(move |at| {
             let mut coordinate = coordinate.clone();
             if let Some(own) = coordinate.get_mut(axis) {
                 *own = at;
             }
-            view.tile(&sizes, &coordinate).ok()
+            view.tile(&sizes, &coordinate)
         }))
     }
 

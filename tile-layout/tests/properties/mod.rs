@@ -5,6 +5,7 @@ mod algebra;
 mod hostile;
 mod linear;
 mod movement;
+mod views;
 
 use proptest::prelude::*;
 use tile_layout::{IntTuple, Layout};
