@@ -16,16 +16,31 @@ pub(crate) fn coalesce_modes(modes: &[Mode]) -> Modes {
         merged.push(Mode::new(0, 0));
         return merged;
     }
-    for &mode in modes.iter().filter(|mode| mode.extent != 1) {
-        match merged.last_mut() {
-            // The product stays within the layout's own offsets, or the mode that it would reach is another.
-            Some(last) if last.stride.checked_mul(last.extent) == Some(mode.stride) => {
-                last.extent *= mode.extent;
-            }
-            _ => merged.push(mode),
-        }
+    modes.iter().filter(|mode| mode.extent != 1).for_each(|&mode| join(&mut merged, mode));
+    merged
+}
+
+/// As [`coalesce_modes`] for a layout whose last mode goes on without end (CuTe's `coalesce_x`): it stays where it has one
+/// element, unless it continues the mode before it.
+pub(super) fn coalesce_endless(modes: &[Mode]) -> Modes {
+    let mut merged = coalesce_modes(modes);
+    if let Some(&last) = modes.last().filter(|last| last.extent == 1)
+        && modes.iter().all(|mode| mode.extent != 0)
+    {
+        join(&mut merged, last);
     }
     merged
+}
+
+/// Append a mode, or make the last one longer where it continues that.
+fn join(merged: &mut Modes, mode: Mode) {
+    match merged.last_mut() {
+        // The product stays within the layout's own offsets, or the mode that it would reach is another.
+        Some(last) if last.stride.checked_mul(last.extent) == Some(mode.stride) => {
+            last.extent *= mode.extent;
+        }
+        _ => merged.push(mode),
+    }
 }
 
 /// Append one mode made of the fewest modes.

@@ -15,7 +15,7 @@
 //! CuTe and its ports accept more and answer with another function, or refuse exact cases; see the tests.
 
 use super::carry::{Carries, even_steps};
-use super::coalesce::coalesce_modes;
+use super::coalesce::{coalesce_endless, coalesce_modes};
 use super::tiler::{Cut, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::evaluate::at_index;
@@ -49,7 +49,8 @@ impl Layout {
         self.composed(&right.into(), Domain::Strict)
     }
 
-    /// [`Layout::compose`] where the last mode of `self` goes on without end, so that `right` may reach further.
+    /// [`Layout::compose`] where the last mode of `self` goes on without end, also one of one element, so that `right` may
+    /// reach further.
     ///
     /// # Errors
     /// As [`Layout::compose`], and [`ErrorKind::Overflow`] where an offset exceeds 2^62.
@@ -59,6 +60,7 @@ impl Layout {
     /// let layout: Layout = "(4,2):(1,8)".parse()?;
     /// assert!(layout.compose(16).is_err());
     /// assert_eq!(layout.compose_extended(16)?.to_string(), "(4,4):(1,8)");
+    /// assert_eq!("(4,1):(1,8)".parse::<Layout>()?.compose_extended(16)?.to_string(), "(4,4):(1,8)");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn compose_extended(&self, right: impl Into<Tiler>) -> Result<Layout> {
@@ -174,7 +176,7 @@ pub(crate) struct Digits {
 
 impl Digits {
     pub(crate) fn new(modes: &[Mode]) -> Digits {
-        let modes = coalesce_modes(modes);
+        let modes = coalesce_endless(modes);
         let mut boundaries = SmallVec::new();
         let mut boundary = 1i64;
         for mode in modes.iter().take(modes.len().saturating_sub(1)) {

@@ -4,10 +4,9 @@ use super::*;
 use std::collections::BTreeSet;
 use tile_layout::{ErrorKind, Mode};
 
-/// The function of a layout whose last mode goes on without end, after coalescing.
+/// The function of a layout whose last mode goes on without end, whatever its extent.
 fn extended(layout: &Layout, index: i64) -> i64 {
-    let coalesced = layout.coalesce();
-    let (last, first) = coalesced.leaves().split_last().unwrap();
+    let (last, first) = layout.leaves().split_last().unwrap();
     let (mut rest, mut offset) = (index, 0);
     for mode in first {
         offset += rest % mode.extent * mode.stride;
@@ -323,6 +322,28 @@ fn an_inverse_that_does_not_fit_overflows() {
     assert_eq!(far.left_inverse().map_err(|error| error.kind()), Err(ErrorKind::Overflow));
     let near = Layout::leaf(2, 1 << 61).unwrap();
     assert_eq!(near.left_inverse().unwrap().get(1 << 61), Some(1));
+}
+
+/// What goes on beyond the end goes on along the last mode, also one of one element; one that continues the mode before it
+/// is that mode.
+#[test]
+fn a_last_mode_of_one_element_goes_on() {
+    let layout = |text: &str| text.parse::<Layout>().unwrap();
+    for (left, right, composed) in [
+        ("(4,1):(1,8)", "16:1", "(4,4):(1,8)"),
+        ("(4,1):(1,4)", "16:1", "16:1"),
+        ("(4,(2,1)):(1,(4,100))", "16:1", "(8,2):(1,100)"),
+        ("(4,1):(1,0)", "16:1", "(4,4):(1,0)"),
+        ("1:5", "4:1", "4:5"),
+        ("(1,1):(7,5)", "(2,2):(1,2)", "(2,2):(5,10)"),
+        ("(4,1):(1,8)", "(3,4):(4,1)", "(3,4):(8,1)"),
+    ] {
+        assert_eq!(layout(left).compose_extended(layout(right)).unwrap().to_string(), composed, "{left}");
+    }
+    let divided = layout("(1,64):(100,1)").zipped_divide([4, 8]).unwrap();
+    assert_eq!(divided.to_string(), "((4,8),(1,8)):((100,1),(0,8))");
+    let divided = layout("(6,1):(1,100)").logical_divide(Layout::leaf(4, 3).unwrap()).unwrap();
+    assert_eq!(divided.to_string(), "((2,2),3):((3,100),1)");
 }
 
 /// A divide names the tile that is wrong; the rank is checked before anything else.

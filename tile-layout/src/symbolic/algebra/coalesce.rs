@@ -17,13 +17,28 @@ use alloc::vec::Vec;
 /// The modes merged where the facts show that one continues the other, none of extent 1 by the facts; `0:0` alone
 /// where one is known to be empty. Extents and strides are simplified.
 pub(super) fn coalesce_modes(modes: &[SymbolicMode], facts: &Facts) -> Vec<SymbolicMode> {
+    merged(modes, facts, |_, mode| !mode.extent.is(1))
+}
+
+/// As [`coalesce_modes`] for a layout whose last mode goes on without end: it stays where it is known to have one element,
+/// unless it continues the mode before it.
+pub(super) fn coalesce_endless(modes: &[SymbolicMode], facts: &Facts) -> Vec<SymbolicMode> {
+    merged(modes, facts, |place, mode| place + 1 == modes.len() || !mode.extent.is(1))
+}
+
+/// The modes that `kept` names by place and simplified mode, merged; `0:0` alone where one is known to be empty.
+fn merged(
+    modes: &[SymbolicMode],
+    facts: &Facts,
+    kept: impl Fn(usize, &SymbolicMode) -> bool,
+) -> Vec<SymbolicMode> {
     let mut merged: Vec<SymbolicMode> = Vec::new();
-    for mode in modes {
+    for (place, mode) in modes.iter().enumerate() {
         let mode = SymbolicMode::new(facts.simplify(&mode.extent), facts.simplify(&mode.stride));
         if mode.extent.is(0) {
             return Vec::from([SymbolicMode::new(0, 0)]);
         }
-        if mode.extent.is(1) {
+        if !kept(place, &mode) {
             continue;
         }
         match merged.last_mut().and_then(|last| Some((continued(last, &mode, facts)?, last))) {

@@ -13,7 +13,7 @@
 //!
 //! The rule is narrower than the static one, which also tries every element: what it cannot decide is refused.
 
-use super::coalesce::coalesce_modes;
+use super::coalesce::{coalesce_endless, coalesce_modes};
 use crate::algebra::{Cut, Domain, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
@@ -63,17 +63,15 @@ impl SymbolicLayout {
     }
 
     /// [`SymbolicLayout::compose`] where the last mode of `self` goes on without end, so that `right` may reach
-    /// further. A mode of one element has no step that could go on: where `right` is not known to stay within
-    /// `self`, the last mode must have two elements or more, and no mode may be empty.
+    /// further. Where `right` is not known to stay within `self`, no mode may be empty.
     ///
     /// # Errors
-    /// As [`SymbolicLayout::compose`]; [`ErrorKind::OutOfBounds`] where a mode is known to have too few elements
-    /// to go on.
+    /// As [`SymbolicLayout::compose`]; [`ErrorKind::OutOfBounds`] where a mode is known to be empty.
     ///
     /// ```
     /// use tile_layout::symbolic::{Facts, Obligations, SymbolicLayout};
     /// let rows: SymbolicLayout = "(m,k):(lda,1)".parse()?;
-    /// let facts = Facts::new().at_least("m", 2).at_least("k", 2);
+    /// let facts = Facts::new().at_least("m", 1).at_least("k", 1);
     /// assert!(rows.compose([64, 32], &mut Obligations::refuse(&facts)).is_err());
     /// let corner = rows.compose_extended([64, 32], &mut Obligations::refuse(&facts))?;
     /// assert_eq!(corner.to_string(), "(64,32):(lda,1)");
@@ -137,13 +135,10 @@ fn compose_within(
     compose_parts(builder, left, SymbolicLayout::from(right).part(), obligations)
 }
 
-/// Make sure that the last digit of `left` is one that a launch does not drop for having one element, and that the
-/// digits below it count.
+/// Make sure that `left` has elements beyond which it can go on.
 fn require_to_go_on(left: SymbolicPart<'_>, obligations: &mut Obligations<'_>) -> Result<()> {
-    let digits = coalesce_modes(left.modes, obligations.facts());
-    for (place, digit) in digits.iter().enumerate() {
-        let least = if place + 1 == digits.len() { 2 } else { 1 };
-        let goes_on = Condition::at_most(least, &digit.extent);
+    for digit in coalesce_endless(left.modes, obligations.facts()) {
+        let goes_on = Condition::at_most(1, &digit.extent);
         obligations.require(goes_on, format!("{} must go on beyond its end", left.to_layout()))?;
     }
     Ok(())
@@ -156,7 +151,7 @@ pub(super) fn compose_parts(
     right: SymbolicPart<'_>,
     obligations: &mut Obligations<'_>,
 ) -> Result<()> {
-    let mut digits = coalesce_modes(left.modes, obligations.facts());
+    let mut digits = coalesce_endless(left.modes, obligations.facts());
     let last = digits.pop().unwrap_or_else(|| SymbolicMode::new(1, 0));
     let mut digits = Digits { reaches: digits.iter().map(|_| Vec::new()).collect(), below: digits, last };
     let mut split = Vec::new();
