@@ -147,13 +147,7 @@ impl View {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn filled(shape: &[i64], fill: Fill) -> Result<View> {
-        if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
-            return Err(LayoutError::at(
-                ErrorKind::InvalidExtent,
-                &[axis],
-                format!("extent {} of axis {axis} is negative", shape[axis]),
-            ));
-        }
+        check_extents(shape)?;
         let size = product(shape)?;
         // Rank 0 has no axis whose window could be empty; its layout is.
         let layout = match shape.len() {
@@ -179,6 +173,7 @@ impl View {
         begin: &[i64],
         fill: Fill,
     ) -> Result<View> {
+        check_extents(shape)?;
         let lengths: Ints = layout.part().children().map(|mode| mode.size()).collect();
         if layout.size() == 0 {
             return View::filled(shape, fill);
@@ -538,6 +533,18 @@ pub(crate) fn unravel(extents: &[i64], mut position: i64) -> Ints {
         position /= extent;
     }
     index
+}
+
+/// Whether a tensor can have these extents.
+fn check_extents(extents: &[i64]) -> Result<()> {
+    match extents.iter().position(|&extent| extent < 0) {
+        None => Ok(()),
+        Some(axis) => Err(LayoutError::at(
+            ErrorKind::InvalidExtent,
+            &[axis],
+            format!("extent {} of axis {axis} is negative", extents[axis]),
+        )),
+    }
 }
 
 /// Whether `index` names an element of a tensor of these extents.

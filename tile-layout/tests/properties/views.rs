@@ -2,6 +2,22 @@
 
 use tile_layout::{ErrorKind, Movement, View};
 
+/// Text may say any shape; a negative one is none.
+#[test]
+fn a_window_in_a_negative_shape_is_refused() {
+    for text in [
+        "4:1 + 0 within (-9223372036854775808) at (0)",
+        "4:1 + 0 within (-1) at (-5)",
+        "(4,2):(1,4) + 0 within (-9223372036854775808,2) at (0,0)",
+        "(4,0):(1,4) + 0 within (4,-2) at (0,0)",
+    ] {
+        let error = text.parse::<View>().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidExtent, "{text}: {error}");
+    }
+    let error = "(4,2):(1,4) + 0 within (8,-2) at (0,0)".parse::<View>().unwrap_err();
+    assert_eq!((error.modes(), error.to_string().as_str()), (&[1][..], "extent -2 of axis 1 is negative"));
+}
+
 /// Two columns of a matrix whose columns were joined are no view where they come from different rows.
 #[test]
 fn an_iterator_leaves_no_tile_out() {
