@@ -418,10 +418,12 @@ impl HostTensorDescriptor {
     }
 }
 
-/// The layout that strides tell; [`TensorLayout::Default`] where they tell none.
+/// The layout that strides tell; [`TensorLayout::Default`] where they tell none. Of a matrix whose strides are both 1 one
+/// axis has one element, and the other one is contiguous.
 fn chosen(lengths: &[i64], strides: &[i64]) -> TensorLayout {
     match (lengths.len(), strides) {
         (_, []) | (1, _) => TensorLayout::RowMajor,
+        (2, [1, 1]) if lengths[0] <= 1 && lengths[1] > 1 => TensorLayout::ColumnMajor,
         (2, [_, 1]) => TensorLayout::RowMajor,
         (2, [1, _]) => TensorLayout::ColumnMajor,
         _ => TensorLayout::Default,
@@ -536,6 +538,30 @@ mod tests {
             let windows = HostTensorDescriptor::with_strides(&[2, 4, 3], &strides, TensorLayout::RowMajor);
             assert_eq!(windows.unwrap().strides(), strides);
         }
+    }
+
+    /// What a packed descriptor has for strides is taken for the strides of a layout that has them.
+    #[test]
+    fn packed_strides_tell_a_layout() {
+        for lengths in [[1, 5], [5, 1], [1, 1], [4, 3]] {
+            for layout in [TensorLayout::RowMajor, TensorLayout::ColumnMajor] {
+                let packed = HostTensorDescriptor::new(&lengths, layout).unwrap();
+                let again =
+                    HostTensorDescriptor::with_strides(&lengths, packed.strides(), TensorLayout::Default)
+                        .unwrap();
+                assert_eq!(again.strides(), packed.strides());
+            }
+        }
+        let chosen = |lengths: [i64; 2]| {
+            HostTensorDescriptor::with_strides(&lengths, &[1, 1], TensorLayout::Default)
+                .map(|made| made.layout())
+        };
+        assert_eq!(chosen([1, 5]), Ok(TensorLayout::ColumnMajor));
+        assert_eq!(
+            (chosen([5, 1]), chosen([1, 1])),
+            (Ok(TensorLayout::RowMajor), Ok(TensorLayout::RowMajor))
+        );
+        assert_eq!(chosen([2, 5]).unwrap_err().kind(), ErrorKind::OverlappingStrides);
     }
 
     #[test]
