@@ -215,7 +215,8 @@ impl HostTensorDescriptor {
 
     /// A tensor with strides in elements; those of 0 or less are unknown. No strides, or only unknown ones, are
     /// packed; of a row- or column-major matrix the two innermost are derived one by one. A matrix that overlaps itself
-    /// is refused; matrices of a batch may overlap each other, as the same one again or windows of a signal do.
+    /// is refused. The matrices of a batch may overlap each other, as windows of a signal do; where several axes count
+    /// them, each must go over what the next one spans.
     ///
     /// # Errors
     /// [`ErrorKind::Rank`] for lengths and strides of different number or no lengths at all;
@@ -538,6 +539,17 @@ mod tests {
             let windows = HostTensorDescriptor::with_strides(&[2, 4, 3], &strides, TensorLayout::RowMajor);
             assert_eq!(windows.unwrap().strides(), strides);
         }
+    }
+
+    /// Of several axes that count matrices, each goes over what the next one spans.
+    #[test]
+    fn batches_of_batches_do_not_overlap() {
+        let strided = |strides: [i64; 4]| {
+            HostTensorDescriptor::with_strides(&[2, 5, 4, 3], &strides, TensorLayout::RowMajor)
+        };
+        assert_eq!(strided([15, 3, 3, 1]).unwrap().strides(), [15, 3, 3, 1]);
+        let error = strided([14, 3, 3, 1]).unwrap_err();
+        assert_eq!((error.kind(), error.modes()), (ErrorKind::OverlappingStrides, &[0, 1][..]));
     }
 
     /// What a packed descriptor has for strides is taken for the strides of a layout that has them.
