@@ -322,7 +322,8 @@ impl HostTensorDescriptor {
     /// The offset of an index.
     ///
     /// # Errors
-    /// [`ErrorKind::Rank`], [`ErrorKind::OutOfBounds`].
+    /// [`ErrorKind::Rank`] for an index, or a bypassed descriptor's strides, that are not as many as the lengths;
+    /// [`ErrorKind::OutOfBounds`].
     ///
     /// ```
     /// use tile_layout::{HostTensorDescriptor, TensorLayout};
@@ -333,6 +334,7 @@ impl HostTensorDescriptor {
     /// ```
     pub fn offset(&self, index: &[i64]) -> Result<i64> {
         crate::view::check_index(&self.lengths, index)?;
+        self.check_count_of_strides()?;
         // Every offset lies within the space, which was checked.
         Ok(index.iter().zip(&self.strides).map(|(at, stride)| at * stride).sum())
     }
@@ -361,12 +363,7 @@ impl HostTensorDescriptor {
         if rank == 0 {
             return Err(LayoutError::new(ErrorKind::Rank, "a tensor descriptor needs one length or more"));
         }
-        if self.strides.len() != rank {
-            return Err(LayoutError::new(
-                ErrorKind::Rank,
-                format!("{} strides for {rank} lengths", self.strides.len()),
-            ));
-        }
+        self.check_count_of_strides()?;
         if rank == 1 || matches!(self.layout, TensorLayout::Convolution(_)) {
             return Ok(());
         }
@@ -381,6 +378,16 @@ impl HostTensorDescriptor {
             ));
         };
         self.validate_matrix(&matrix)
+    }
+
+    fn check_count_of_strides(&self) -> Result<()> {
+        let (strides, lengths) = (self.strides.len(), self.lengths.len());
+        match strides == lengths {
+            true => Ok(()),
+            false => {
+                Err(LayoutError::new(ErrorKind::Rank, format!("{strides} strides for {lengths} lengths")))
+            }
+        }
     }
 
     fn validate_matrix(&self, matrix: &Matrix) -> Result<()> {
@@ -574,6 +581,19 @@ mod tests {
             (Ok(TensorLayout::RowMajor), Ok(TensorLayout::RowMajor))
         );
         assert_eq!(chosen([2, 5]).unwrap_err().kind(), ErrorKind::OverlappingStrides);
+    }
+
+    /// Unchecked lengths and strides may differ in number, and then no element has a place.
+    #[test]
+    fn without_strides_there_is_no_offset() {
+        for strides in [&[][..], &[1], &[1, 2, 3]] {
+            let unchecked =
+                HostTensorDescriptor::with_strides(&[4, 3], strides, TensorLayout::Bypass).unwrap();
+            let error = unchecked.offset(&[3, 2]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Rank);
+            assert_eq!(alloc::format!("{error}"), alloc::format!("{} strides for 2 lengths", strides.len()));
+            assert_eq!(unchecked.to_view().unwrap_err().kind(), ErrorKind::Rank);
+        }
     }
 
     #[test]
