@@ -7,7 +7,7 @@
 use super::View;
 use crate::algebra::Tiler;
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::Layout;
+use crate::layout::{Builder, Layout, Mode};
 use crate::movement::maps::{self, Run};
 use crate::movement::{Index, Movement};
 use crate::tuple::{IntTuple, Ints};
@@ -349,7 +349,8 @@ impl View {
     }
 
     /// The same memory with elements of `new_bits` instead of `old_bits`: a bitcast that recasts the layout. A view without
-    /// elements keeps no strides, and is taken for one of rows.
+    /// elements keeps no strides, and is taken for one of rows. The parts of an element lie along the axis of stride 1; where
+    /// there is none, along the last axis of one element, which steps nowhere else.
     ///
     /// # Errors
     /// As [`Layout::recast`]; [`ErrorKind::NotDivisible`] where the offset is not a whole number of new elements;
@@ -359,6 +360,8 @@ impl View {
     /// use tile_layout::{Movement, View};
     /// let halves = View::row_major(&[4, 8])?.shrink(&[None, Some((2, 6))])?;
     /// assert_eq!(halves.recast(16, 32)?.to_string(), "(4,2):(4,1) + 1");
+    /// let column = View::row_major(&[4, 8])?.shrink(&[None, Some((2, 3))])?;
+    /// assert_eq!(column.recast(16, 8)?.to_string(), "(4,2):(16,1) + 4");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn recast(&self, old_bits: i64, new_bits: i64) -> Result<View> {
@@ -369,7 +372,7 @@ impl View {
                 format!("{self} is vectorised and cannot be recast; recast first"),
             ));
         }
-        let layout = self.whole_layout()?.recast(old_bits, new_bits)?;
+        let layout = self.layout_for_parts()?.recast(old_bits, new_bits)?;
         let bits = i128::from(self.offset()) * i128::from(old_bits);
         let offset = i64::try_from(bits / i128::from(new_bits)).ok();
         let Some(offset) = offset.filter(|_| bits % i128::from(new_bits) == 0) else {
@@ -398,6 +401,22 @@ impl View {
             stride = stride.saturating_mul(*extent);
         }
         Layout::new(IntTuple::flat(self.shape()), IntTuple::flat(&strides))
+    }
+
+    /// As [`View::whole_layout`], in which parts of elements have a place: an axis of one element keeps no stride, and any
+    /// will do.
+    fn layout_for_parts(&self) -> Result<Layout> {
+        let whole = self.whole_layout()?;
+        let has_place = whole.leaves().iter().any(|mode| mode.stride == 1);
+        let Some(axis) = self.shape().iter().rposition(|&extent| extent == 1).filter(|_| !has_place) else {
+            return Ok(whole);
+        };
+        let mut builder = Builder::new();
+        builder.open(self.rank());
+        for (place, mode) in whole.part().children().enumerate() {
+            if place == axis { builder.push_leaf(Mode::new(1, 1)) } else { builder.push(mode) }
+        }
+        builder.finish()
     }
 
     fn check_unmasked(&self, what: &str) -> Result<()> {

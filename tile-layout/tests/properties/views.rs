@@ -1,5 +1,6 @@
 //! Tiles, recasts and shares of views against what goes through each element, and what is no view.
 
+use std::collections::BTreeSet;
 use tile_layout::{ErrorKind, Movement, View};
 
 /// Text may say any shape; a negative one is none.
@@ -34,4 +35,44 @@ fn an_iterator_leaves_no_tile_out() {
         }
     }
     assert_eq!(refused, [(1, ErrorKind::Unsupported), (4, ErrorKind::Unsupported)]);
+}
+
+/// Words in halves and quarters: each word's parts, wherever the window lies and however few words it has.
+#[test]
+fn windows_of_one_column_are_recast() {
+    let rows = View::row_major(&[4, 8]).unwrap();
+    let matrices = [rows.clone(), rows.t().unwrap(), View::row_major(&[2, 3, 1, 4]).unwrap()];
+    for matrix in matrices {
+        for seed in 0..64i64 {
+            let pick = |axis: usize, extent: i64| match (seed >> (2 * axis)) % 4 {
+                0 => (0, extent),
+                1 => (extent - 1, extent),
+                2 => (0, 1),
+                _ => (extent / 2, extent),
+            };
+            let window: Vec<_> =
+                matrix.shape().iter().enumerate().map(|(axis, &extent)| Some(pick(axis, extent))).collect();
+            let window = matrix.shrink(&window).unwrap();
+            for factor in [2, 4] {
+                let parts = window.recast(32, 32 / factor).unwrap();
+                let found: BTreeSet<i64> = parts.offsets().flatten().collect();
+                let whole = window.offsets().flatten();
+                let expected: BTreeSet<i64> =
+                    whole.flat_map(|word| word * factor..(word + 1) * factor).collect();
+                assert_eq!(
+                    (parts.size(), &found),
+                    (window.size() * factor, &expected),
+                    "{window} is {parts}"
+                );
+                assert_eq!(parts.recast(32 / factor, 32), Ok(window.clone()), "{parts}");
+            }
+        }
+    }
+    let column = rows.shrink(&[None, Some((2, 3))]).unwrap();
+    assert_eq!(column.recast(32, 16).unwrap().to_string(), "(4,2):(16,1) + 4");
+    let element = column.shrink(&[Some((1, 2)), None]).unwrap();
+    assert_eq!(element.recast(32, 16).unwrap().to_string(), "(1,2):(0,1) + 20");
+    // Where each axis steps over more than an element, no place is left.
+    let sparse = View::strided(&[4, 2], &[8, 2], 0).unwrap();
+    assert_eq!(sparse.recast(32, 16).unwrap_err().kind(), ErrorKind::NoUnitStride);
 }
