@@ -1,7 +1,8 @@
 //! Layouts as functions: coordinates to offsets, indices to coordinates, and what can be said of all offsets.
 
+use crate::algebra::gcd;
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::{Layout, Modes, Part};
+use crate::layout::{Layout, Mode, Modes, Part};
 use crate::tuple::{IntTuple, Ints, children, is_leaf, leaf_count};
 use alloc::format;
 
@@ -67,7 +68,7 @@ impl Layout {
         }
         modes.iter_mut().for_each(|mode| mode.stride = mode.stride.abs());
         modes.sort_by_key(|mode| mode.stride);
-        !difference_vanishes(&modes, 0, true)
+        !difference_vanishes(&mut modes, 0, true)
     }
 
     /// Whether the offsets are exactly `0..size`, each once.
@@ -182,22 +183,77 @@ fn offset_in(part: Part<'_>, tokens: &[u32], leaves: &[i64]) -> core::result::Re
     })
 }
 
-/// Whether some difference of two coordinates, not zero in every mode, adds up to `-sum`. Modes are sorted by
-/// stride, all positive. The search takes the largest stride first and only the few multiples of it that the
-/// smaller ones can still cancel, so it is quick for every layout that is not built to resist it.
-fn difference_vanishes(modes: &[crate::Mode], sum: i64, all_zero: bool) -> bool {
-    let Some((largest, smaller)) = modes.split_last() else { return sum == 0 && !all_zero };
-    let reach: i64 = smaller.iter().map(|mode| (mode.extent - 1) * mode.stride).sum();
-    let (sum, reach, stride) = (i128::from(sum), i128::from(reach), i128::from(largest.stride));
-    let limit = i128::from(largest.extent - 1);
-    let from = (-reach - sum).div_euclid(stride) + i128::from((-reach - sum).rem_euclid(stride) != 0);
-    let to = (reach - sum).div_euclid(stride);
-    // Differences come in pairs of opposite sign: while all larger ones are zero, half of them are enough.
-    let from = if all_zero { from.max(0) } else { from.max(-limit) };
-    (from..=to.min(limit)).any(|steps| {
-        let next = sum + steps * stride;
-        difference_vanishes(smaller, next as i64, all_zero && steps == 0)
+/// Whether some difference of two coordinates, not zero in every mode, adds up to `-sum`. All strides are positive.
+///
+/// The search goes on with the mode of which the fewest multiples can still be cancelled by the others, those that are in
+/// reach and differ from `-sum` by a multiple of what the others share. Of two modes that is one at most for each `sum`, so
+/// the search is quick for every layout that is not built to resist it.
+fn difference_vanishes(modes: &mut [Mode], sum: i128, all_zero: bool) -> bool {
+    let Some(last) = modes.len().checked_sub(1) else { return sum == 0 && !all_zero };
+    let (mut place, mut steps) = (last, Steps::of(modes, last, sum, all_zero));
+    for other in (0..last).rev() {
+        // In most layouts nothing but 0 is left of the largest stride, which comes first.
+        if steps.count() <= 1 {
+            break;
+        }
+        let those = Steps::of(modes, other, sum, all_zero);
+        if those.count() < steps.count() {
+            (place, steps) = (other, those);
+        }
+    }
+    modes.swap(place, last);
+    let Some((chosen, others)) = modes.split_last_mut() else { return false };
+    let stride = i128::from(chosen.stride);
+    (0..steps.count()).any(|number| {
+        let own = steps.first + number * steps.apart;
+        difference_vanishes(others, sum + own * stride, all_zero && own == 0)
     })
+}
+
+/// Differences in one mode that the other modes may cancel: from the first to the last, some apart.
+struct Steps {
+    first: i128,
+    last: i128,
+    apart: i128,
+}
+
+impl Steps {
+    fn of(modes: &[Mode], place: usize, sum: i128, all_zero: bool) -> Steps {
+        let others = || modes.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, mode)| mode);
+        let reach: i128 = others().map(|mode| i128::from(mode.extent - 1) * i128::from(mode.stride)).sum();
+        let (stride, limit) = (i128::from(modes[place].stride), i128::from(modes[place].extent - 1));
+        let from = (-reach - sum).div_euclid(stride) + i128::from((-reach - sum).rem_euclid(stride) != 0);
+        let last = (reach - sum).div_euclid(stride).min(limit);
+        // Differences come in pairs of opposite sign: while all that were chosen are zero, half of them are enough.
+        let first = if all_zero { from.max(0) } else { from.max(-limit) };
+        if first >= last {
+            return Steps { first, last, apart: 1 };
+        }
+        let shared = others().fold(0, |shared, mode| gcd(shared, mode.stride));
+        let common = i128::from(gcd(shared, modes[place].stride));
+        if sum % common != 0 {
+            return Steps { first: 0, last: -1, apart: 1 };
+        }
+        let apart = i128::from(shared) / common;
+        let solution = -sum / common % apart * inverse_modulo(stride / common, apart) % apart;
+        Steps { first: first + (solution - first).rem_euclid(apart), last, apart }
+    }
+
+    fn count(&self) -> i128 {
+        if self.first > self.last { 0 } else { (self.last - self.first) / self.apart + 1 }
+    }
+}
+
+/// The number whose product with `value` is 1 modulo `modulus`, with which it shares no divisor (Euclid's algorithm).
+fn inverse_modulo(value: i128, modulus: i128) -> i128 {
+    let (mut before, mut rest) = (modulus, value % modulus);
+    let (mut coefficient_before, mut coefficient) = (0, 1);
+    while rest != 0 {
+        let quotient = before / rest;
+        (before, rest) = (rest, before % rest);
+        (coefficient_before, coefficient) = (coefficient, coefficient_before - quotient * coefficient);
+    }
+    coefficient_before.rem_euclid(modulus)
 }
 
 #[cfg(test)]
@@ -219,6 +275,27 @@ mod tests {
         let large = Layout::new((1 << 20, 1 << 20), (1 << 20, 1)).unwrap();
         assert!(large.is_injective() && large.is_compact());
         assert!(!Layout::new((1 << 20, 1 << 20), (1 << 19, 1)).unwrap().is_injective());
+    }
+
+    /// Of strides that share little, few multiples of one are sums of the others: only these are tried.
+    #[test]
+    fn injectivity_of_long_modes_is_decided_at_once() {
+        let long = 1i64 << 30;
+        for (text, injective) in [
+            ("(1073741824,1073741824):(1073741824,1073741825)", true),
+            ("(1073741824,1073741824):(1073741823,1073741825)", true),
+            ("(1073741825,1073741824):(1073741823,1073741825)", true),
+            // As many steps of one stride as the other one is long are as many of the other one as this one is long.
+            ("(1073741826,1073741824):(1073741823,1073741825)", false),
+            ("(536870912,2,536870912):(2147483648,1,2147483651)", true),
+            ("(536870912,4,536870912):(2147483648,1,2147483651)", false),
+            ("(268435456,2,2,268435456):(-2147483648,1,3,2147483655)", true),
+            ("(268435456,2,2,268435456):(-2147483648,1,6,2147483655)", false),
+        ] {
+            assert_eq!(text.parse::<Layout>().unwrap().is_injective(), injective, "{text}");
+        }
+        let far = Layout::new((long, long), (2 * long, 2 * long + 2)).unwrap();
+        assert!(far.is_injective());
     }
 
     #[test]
