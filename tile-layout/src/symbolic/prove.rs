@@ -253,15 +253,15 @@ impl Range {
 }
 
 /// The proof that all of some statements hold, or, where `all` is not set, that one does.
-fn combine(proofs: impl Iterator<Item = Proof> + Clone, all: bool) -> Proof {
-    let mut proofs = proofs;
+fn combine(mut proofs: impl Iterator<Item = Proof>, all: bool) -> Proof {
     let (every, any) = if all { (Proof::Proved, Proof::Refuted) } else { (Proof::Refuted, Proof::Proved) };
-    let rest = proofs.clone();
-    if proofs.any(|proof| proof == any) {
-        return any;
-    }
-    let mut rest = rest;
-    if rest.all(|proof| proof == every) { every } else { Proof::Unknown }
+    // One that decides ends the search; else all are asked, each once.
+    let combined = proofs.try_fold(every, |combined, proof| match proof {
+        proof if proof == any => Err(any),
+        proof if proof == every => Ok(combined),
+        _ => Ok(Proof::Unknown),
+    });
+    combined.unwrap_or_else(|decided| decided)
 }
 
 /// A number that divides the value of an expression in steps; 0 where that is 0.
@@ -297,4 +297,48 @@ fn divisor_of_term((atoms, coefficient): (&[Atom], i64)) -> i64 {
         .map(of_atom)
         .fold(coefficient, |product, divisor| product.checked_mul(divisor.max(1)).unwrap_or(product));
     gcd(product, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+    use std::vec::Vec;
+
+    const EACH: [Proof; 3] = [Proof::Proved, Proof::Refuted, Proof::Unknown];
+
+    /// A statement may have parts of its own: to prove it twice on each level takes twice as long for each.
+    #[test]
+    fn each_statement_is_proved_once() {
+        let lists =
+            EACH.iter().flat_map(|a| EACH.iter().flat_map(move |b| EACH.iter().map(move |c| [*a, *b, *c])));
+        for statements in lists {
+            for all in [true, false] {
+                let asked = Cell::new(0);
+                let proofs = statements.iter().map(|proof| {
+                    asked.set(asked.get() + 1);
+                    *proof
+                });
+                let found = combine(proofs, all);
+                // Each statement that isn't known may hold or not: what all of these have in common is proved.
+                let possible: Vec<bool> = (0..8u32)
+                    .map(|bits| core::array::from_fn::<bool, 3, _>(|place| bits >> place & 1 == 1))
+                    .filter(|holds| {
+                        statements.iter().zip(holds).all(|(proof, holds)| match proof {
+                            Proof::Proved => *holds,
+                            Proof::Refuted => !holds,
+                            Proof::Unknown => true,
+                        })
+                    })
+                    .map(|holds| {
+                        if all { holds.iter().all(|holds| *holds) } else { holds.iter().any(|holds| *holds) }
+                    })
+                    .collect();
+                let expected =
+                    Proof::of(possible.iter().all(|holds| *holds), possible.iter().all(|holds| !holds));
+                assert_eq!(found, expected, "{statements:?} {all}");
+                assert!(asked.get() <= 3, "{statements:?} {all}: {} proofs", asked.get());
+            }
+        }
+    }
 }
