@@ -43,7 +43,8 @@ impl Layout {
 
     /// The walk from copy to copy.
     fn repeated(&self, copies: &Layout) -> Result<Layout> {
-        let reach = self.size().checked_mul(copies.cosize()).ok_or_else(|| {
+        // Without elements there is nothing to repeat, but the copies still have their shape.
+        let reach = self.size().max(1).checked_mul(copies.cosize()).ok_or_else(|| {
             LayoutError::new(ErrorKind::Overflow, format!("{copies} copies of {self} exceed 2^62"))
         })?;
         self.complement(reach.max(1))?.compose(copies)

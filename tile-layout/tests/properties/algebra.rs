@@ -307,6 +307,23 @@ fn what_is_empty_has_an_empty_inverse() {
     }
 }
 
+/// Without elements there is nothing to repeat: copies of it have none.
+#[test]
+fn what_is_empty_is_repeated() {
+    let layout = |text: &str| text.parse::<Layout>().unwrap();
+    for (tile, copies) in
+        [("0:1", "4:1"), ("(2,0):(1,2)", "(3,2):(2,1)"), ("0:0", "4:3"), ("4:1", "0:1"), ("0:1", "0:1")]
+    {
+        let (tile, copies) = (layout(tile), layout(copies));
+        let product = tile.logical_product(&copies).unwrap();
+        assert_eq!((product.mode(0), product.size()), (Some(tile.clone()), 0));
+        assert!(copies.shape().is_compatible(&product.mode(1).unwrap().shape()), "{product}");
+        for product in [tile.blocked_product(&copies), tile.raked_product(&copies)] {
+            assert_eq!(product.map(|product| product.size()), Ok(0), "{tile} by {copies}");
+        }
+    }
+}
+
 /// Nothing limits the alignment of what has no elements, although not every factor divides its modes.
 #[test]
 fn what_is_empty_is_aligned_to_everything() {
