@@ -50,9 +50,10 @@ impl Layout {
     /// A layout `R` with `R(self(i)) = i`. Offsets that `self` skips are sent somewhere.
     ///
     /// # Errors
-    /// [`ErrorKind::NotInjective`] where two elements share an offset or interleave so that no layout tells
-    /// them apart; [`ErrorKind::NegativeStride`]; [`ErrorKind::Overflow`] where the inverse would have more than 2^62
-    /// elements.
+    /// [`ErrorKind::NotInjective`], naming the leaf, where two elements share an offset; [`ErrorKind::NotDivisible`],
+    /// naming the leaf, where a stride is not a multiple of the next smaller one, so that no digits of an offset are the
+    /// coordinates (another layout may still be an inverse; none is looked for); [`ErrorKind::NegativeStride`];
+    /// [`ErrorKind::Overflow`] where the inverse would have more than 2^62 elements.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -63,22 +64,31 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn left_inverse(&self) -> Result<Layout> {
-        let not_injective = |leaf: usize, what: &str| {
-            Err(LayoutError::at(
-                ErrorKind::NotInjective,
-                &[leaf],
-                format!("{self} has no left inverse: stride of mode {leaf} {what}"),
-            ))
+        let not_injective = |leaf: usize, stride: &str| {
+            let message = format!("{self} has no left inverse: {stride}");
+            Err(LayoutError::at(ErrorKind::NotInjective, &[leaf], message))
         };
         if let Some(leaf) = self.leaves().iter().position(|mode| mode.extent > 1 && mode.stride == 0) {
-            return not_injective(leaf, "is 0");
+            return not_injective(leaf, &format!("stride of mode {leaf} is 0"));
         }
         let places = self.leaves_with_index_strides();
         let mut inverse = Modes::new();
         let (mut below, mut reached, mut index_stride) = (1i64, 1i64, 0i64);
         for (leaf, mode) in self.moving_modes_by_stride()? {
-            if mode.stride % below != 0 || mode.stride < reached {
-                return not_injective(leaf, "is not a multiple of what the modes below it span");
+            let stride = mode.stride;
+            if stride % below != 0 {
+                return Err(LayoutError::at(
+                    ErrorKind::NotDivisible,
+                    &[leaf],
+                    format!(
+                        "no left inverse of {self} is known: stride {stride} of mode {leaf} is not a multiple of the next \
+                         smaller stride {below}"
+                    ),
+                ));
+            }
+            if stride < reached {
+                let what = format!("stride {stride} of mode {leaf} is an offset of the modes below it");
+                return not_injective(leaf, &what);
             }
             inverse.push(Mode::new(mode.stride / below, index_stride));
             below = mode.stride;

@@ -234,7 +234,17 @@ proptest! {
                     prop_assert_eq!(left.get(offset), Some(index as i64));
                 }
             }
-            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::NotInjective),
+            Err(error) if error.kind() == ErrorKind::NotDivisible => {
+                let mut strides: Vec<i64> =
+                    layout.leaves().iter().filter(|mode| mode.extent > 1).map(|mode| mode.stride).collect();
+                strides.sort_unstable();
+                prop_assert!(strides.windows(2).any(|pair| pair[1] % pair[0] != 0), "{}: {}", layout, error);
+            }
+            Err(error) => {
+                prop_assert_eq!(error.kind(), ErrorKind::NotInjective);
+                let distinct: BTreeSet<i64> = layout.offsets().collect();
+                prop_assert!((distinct.len() as i64) < layout.size(), "{}: {}", layout, error);
+            }
         }
         for index in layout.nullspace().offsets() {
             prop_assert_eq!(layout.get(index), Some(0));
@@ -361,6 +371,43 @@ fn a_last_mode_of_one_element_goes_on() {
     assert_eq!(divided.to_string(), "((4,8),(1,8)):((100,1),(0,8))");
     let divided = layout("(6,1):(1,100)").logical_divide(Layout::leaf(4, 3).unwrap()).unwrap();
     assert_eq!(divided.to_string(), "((2,2),3):((3,100),1)");
+}
+
+/// Elements that no two of share an offset may lie so that no digits tell them apart.
+#[test]
+fn an_inverse_that_is_not_found_is_not_called_impossible() {
+    let refusal = |text: &str| {
+        let error = text.parse::<Layout>().unwrap().left_inverse().unwrap_err();
+        (error.kind(), error.modes().to_vec(), error.to_string())
+    };
+    assert_eq!(
+        refusal("(2,3):(3,2)"),
+        (
+            ErrorKind::NotDivisible,
+            vec![0],
+            String::from(
+                "no left inverse of (2,3):(3,2) is known: stride 3 of mode 0 is not a multiple of the next smaller stride 2"
+            )
+        )
+    );
+    assert_eq!(
+        refusal("(4,2):(1,2)"),
+        (
+            ErrorKind::NotInjective,
+            vec![1],
+            String::from(
+                "(4,2):(1,2) has no left inverse: stride 2 of mode 1 is an offset of the modes below it"
+            )
+        )
+    );
+    assert_eq!(
+        refusal("(4,2):(1,0)"),
+        (
+            ErrorKind::NotInjective,
+            vec![1],
+            String::from("(4,2):(1,0) has no left inverse: stride of mode 1 is 0")
+        )
+    );
 }
 
 /// A divide names the tile that is wrong; the rank is checked before anything else.
