@@ -187,7 +187,8 @@ impl View {
     ///
     /// # Errors
     /// [`ErrorKind::Rank`] where threads and axes do not match, [`ErrorKind::OutOfBounds`] for a thread that is not
-    /// there, and where a swizzle moves a share of a swizzled view below offset 0, [`ErrorKind::NegativeStride`] for threads that are counted downwards or are none,
+    /// there, and where a swizzle moves a share of a swizzled view below offset 0, [`ErrorKind::Overflow`] where it moves one
+    /// beyond 2^62, [`ErrorKind::NegativeStride`] for threads that are counted downwards or are none,
     /// [`ErrorKind::Unsupported`] for a swizzle on a masked view.
     ///
     /// ```
@@ -216,7 +217,12 @@ impl View {
                 format!("{own} cannot begin at a swizzled offset: it is masked or begins inside a vector"),
             ));
         }
-        let offset = threads.swizzle.apply(own.offset() / vector) * vector;
+        let Some(offset) = threads.swizzle.apply(own.offset() / vector).checked_mul(vector) else {
+            return Err(LayoutError::new(
+                ErrorKind::Overflow,
+                format!("{own} would begin at a swizzled offset beyond 2^62"),
+            ));
+        };
         let moved = View::assemble(own.shape().into(), own.windows().into(), own.axes(), offset, own.fill())?;
         moved.on_memory_of(&own)
     }

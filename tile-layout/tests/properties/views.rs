@@ -1,7 +1,7 @@
 //! Tiles, recasts and shares of views against what goes through each element, and what is no view.
 
 use std::collections::BTreeSet;
-use tile_layout::{ErrorKind, Movement, View};
+use tile_layout::{ErrorKind, Movement, Swizzle, Threads, View};
 
 /// Text may say any shape; a negative one is none.
 #[test]
@@ -75,4 +75,18 @@ fn windows_of_one_column_are_recast() {
     // Where each axis steps over more than an element, no place is left.
     let sparse = View::strided(&[4, 2], &[8, 2], 0).unwrap();
     assert_eq!(sparse.recast(32, 16).unwrap_err().kind(), ErrorKind::NoUnitStride);
+}
+
+/// A swizzle may move a vector's begin up to 2^62, counted in vectors.
+#[test]
+fn a_share_beyond_the_limits_is_refused() {
+    let far = View::strided(&[4, 4], &[4, 1], 4).unwrap().vectorize(&[1, 4]).unwrap();
+    let swizzle = Swizzle::new(1, 0, -61).unwrap();
+    let threads = Threads::new("(4,1):(1,0)".parse().unwrap()).swizzled(swizzle);
+    let error = far.distribute(&threads, 0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Overflow);
+    assert_eq!(
+        error.to_string(),
+        "(1,1):(0,0) + 4 of (1,4):(0,1) would begin at a swizzled offset beyond 2^62"
+    );
 }
