@@ -19,7 +19,8 @@ pub fn element_count(extents: &[usize]) -> Option<usize> {
 /// Strides in elements, the last axis contiguous.
 ///
 /// # Panics
-/// If there are more elements than numbers, where overflow is looked for.
+/// If the product of the extents behind the first exceeds the numbers that there are, where overflow is looked for. (With an
+/// extent of 0 before them there may still be no elements.)
 ///
 /// ```
 /// assert_eq!(tile_layout::row_major_strides(&[2, 3, 4]), [12, 4, 1]);
@@ -83,7 +84,8 @@ impl Lines {
     /// The lines of these extents along an axis.
     ///
     /// # Panics
-    /// If there is no such axis; if there are more elements than numbers, where overflow is looked for.
+    /// If there is no such axis; if the product of the extents before the axis, or behind it, exceeds the numbers that there
+    /// are, where overflow is looked for.
     ///
     /// ```
     /// assert_eq!(tile_layout::shape::Lines::of(&[5, 7], 0).inner, 7);
@@ -97,6 +99,9 @@ impl Lines {
     }
 
     /// How many lines there are.
+    ///
+    /// # Panics
+    /// If there are more lines than numbers, where overflow is looked for. (Lines of no elements may be as many.)
     ///
     /// ```
     /// assert_eq!(tile_layout::shape::Lines::of(&[5, 7], 0).count(), 7);
