@@ -472,7 +472,7 @@ fn numbers_of_8_bits_are_made_of_bits() {
     let x = [0.5, 1.0, -2.0, 1.5].map(f8e4m3fn::from_f32);
     check_kernel!(by_codes<>(
         input x: (x.to_vec(), [4]),
-        output y: (vec![0f32; 4], [4] => vec![2.0, 4.0, -8.0, 6.0], 0.0),
-        output codes: (vec![0u8; 4], [4] => vec![f64::from(0x3c); 4], 0.0),
+        output y: (vec![0f32; 4], [4] => [2.0, 4.0, -8.0, 6.0], 0.0),
+        output codes: (vec![0u8; 4], [4] => [f64::from(0x3c); 4], 0.0),
     ));
 }
