@@ -86,6 +86,12 @@ fn four_bit_floats<const BM: usize, const BN: usize, const S: usize>(
     y.store_masked(acc);
 }
 
+/// What four bits mean as a float (OCP MX specification 1.0, table 6), `f4e2m1`.
+fn of_four_bits(code: u8) -> f64 {
+    let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
+    if code < 8 { magnitude } else { -magnitude }
+}
+
 #[test]
 fn floats_of_four_bits_share_an_exponent() {
     let (m, n, s) = (9, 40, 3);
@@ -94,10 +100,8 @@ fn floats_of_four_bits_share_an_exponent() {
     let weights: Vec<u8> = (0..n * k / 2).map(|i| (i * 151 % 256) as u8).collect();
     let exponents: Vec<u8> = (0..n * s).map(|i| 124 + (i * 5 % 7) as u8).collect();
     let weight = |at: usize| {
-        let code = usize::from(weights[at / 2] >> (4 * (at % 2)) & 15);
-        let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][code & 7];
-        let scale = 2f64.powi(i32::from(exponents[at / 32]) - 127);
-        if code < 8 { magnitude * scale } else { -magnitude * scale }
+        let code = weights[at / 2] >> (4 * (at % 2)) & 15;
+        of_four_bits(code) * 2f64.powi(i32::from(exponents[at / 32]) - 127)
     };
     let element =
         |at: usize| (0..k).map(|p| x[at / n * k + p].to_f64() * weight(at % n * k + p)).sum::<f64>();
@@ -134,8 +138,7 @@ fn around_four_bits() -> Vec<f32> {
 
 /// The code of the number of four bits that is nearest, by trying all; of two the one with an even mantissa.
 fn nearest_code(x: f64) -> u8 {
-    let magnitudes = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
-    let distance = |code: &u8| (magnitudes[usize::from(*code)] - x.abs()).abs();
+    let distance = |code: &u8| (of_four_bits(*code) - x.abs()).abs();
     let order = |a: &u8, b: &u8| distance(a).total_cmp(&distance(b)).then((a % 2).cmp(&(b % 2)));
     (0..8).min_by(order).expect("there are eight") + if x.is_sign_negative() { 8 } else { 0 }
 }
@@ -325,11 +328,7 @@ fn factors_of_four_bits_have_scales_of_eight() {
         |count: usize, step: usize| -> Vec<u8> { (0..count).map(|i| (i * step % 256) as u8).collect() };
     let (a, b) = (codes(m * k / 2, 151), codes(n * k / 2, 89));
     let (a_scales, b_scales) = (numbers::<f8e4m3fn>(m * g, 3), numbers::<f8e4m3fn>(n * g, 4));
-    let number = |bytes: &[u8], at: usize| {
-        let code = usize::from(bytes[at / 2] >> (4 * (at % 2)) & 15);
-        let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][code & 7];
-        if code < 8 { magnitude } else { -magnitude }
-    };
+    let number = |bytes: &[u8], at: usize| of_four_bits(bytes[at / 2] >> (4 * (at % 2)) & 15);
     let element = |at: usize| {
         let (i, j) = (at / n, at % n);
         let term = |p: usize| {
@@ -407,10 +406,7 @@ fn unpacked<const M: usize, const K: usize>(w: &Tensor<u8, m, h>, y: &mut Tensor
 #[test]
 fn codes_are_as_wide_as_what_they_mean() {
     let w: Vec<u8> = (0..3 * 5).map(|i| (i * 37 % 256) as u8).collect();
-    let number = |code: u8| {
-        let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][usize::from(code & 7)];
-        if code < 8 { magnitude } else { -magnitude }
-    };
+    let number = |code: u8| of_four_bits(code) as f32;
     let y: Vec<f32> = w.iter().flat_map(|byte| [number(byte & 15), number(byte >> 4)]).collect();
     check_exact!(unpacked<M = 2, K = 4>(w: w, [3, 5]) -> f32, [3, 10] => y);
 }

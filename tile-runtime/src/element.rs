@@ -288,7 +288,9 @@ macro_rules! real_elements {
                 }
                 $from(tile_ir::array::round_float(DType::$dtype, value))
             }
-            fn from_int(value: i128) -> Self { Self::from_float(value as f64) }
+            fn from_int(value: i128) -> Self {
+                Self::from_float(tile_ir::array::int_to_float(DType::$dtype, value))
+            }
         }
         impl Scale for $ty {}
     )* };
@@ -432,6 +434,15 @@ mod tests {
         check(&[f8e8m0fnu::from_float(0.25), f8e8m0fnu::from_float(0.0)]);
         check(&[true, false]);
         check(&[usize::MAX, 0]);
+    }
+
+    /// By way of `f64`, which has neither of the last two bits, it would be a tie, and go to 2^60.
+    #[test]
+    fn integers_are_rounded_once() {
+        let beside_a_tie = (1_i128 << 60) + (1 << 36) + 1;
+        assert_eq!(f32::from_int(beside_a_tie).to_bits(), ((1_i64 << 60) as f32).next_up().to_bits());
+        assert_eq!(f32::from_int(-beside_a_tie), -f32::from_int(beside_a_tie));
+        assert_eq!(f64::from_int(i128::from(i64::MAX)), 2f64.powi(63));
     }
 
     #[test]

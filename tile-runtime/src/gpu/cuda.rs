@@ -83,6 +83,13 @@ impl Cuda {
         self.context.bind_to_thread().map_err(failure)
     }
 
+    /// The driver's version: 12080 is that of CUDA 12.8.
+    fn version(&self) -> Result<i32, Failure> {
+        let mut version = 0;
+        call!(self, cuDriverGetVersion(&raw mut version))?;
+        Ok(version)
+    }
+
     fn attribute(&self, attribute: Attribute) -> Result<i32, Failure> {
         self.context.attribute(attribute).map_err(failure)
     }
@@ -176,8 +183,7 @@ impl Driver for Cuda {
     fn describe(&self) -> Result<Description, Failure> {
         let (major, minor) = self.context.compute_capability().map_err(failure)?;
         let unsigned = |attribute| self.attribute(attribute).map(i32::unsigned_abs);
-        let mut version = 0;
-        call!(self, cuDriverGetVersion(&raw mut version))?;
+        let version = self.version()?;
         let clock = self.known(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
         let shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         Ok(Description {
@@ -463,7 +469,9 @@ impl Driver for Cuda {
     }
 
     fn encode(&self, map: &BoundMap) -> Result<EncodedMap, Failure> {
-        tensor_maps::encode(map)
+        // The driver looks at the context that is current on the thread, which may be none yet, or another device's.
+        self.bind()?;
+        tensor_maps::encode(map, self.version()?)
     }
 
     unsafe fn launch(

@@ -1,6 +1,7 @@
 //! One value for all elements: on a GPU by the device itself, without as many on the host.
 
 use super::TensorRef;
+use super::host_elements::with_room;
 use super::rows::rows;
 use super::transfer::{bytes, write};
 use crate::device::Kind;
@@ -29,7 +30,9 @@ impl<T: Element> TensorRef<T> {
             return Ok(());
         }
         let by_host = |tensor: &mut TensorRef<T>| {
-            write(&mut tensor.location, &tensor.descriptor, &vec![value; tensor.descriptor.len()])
+            let mut values = with_room(tensor.descriptor.len())?;
+            values.resize(tensor.descriptor.len(), value);
+            write(&mut tensor.location, &tensor.descriptor, &values)
         };
         let sets = rows(self.location.is_shared(), [&self.descriptor], size_of::<T>());
         let Some(sets) = sets else { return by_host(self) };

@@ -40,6 +40,8 @@ enum Keeper {
         /// Only dropped, so that nobody sees what a panic may have left of it.
         _owner: AssertUnwindSafe<Box<dyn Send + Sync>>,
     },
+    /// Memory of a GPU that somebody keeps who isn't known here.
+    Elsewhere,
 }
 
 impl Allocation {
@@ -55,7 +57,7 @@ impl Allocation {
 
     /// Whether nobody else knows the memory.
     fn is_ours(&self) -> bool {
-        !matches!(&*self.keeper, Keeper::Foreign { .. })
+        !matches!(&*self.keeper, Keeper::Foreign { .. } | Keeper::Elsewhere)
     }
 
     /// Whether a GPU copies from and to the memory while the host goes on.
@@ -72,6 +74,7 @@ impl Allocation {
                 self.uses.end(Some(context))?;
                 context.synchronize()
             }
+            (Keeper::Elsewhere, _) => Ok(()),
             _ => self.uses.end(None),
         }
     }
@@ -110,7 +113,7 @@ pub(crate) struct Location {
     bytes: usize,
     /// Whether elements of somebody else's, who may write them meanwhile, lie between those that it is held for.
     is_shared: bool,
-    /// Nothing for memory whose owner isn't ours to drop.
+    /// Nothing for the host's memory whose owner isn't ours to drop: what uses that is waited for.
     allocation: Option<Arc<Allocation>>,
 }
 
@@ -191,7 +194,9 @@ impl Location {
         }
         // Of no elements the address is never used, but references need one.
         let address = if bytes == 0 { TENSOR_ALIGNMENT } else { address };
-        Ok(Location { device: device.clone(), address, bytes, is_shared: false, allocation: None })
+        // On a GPU launches come back before they are done, whoever keeps the memory.
+        let allocation = device.is_gpu().then(|| Allocation::new(device, Keeper::Elsewhere));
+        Ok(Location { device: device.clone(), address, bytes, is_shared: false, allocation })
     }
 
     /// The same bytes, with what keeps them there.

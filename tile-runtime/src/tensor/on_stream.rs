@@ -131,17 +131,14 @@ impl<T: Element> TensorRef<T> {
         // What is enqueued is noted also where there is more of it that the driver refuses.
         let copied = match &sets {
             Some(sets) => self.location.copy_rows(&source.location, sets, Some(gpu)),
-            // SAFETY: the stream comes after what is in use, and the copy is noted below; a GPU's memory that has no list of
-            // users is vouched for.
+            // SAFETY: the stream comes after what is in use, and the copy is noted below. Whoever keeps a GPU's memory that we
+            // don't vouches for it.
             None => unsafe {
                 self.location.enqueue(first, &source.location, range, gpu.context(), Some(gpu))
             },
         };
-        let mut owned = memory(&self.location, &source.location).peekable();
-        let pending = match owned.peek() {
-            None => Pending::until_idle(stream),
-            Some(_) => Pending::until(note_last(gpu, owned, &before)?, stream),
-        };
+        let used = memory(&self.location, &source.location);
+        let pending = Pending::until(note_last(gpu, used, &before)?, stream);
         match copied {
             Ok(()) => Ok(Some(pending)),
             // Rows that this driver doesn't take go by way of the host.
@@ -169,7 +166,7 @@ impl<T: Element> TensorRef<T> {
     }
 }
 
-/// The memory that a copy writes and reads, where it is ours, and which of the two.
+/// The memory that a copy writes and reads, where it has a list of its users, and which of the two.
 fn memory<'l>(
     target: &'l Location,
     source: &'l Location,

@@ -12,8 +12,17 @@ use tile_ir::tensor_map::{BoundMap, Swizzle, TENSOR_MAP_BYTES};
 const _: () = assert!(size_of::<CUtensorMap>() == size_of::<EncodedMap>());
 const _: () = assert!(align_of::<CUtensorMap>() <= align_of::<EncodedMap>());
 
-/// Has the driver encode a map. Elements outside the tensor are zero.
-pub(super) fn encode(map: &BoundMap) -> Result<EncodedMap, Failure> {
+/// The newest driver, as `cuDriverGetVersion` counts them, that has small tensors read beyond their end.
+const READS_BEYOND_SMALL_TENSORS: i32 = 13_010;
+
+/// Fewer bytes than these are a small tensor.
+const SMALL_BYTES: u128 = 128 << 10;
+
+/// The bit of a map's second word that has tiles read where the tensor doesn't reach.
+const READS_BEYOND: u64 = 1 << 21;
+
+/// Has the driver of a version encode a map. Elements outside the tensor are zero.
+pub(super) fn encode(map: &BoundMap, version: i32) -> Result<EncodedMap, Failure> {
     // Drivers know tensor maps since CUDA 12.
     if !has("cuTensorMapEncodeTiled") {
         return Err(Failure::refused("the NVIDIA driver is older than that of CUDA 12; update it"));
@@ -39,7 +48,26 @@ pub(super) fn encode(map: &BoundMap) -> Result<EncodedMap, Failure> {
             CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )
     })?;
+    if version <= READS_BEYOND_SMALL_TENSORS && bytes(map) < SMALL_BYTES {
+        clear_reads_beyond(&mut encoded);
+    }
     Ok(encoded)
+}
+
+/// From a tensor's first byte to its last element's first.
+fn bytes(map: &BoundMap) -> u128 {
+    let strides = std::iter::once(map.elem.bytes() as u64).chain(map.strides.iter().copied());
+    let along = |(&extent, stride): (&u64, u64)| u128::from(extent.saturating_sub(1)) * u128::from(stride);
+    map.extents.iter().zip(strides).map(along).sum::<u128>() + 1
+}
+
+/// Has a map's tiles read only what the tensor has. Drivers until CUDA 13.1 have those of small tensors read beyond it, which
+/// on Blackwell is an illegal address where nothing is there; CUTLASS (commit b7ecaa605dd7) and Triton's driver.c clear the
+/// same bit of the same tensors.
+fn clear_reads_beyond(map: &mut EncodedMap) {
+    let second = &mut map.0[8..16];
+    let word = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|byte| second[byte])) & !READS_BEYOND;
+    second.copy_from_slice(&word.to_le_bytes());
 }
 
 /// The driver's format of the same bytes; of those that it doesn't have, an integer's of the same width.

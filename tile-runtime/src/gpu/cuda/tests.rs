@@ -35,6 +35,11 @@ fn the_suite_passes_on_the_functions_of_cuda() {
                 tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules,
             ),
             (
+                "tensor_maps_of_small_tensors_have_nothing_read_beyond_them",
+                tensor_maps_of_small_tensors_have_nothing_read_beyond_them,
+            ),
+            ("tensor_maps_are_encoded_on_any_thread", tensor_maps_are_encoded_on_any_thread),
+            (
                 "the_way_to_a_peer_is_opened_before_the_first_copy",
                 the_way_to_a_peer_is_opened_before_the_first_copy,
             ),
@@ -192,8 +197,9 @@ fn tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules() {
         for swizzle in Swizzle::ALL {
             let map = map(elem, swizzle);
             let EncodedMap(bytes) = cuda.encode(&map).unwrap();
-            let words: Vec<u64> =
+            let mut words: Vec<u64> =
                 bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+            words[1] &= !READS_BEYOND;
             assert_eq!((words[0], &words[1..4], &words[6..8]), (map.address, &*map.extents, &*map.strides));
             let tile: Vec<u64> = map.tile.iter().map(|&extent| extent.into()).collect();
             assert_eq!((&words[10..13], words[15] >> 16), (&*tile, 3), "{elem} {swizzle:?}");
@@ -208,6 +214,46 @@ fn tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules() {
     for map in wrong {
         assert_eq!(cuda.encode(&map).unwrap_err(), refused("CUDA_ERROR_INVALID_VALUE"), "{map:?}");
     }
+}
+
+/// The bit that the library sets of every map, as drivers of its version do.
+const READS_BEYOND: u64 = 1 << 21;
+
+/// A tensor is small whose last element begins before 128 KiB less one byte.
+fn tensor_maps_of_small_tensors_have_nothing_read_beyond_them() {
+    let cuda = Cuda::open(1).unwrap();
+    let reads_beyond = |rows: u64, pitch: u64| {
+        let map = BoundMap {
+            address: 0x7000,
+            elem: DType::F32,
+            extents: vec![8, rows],
+            strides: vec![pitch],
+            tile: vec![8, 64],
+            swizzle: Swizzle::None,
+        };
+        let EncodedMap(bytes) = cuda.encode(&map).unwrap();
+        let second = u64::from_ne_bytes(bytes[8..16].try_into().unwrap());
+        assert_eq!(second & !READS_BEYOND, 8);
+        second & READS_BEYOND != 0
+    };
+    // Rows of 32 bytes, dense.
+    assert_eq!([1, 64, 4096].map(|rows| reads_beyond(rows, 32)), [false; 3]);
+    assert!(reads_beyond(4097, 32));
+    // Two rows, 28 bytes from the first element of a row to the last.
+    let step = (128 << 10) - 32;
+    assert_eq!([step - 16, step, step + 16].map(|pitch| reads_beyond(2, pitch)), [false, false, true]);
+    // More than 64 bits have.
+    assert!(reads_beyond(1 << 32, (1 << 40) - 16));
+}
+
+/// One that has called nothing yet has no context, and one that used another device has that one's.
+fn tensor_maps_are_encoded_on_any_thread() {
+    let devices = [0, 1].map(|ordinal| Cuda::open(ordinal).unwrap());
+    let map = map(DType::F32, Swizzle::None);
+    std::thread::scope(|scope| {
+        let encoded = scope.spawn(|| devices.each_ref().map(|device| device.encode(&map).map(|_| ())));
+        assert_eq!(encoded.join().unwrap(), [Ok(()), Ok(())]);
+    });
 }
 
 fn the_way_to_a_peer_is_opened_before_the_first_copy() {

@@ -202,21 +202,48 @@ fn a_stream_comes_after_what_the_own_one_is_given_as_a_stream() {
     let [y, z] = [0; 2].map(|_| Tensor::<f32>::zeros(&device, [8]).unwrap());
     // SAFETY: the memory is that of tensors that live longer.
     let at = |of: &Tensor<f32>| unsafe { Tensor::<f32>::from_raw(&device, of.address(), [8]) }.unwrap();
-    let (a, mut b, mut c) = (at(&x), at(&y), at(&z));
     let own = device.stream();
     let other = Stream::new(&device).unwrap();
-    // It has waited for the own stream once.
-    call(&KERNEL, &a, &mut c).on(&other).unwrap().wait().unwrap();
-    call(&KERNEL, &a, &mut b).on(&own).unwrap().detach();
-    call(&KERNEL, &b, &mut c).on(&other).unwrap().wait().unwrap();
-    assert_eq!(c.to_vec().unwrap(), doubled(8, 2));
+    // It has waited for the own stream once. Tensors that are made for a launch alone know of no other launch.
+    call(&KERNEL, &at(&x), &mut at(&z)).on(&other).unwrap().wait().unwrap();
+    call(&KERNEL, &at(&x), &mut at(&y)).on(&own).unwrap().detach();
+    call(&KERNEL, &at(&y), &mut at(&z)).on(&other).unwrap().wait().unwrap();
+    assert_eq!(at(&z).to_vec().unwrap(), doubled(8, 2));
     // What the own stream waits for is work of it, too.
     let third = Stream::new(&device).unwrap();
-    call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
-    call(&KERNEL, &c, &mut b).on(&other).unwrap().detach();
+    call(&KERNEL, &at(&y), &mut at(&z)).on(&third).unwrap().wait().unwrap();
+    call(&KERNEL, &at(&z), &mut at(&y)).on(&other).unwrap().detach();
     own.wait_for(&other.record().unwrap()).unwrap();
-    call(&KERNEL, &b, &mut c).on(&third).unwrap().wait().unwrap();
-    assert_eq!(c.to_vec().unwrap(), doubled(8, 4));
+    call(&KERNEL, &at(&y), &mut at(&z)).on(&third).unwrap().wait().unwrap();
+    assert_eq!(at(&z).to_vec().unwrap(), doubled(8, 4));
+}
+
+/// Whoever keeps the memory of a tensor, its launches are ordered, and its reads, writes and copies with them.
+#[test]
+fn tensors_in_memory_of_another_library_are_ordered() {
+    let (device, driver) = ready();
+    let [x, y, z] = [0.0, 0.0, 5.0].map(|value| Tensor::<f32>::full(&device, [8], value).unwrap());
+    // SAFETY: the memory is that of tensors that live longer and that nobody else uses.
+    let at = |of: &Tensor<f32>| unsafe { Tensor::<f32>::from_raw(&device, of.address(), [8]) }.unwrap();
+    let (mut a, mut b, mut c) = (at(&x), at(&y), at(&z));
+    let [first, second] = [0; 2].map(|_| Stream::new(&device).unwrap());
+    a.copy_from_slice(&ramp(&device, 8).to_vec().unwrap()).unwrap();
+    call(&KERNEL, &a, &mut b).on(&first).unwrap().detach();
+    call(&KERNEL, &b, &mut c).on(&second).unwrap().detach();
+    assert_eq!(c.to_vec().unwrap(), doubled(8, 2));
+    // The own stream comes after both, and a copy on one after the other.
+    call(&KERNEL, &a, &mut b).on(&first).unwrap().detach();
+    call(&KERNEL, &b, &mut c).launch().unwrap();
+    c.copy_from_on(&b, &second).unwrap().detach();
+    b.fill(0.0).unwrap();
+    assert_eq!((c.to_vec().unwrap(), b.to_vec().unwrap()), (doubled(8, 1), vec![0.0; 8]));
+    // That nothing has to be waited for when they are dropped is up to who keeps the memory.
+    call(&KERNEL, &c, &mut b).on(&first).unwrap().detach();
+    let pending = driver.pending();
+    drop((a, b, c));
+    assert_eq!(driver.pending(), pending);
+    device.synchronize().unwrap();
+    assert_eq!(y.to_vec().unwrap(), doubled(8, 2));
 }
 
 #[test]

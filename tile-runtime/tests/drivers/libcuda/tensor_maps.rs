@@ -1,8 +1,8 @@
 //! Tensor maps, with every rule that the CUDA Driver API's reference says of `cuTensorMapEncodeTiled` without interleaving.
 
 use crate::common::check;
-use crate::functions;
 use crate::machine::Code;
+use crate::{current, functions};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// Bytes of an element, by `CUtensorMapDataType`: u8, u16, u32, i32, u64, i64, f16, f32, f64, bf16, f32 without
@@ -12,6 +12,9 @@ const ELEMENT_BYTES: [usize; 13] = [1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4];
 /// The most bytes of a box's rows, by `CUtensorMapSwizzle`.
 const ROW_BYTES: [usize; 4] = [usize::MAX, 32, 64, 128];
 
+/// The bit of the second word that drivers until CUDA 13.1 set of every map: tiles are read where the tensor doesn't reach.
+const READS_BEYOND: u64 = 1 << 21;
+
 functions! {
     /// A map holds what it was made of: the address, five extents, four strides in bytes, five numbers of a box, and the
     /// format with the swizzle and the rank.
@@ -19,6 +22,7 @@ functions! {
         map: *mut c_void, format: c_int, rank: c_uint, address: *mut c_void, extents: *const u64, strides: *const u64,
         tile: *const c_uint, steps: *const c_uint, interleave: c_int, swizzle: c_int, promotion: c_int, fill: c_int,
     ) {
+        current()?;
         check(!map.is_null() && (map as usize).is_multiple_of(64) && (1..=5).contains(&rank))?;
         let bytes = *ELEMENT_BYTES.get(format as usize).ok_or(Code::INVALID_VALUE)?;
         let row_bytes = *ROW_BYTES.get(swizzle as usize).ok_or(Code::INVALID_VALUE)?;
@@ -38,6 +42,7 @@ functions! {
         let mut words = [0_u64; 16];
         words[0] = address as u64;
         words[1..=rank].copy_from_slice(extents);
+        words[1] |= READS_BEYOND;
         words[6..5 + rank].copy_from_slice(strides);
         words[10..10 + rank].iter_mut().zip(tile).for_each(|(word, &extent)| *word = extent.into());
         words[15] = (rank as u64) << 16 | (swizzle as u64) << 8 | format as u64;
