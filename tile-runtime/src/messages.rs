@@ -122,7 +122,8 @@ pub(crate) fn in_block<T>(
     run: impl FnOnce() -> T,
 ) -> (T, Option<(String, String)>) {
     let fresh = Said { lines: sink.is_some().then(Vec::new), failure: None };
-    let outer = SAID.replace(fresh);
+    // A thread that is about to end prints its lines at once, and a failed assertion is a panic there.
+    let Ok(outer) = SAID.try_with(|said| said.replace(fresh)) else { return (run(), None) };
     let result = run();
     let said = SAID.replace(outer);
     if let Some(sink) = sink {
@@ -133,14 +134,14 @@ pub(crate) fn in_block<T>(
 
 /// Prints a line of a kernel's body. `tile_println!` calls this.
 pub fn print(line: fmt::Arguments<'_>) {
-    let kept = SAID.with_borrow_mut(|said| match &mut said.lines {
+    let kept = SAID.try_with(|said| match &mut said.borrow_mut().lines {
         Some(lines) => {
             lines.push(line.to_string());
             true
         }
         None => false,
     });
-    if !kept {
+    if !kept.unwrap_or(false) {
         println!("{line}");
     }
 }
@@ -152,6 +153,6 @@ pub fn print(line: fmt::Arguments<'_>) {
 #[track_caller]
 pub fn fail(message: String) -> ! {
     let place = Location::caller().to_string();
-    SAID.with_borrow_mut(|said| said.failure = Some((place, message.clone())));
+    let _ = SAID.try_with(|said| said.borrow_mut().failure = Some((place, message.clone())));
     panic!("assertion failed: {message}")
 }

@@ -210,6 +210,43 @@ fn a_panic_in_the_body_is_an_error() {
     );
 }
 
+/// What a thread keeps is gone in part when the rest of it is dropped.
+#[test]
+fn a_thread_that_ends_launches() {
+    use std::sync::mpsc;
+    struct Last(Device, mpsc::Sender<Vec<f32>>);
+    impl Last {
+        fn launch(&self) {
+            let mut y = Tensor::zeros(&self.0, [9]).unwrap();
+            double(&ramp(&self.0, 9), &mut y).launch().unwrap();
+            self.1.send(y.to_vec().unwrap()).unwrap();
+        }
+    }
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.launch();
+        }
+    }
+    thread_local! {
+        static LAST: std::cell::OnceCell<Last> = const { std::cell::OnceCell::new() };
+    }
+    let devices = if cfg!(feature = "jit") {
+        vec![Device::reference(), Device::cpu()]
+    } else {
+        vec![Device::reference()]
+    };
+    for device in devices {
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // What is kept first is dropped last.
+            LAST.with(|last| last.get_or_init(|| Last(device, sender)).launch());
+        });
+        thread.join().unwrap();
+        let doubled: Vec<f32> = (0..9).map(|i| 2.0 * i as f32).collect();
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [doubled.clone(), doubled]);
+    }
+}
+
 #[test]
 fn the_grid_is_inferred() {
     let device = Device::reference();

@@ -138,18 +138,19 @@ fn with_scratch(bytes: usize, launch: u64, run: impl FnOnce(*mut u8, bool)) -> R
     thread_local! {
         static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
     }
-    SCRATCH.with_borrow_mut(|scratch| {
-        let needed = bytes.saturating_add(PAGE_BYTES);
-        let scratch = match scratch {
-            Some(scratch) if scratch.buffer.len() >= needed => scratch,
-            _ => scratch.insert(Scratch { buffer: HostBuffer::zeroed(needed)?, owner: 0 }),
-        };
-        let goes_on = std::mem::replace(&mut scratch.owner, launch) == launch;
-        let first = scratch.buffer.as_mut_ptr();
-        // SAFETY: the buffer has a page more than is needed.
-        run(unsafe { first.add(first.align_offset(PAGE_BYTES)) }, goes_on);
-        Ok(())
-    })
+    let needed = bytes.saturating_add(PAGE_BYTES);
+    // A thread that is about to end keeps none any more.
+    let kept = SCRATCH.try_with(RefCell::take).ok().flatten();
+    let mut scratch = match kept.filter(|kept| kept.buffer.len() >= needed) {
+        Some(kept) => kept,
+        None => Scratch { buffer: HostBuffer::zeroed(needed)?, owner: 0 },
+    };
+    let goes_on = std::mem::replace(&mut scratch.owner, launch) == launch;
+    let first = scratch.buffer.as_mut_ptr();
+    // SAFETY: the buffer has a page more than is needed.
+    run(unsafe { first.add(first.align_offset(PAGE_BYTES)) }, goes_on);
+    let _ = SCRATCH.try_with(|kept| kept.replace(Some(scratch)));
+    Ok(())
 }
 
 /// A number for a launch, which no other one has, nor scratch memory that no launch had.

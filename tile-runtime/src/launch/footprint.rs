@@ -2,7 +2,8 @@
 //!
 //! Parts of one memory may lie between each other, as the columns of a matrix do, and share nothing. Whether they do is a
 //! linear equation with an unknown index in a range for each axis of both; it is solved by search, from the largest stride
-//! to the smallest, where what the smaller ones can still add bounds every index.
+//! to the smallest, where what the smaller ones can still add bounds every index, and their common divisors rule out what lies
+//! between the multiples.
 
 use crate::tensor::{Place, Untyped};
 use smallvec::SmallVec;
@@ -84,7 +85,7 @@ impl<'a> Footprint<'a> {
 fn can_reach(terms: &[Term], target: i128, steps: &mut usize) -> bool {
     let Some((first, rest)) = terms.split_first() else { return target == 0 };
     let behind: i128 = rest.iter().map(|term| term.stride * term.most).sum();
-    if target < 0 || target > first.stride * first.most + behind {
+    if target < 0 || target > first.stride * first.most + behind || lies_between_multiples(terms, target) {
         return false;
     }
     let least = (target - behind).max(0).div_euclid(first.stride)
@@ -102,6 +103,22 @@ fn can_reach(terms: &[Term], target: i128, steps: &mut usize) -> bool {
         index += 1;
     }
     false
+}
+
+/// Whether some of the strides have a divisor between whose multiples the target lies, further from the one below than the
+/// other terms reach.
+fn lies_between_multiples(terms: &[Term], target: i128) -> bool {
+    let mut behind: i128 = terms.iter().map(|term| term.stride * term.most).sum();
+    let mut divisor = 0;
+    terms.iter().any(|term| {
+        divisor = gcd(divisor, term.stride);
+        behind -= term.stride * term.most;
+        target.rem_euclid(divisor) > behind
+    })
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]
@@ -144,6 +161,25 @@ mod tests {
         assert!(!at(0, &[8, 2]).may_meet(&at(1, &[8, 2])));
         assert!(at(0, &[8, 2]).may_meet(&at(1, &[8, 1])));
         assert!(at(0, &[8, 1]).may_meet(&at(0, &[8, 1])));
+    }
+
+    /// However many elements the common divisor of their strides leaves out.
+    #[test]
+    fn parts_of_unlike_strides_share_nothing() {
+        let at = |first: u64, shape: &'static [usize], strides: &'static [i64]| {
+            let reach: i64 =
+                shape.iter().zip(strides).map(|(&extent, stride)| (extent as i64 - 1) * stride).sum();
+            let bytes = 4 * first..4 * (first + reach as u64 + 1);
+            Footprint { bytes, shape, place: Place::Strided(strides), element: 4 }
+        };
+        // Of ten million numbers every second, and every fourth from the second and from the third on.
+        let evens = at(0, &[5_000_000], &[2]);
+        assert!(!evens.may_meet(&at(1, &[2_500_000], &[4])));
+        assert!(evens.may_meet(&at(2, &[2_500_000], &[4])));
+        // The same of the rows of a matrix of 30,001 columns, of which only some begin at even places.
+        let evens = at(0, &[30_000, 15_001], &[30_001, 2]);
+        assert!(!evens.may_meet(&at(1, &[30_000, 7_500], &[30_001, 4])));
+        assert!(evens.may_meet(&at(2, &[30_000, 7_500], &[30_001, 4])));
     }
 
     /// Every answer against the sets of addresses.

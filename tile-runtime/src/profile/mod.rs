@@ -111,7 +111,7 @@ pub(crate) fn aside<R>(run: impl FnOnce() -> R) -> R {
             RECORDED.set(std::mem::take(&mut self.0));
         }
     }
-    let _aside = Aside(RECORDED.take());
+    let _aside = (depth() > 0).then(|| Aside(RECORDED.take()));
     run()
 }
 
@@ -120,9 +120,9 @@ pub(crate) fn is_on() -> bool {
     depth() > 0
 }
 
-/// How many profiles of this thread go on, each within another.
+/// How many profiles of this thread go on, each within another. None do in one that is about to end.
 pub(crate) fn depth() -> usize {
-    RECORDED.with_borrow(Vec::len)
+    RECORDED.try_with(|recorded| recorded.borrow().len()).unwrap_or(0)
 }
 
 impl ToNote {
