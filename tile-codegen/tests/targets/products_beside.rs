@@ -133,6 +133,22 @@ fn of_every_size() {
     }
 }
 
+/// A loop may go on beyond the factors, where tiles are zeros and memory isn't theirs.
+#[test]
+fn of_turns_beyond_the_end() {
+    for before in [
+        "  %more = add %end, %one : index\n",
+        "  %2 = add %one, %one : index\n  %more = add %end, %2 : index\n",
+    ] {
+        for by_columns in [false, true] {
+            let case = Case { before, range: ["%0", "%more"], by_columns, ..PLAIN };
+            [[384, 64, 64], [384, 64, 128], [4, 64, 168], [200, 96, 300]]
+                .iter()
+                .for_each(|&sizes| case.check(sizes));
+        }
+    }
+}
+
 /// The next block's tile is another one than its index says, or none.
 #[test]
 fn whose_next_factor_is_not_that_of_the_next_block() {

@@ -113,8 +113,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let bytes = ir.mul(ir.mul(ir.mul(before, k), row), ir.i64(memory.element_bytes));
         let (begin_at, end_at) = (ir.address(memory.address), ir.address(self.memory_of(&end)?.address));
         let is_one_turn = ir.icmp(IntPredicate::EQ, before, ir.i64(0));
+        // Turns may go on beyond the matrix. Where the last one has a row, those between are whole.
+        let begins_inside = ir.icmp(IntPredicate::NE, last_rows, ir.i64(0));
         let is_one = ir.all([
-            ir.or(is_one_turn, ir.icmp(IntPredicate::EQ, rows, k)),
+            ir.or(is_one_turn, ir.and(ir.icmp(IntPredicate::EQ, rows, k), begins_inside)),
             ir.icmp(IntPredicate::EQ, columns, last_columns),
             ir.icmp(IntPredicate::EQ, ir.sub(end_at, begin_at), bytes),
         ]);
