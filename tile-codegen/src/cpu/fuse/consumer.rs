@@ -3,15 +3,24 @@
 //!
 //! There are two kinds of such loops, which differ in the index at which they read. The loop of stores
 //! ([`super::together`]) reads every tile at the index that it stores. The loop of an op that joins pieces reads a tile at
-//! one index for each use, as with the halves of pairs; LLVM merges the reads of what these have in common.
+//! an index for each way to it through parts, as with the halves of pairs; LLVM merges the reads of what these have in common.
+//! A tile to which many ways lead is stored: parts of sums of parts would be computed twice as often with each step.
 
 use super::super::elements::splits_axes;
 use super::super::movement::is_one_loop;
 use super::super::region::extents;
 use super::{Fusion, MOST_LOOPS, Use, is_tile};
+use std::collections::{HashMap, HashSet};
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::ops::Movement;
 use tile_ir::{Op, ValueId};
+
+/// The most indices at which a loop that joins pieces computes an element of a tile.
+const MOST_WAYS: usize = 16;
+
+/// How a loop that joins pieces comes to elements of a tile: from which piece, and through which ops that read at another index
+/// than their own.
+type Ways = HashSet<Vec<(OpId, usize)>>;
 
 /// A loop that computes what it alone reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,14 +36,35 @@ impl<'a> Fusion<'a> {
     /// before the tile.
     pub(super) fn find_consumers(&mut self) {
         let instance = self.instance;
+        let mut ways = HashMap::new();
         for op in instance.walk().into_iter().rev() {
             let data = instance.op(op);
             let &[tile] = data.results.as_slice() else { continue };
             let consumer = self.only_consumer(tile).filter(|_| is_tile(instance, tile));
             let is_computed = |&consumer: &Consumer| data.op.is_load() || self.passes_on(consumer, data);
-            let consumer = consumer.filter(is_computed);
-            self.consumers.extend(consumer.map(|consumer| (tile, consumer)));
+            let Some(consumer) = consumer.filter(is_computed) else { continue };
+            let to_tile = self.ways_to(tile, &ways);
+            if to_tile.len() <= MOST_WAYS {
+                ways.insert(tile, to_tile);
+                self.consumers.insert(tile, consumer);
+            }
         }
+    }
+
+    /// How the one loop that reads a tile comes to it, where those are known of what it computes from the tile. In the loop of
+    /// stores every tile is read at one index, without any.
+    fn ways_to(&self, tile: ValueId, known: &HashMap<ValueId, Ways>) -> Ways {
+        let ways = self.uses[&tile].iter().flat_map(|of| {
+            let data = self.instance.op(of.op);
+            let onwards = data.results.first().and_then(|result| known.get(result));
+            match onwards {
+                None if data.op.is_store() => Vec::new(),
+                None => vec![vec![(of.op, of.operand)]],
+                Some(ways) if data.op.is_leaf() => ways.iter().cloned().collect(),
+                Some(ways) => ways.iter().map(|way| [way.as_slice(), &[(of.op, 0)]].concat()).collect(),
+            }
+        });
+        ways.collect()
     }
 
     /// The loop that all uses of a tile end up in, if it is one.
@@ -87,6 +117,7 @@ impl<'a> Fusion<'a> {
 mod tests {
     use super::*;
     use tile_ir::Instance;
+    use tile_ir::ops::BinaryOp;
 
     /// How many tiles the loop that joins what is made of pairs computes, where these lines make `%f` of the first halves,
     /// `%a`.
@@ -141,6 +172,44 @@ mod tests {
         let instance = Instance::parse(source, &[]).unwrap();
         let fusion = Fusion::of(&instance);
         assert_eq!(fusion.consumers.len(), 5, "the load, its halves, `%s` and `%d`");
+    }
+
+    /// Each step reads two parts of what the step before gives, so that twice as many ways lead to it.
+    #[test]
+    fn what_is_read_in_many_ways_is_stored() {
+        let steps: String = (1..=40)
+            .map(|step| {
+                let (before, extent) = (step - 1, 128 - step);
+                format!(
+                    "  %a{step} = extract %t{before} [0] : tile<{extent} x f32>
+  %b{step} = extract %t{before} [1] : tile<{extent} x f32>
+  %t{step} = add %a{step}, %b{step} : tile<{extent} x f32>
+"
+                )
+            })
+            .collect();
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [128] : partition<n x f32, [128]>
+  %vy = partition %y [176] : mut partition<n x f32, [176]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %t0 = load_masked %vx[%i] pad %zero : tile<128 x f32>
+{steps}  %n = neg %t40 : tile<88 x f32>
+  %c = cat %t40, %n axis 0 : tile<176 x f32>
+  store_masked %vy, %c
+}}
+"
+        );
+        let instance = Instance::parse(&source, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        let steps =
+            instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.operands.len() == 2);
+        let sums = steps.filter(|data| data.op == Op::Binary(BinaryOp::Add)).map(|data| data.results[0]);
+        let stored: Vec<usize> =
+            sums.zip(1..).filter(|&(tile, _)| fusion.is_stored(tile)).map(|(_, step)| step).collect();
+        // Two ways lead to the last, one of them by its negative, and twice as many to each before it.
+        assert_eq!(stored, (1..=36).collect::<Vec<_>>());
     }
 
     #[test]
