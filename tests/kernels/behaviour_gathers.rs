@@ -76,6 +76,62 @@ fn case_09_masked_gather() {
     }
 }
 
+/// Rows of x so many places on, of x between its first and last element as well, and what is made of one that is used twice.
+#[tile_kernel]
+fn shifted_rows<const B: usize>(
+    x: &Tensor<f32, m, n>,
+    by: i64,
+    narrow: u8,
+    y: &mut Tensor<f32, m, k>,
+    z: &mut Tensor<f32, m, k>,
+) {
+    let mut y = y.partition_view_mut([2, B]);
+    let mut z = z.partition_view_mut([2, B]);
+    let [i, j] = y.index();
+    let rows = Tile::<i64, 2>::iota([2, 1], 0) + (2 * i) as i64;
+    let places = Tile::<i64, 2>::iota([1, B], 1) + (j * B) as i64 + by;
+    // Of bytes that wrap.
+    let wrapping = Tile::<u8, 2>::iota([1, B], 1) + narrow;
+    let here = x.gather_or(-1.0, [rows, places]);
+    y.store_masked(here + x.shrink([(0, m), (1, n - 1)]).gather_or(-2.0, [rows, places]) * 100.0);
+    let twice = here.roll(1, 1) + here;
+    z.store_masked(twice + x.gather_or(-3.0, (rows, wrapping)));
+}
+
+#[test]
+fn parts_of_rows_exist() {
+    const B: usize = 64;
+    let (m, n, k) = (3, 150, 150);
+    let x: Vec<f32> = (0..m * n).map(|i| (i * 7 % 97) as f32).collect();
+    for (device, label) in devices() {
+        let tensor = Tensor::from_slice(&device, &x, [m, n]).unwrap();
+        for by in [0, -1, 1, 5, -70, 70, 149, -149, 150, -150, 1 << 40, i64::MIN, i64::MAX - 20] {
+            let narrow = (by.rem_euclid(251)) as u8;
+            let [mut y, mut z] = [0; 2].map(|_| Tensor::<f32>::zeros(&device, [m, k]).unwrap());
+            shifted_rows::<B>(&tensor, by, narrow, &mut y, &mut z).launch().unwrap();
+            let at = |row: usize, place: i64, begin: i64, end: i64, pad: f32| match row < m
+                && (begin..end).contains(&place)
+            {
+                true => x[row * n + place as usize],
+                false => pad,
+            };
+            let place = |c: usize| (c as i64).wrapping_add(by);
+            let here = |row: usize, c: usize| at(row, place(c), 0, n as i64, -1.0);
+            let [mut first, mut second] = [0; 2].map(|_| Vec::new());
+            for (row, c) in (0..m).flat_map(|row| (0..k).map(move |c| (row, c))) {
+                let part = at(row, place(c).wrapping_add(1), 1, n as i64 - 1, -2.0);
+                first.push(here(row, c) + 100.0 * part);
+                let (tile, lane) = (c / B * B, c % B);
+                let wrapped = i64::from((lane as u8).wrapping_add(narrow));
+                let rolled = here(row, tile + (lane + B - 1) % B);
+                second.push(rolled + here(row, c) + at(row, wrapped, 0, n as i64, -3.0));
+            }
+            assert_eq!(y.to_vec().unwrap(), first, "{label}, by {by}");
+            assert_eq!(z.to_vec().unwrap(), second, "{label}, by {by}");
+        }
+    }
+}
+
 /// An element of a matrix, of its transpose and of windows over a margin, at places that are numbers: those of the block,
 /// of a counter, of an argument and literals, inside and outside.
 #[tile_kernel]

@@ -209,7 +209,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Computes a tile into its buffer.
     fn fill_tile(&mut self, data: &'a OpData, buffer: &Buffer<'c>) {
         let shape = self.loop_shape(data, &self.shape(data.results[0]));
-        let (loads, by_rows) = (self.fusion.streams_of(data), self.fusion.gathers_along_rows(data));
+        let (loads, by_rows) = (self.fusion.streams_of(data), !self.fusion.row_gathers_of(data).is_empty());
         self.with_streams(&loads, &[], &mut |emitter, _| match by_rows {
             true => emitter.fill_from_rows(buffer, data),
             false => emitter.fill(buffer, &shape, |emitter, index| {

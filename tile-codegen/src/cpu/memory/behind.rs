@@ -156,7 +156,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
         && rows.iter().all(|&extent| extent == 1)
         && streaming::elements_of_line(width, elem).is_some()
         && !fusion.computes_functions(store)
-        && !fusion.gathers_along_rows(store)
+        && fusion.row_gathers_of(store).is_empty()
         && streaming::written(instance).contains(&source.argument)
 }
 

@@ -8,7 +8,7 @@ use super::buffer::Buffer;
 use crate::cpu::elements::{IndexRange, hint_for_row, is_short};
 use crate::cpu::fuse::Fusion;
 use crate::cpu::region::{Emitter, extents};
-use crate::emit::{Place, Value};
+use crate::emit::{Ir, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
@@ -64,6 +64,44 @@ pub(in crate::cpu) struct Gathered<'c> {
     pub(in crate::cpu) extents: Vec<IntValue<'c>>,
 }
 
+/// The part of a tensor's row that indices name for some places of a row of their tiles.
+pub(super) struct NamedPart<'c> {
+    pub(super) open: OpenRow<'c>,
+    /// The places, of which there is one at least, and the index of the first.
+    places: IndexRange<'c>,
+    first: IntValue<'c>,
+    /// The tensor's along the row.
+    extent: IntValue<'c>,
+    windows: Vec<(IntValue<'c>, IntValue<'c>)>,
+    /// Whether the indices of other axes exist, and those of the row follow each other.
+    is_row: IntValue<'c>,
+    /// Whether the elements at both ends exist, if it is a row.
+    has_ends: IntValue<'c>,
+}
+
+impl<'c> NamedPart<'c> {
+    /// Whether all of its elements exist.
+    pub(super) fn exists(&self, ir: &Ir<'c>) -> IntValue<'c> {
+        ir.and(self.is_row, self.has_ends)
+    }
+
+    /// The places whose elements exist.
+    pub(super) fn inside(&self, ir: &Ir<'c>) -> IndexRange<'c> {
+        let least = |a, b| ir.select_int(ir.icmp(IntPredicate::SLT, a, b), a, b);
+        let most = |a, b| ir.select_int(ir.icmp(IntPredicate::SGT, a, b), a, b);
+        let IndexRange { start, end } = self.places;
+        let zero = ir.i64(0);
+        // However far outside the first index is, differences to it don't wrap.
+        let first = most(least(self.first, self.extent), ir.sub(start, end));
+        let within =
+            |(begin, end), &(from, to): &(IntValue<'c>, IntValue<'c>)| (most(begin, from), least(end, to));
+        let (begin, past) = self.windows.iter().fold((zero, self.extent), within);
+        let place = |bound| ir.lesser(ir.add(start, most(ir.sub(bound, first), zero)), end);
+        let (from, to) = (place(begin), place(past));
+        IndexRange { start: from, end: ir.select_int(self.is_row, to, from) }
+    }
+}
+
 /// Whether an op whose loops go along rows of its own tile reads its operands in the same places. What moves elements reads
 /// others: of another row, or beyond the part that was asked for.
 fn reads_along(op: &Op) -> bool {
@@ -76,15 +114,15 @@ impl<'a> Fusion<'a> {
         self.gathers_where(data, |tile| self.gathered_row(tile).is_some())
     }
 
-    /// Those that may read parts of rows there.
-    pub(in crate::cpu) fn counted_gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
-        self.gathers_where(data, |tile| self.counted_row(tile).is_some())
+    /// These, and those that may read parts of rows there.
+    pub(in crate::cpu) fn row_gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        self.gathers_where(data, |tile| self.axis_of_rows(tile).is_some())
     }
 
-    /// Whether an op has gathers of either kind.
-    pub(in crate::cpu) fn gathers_along_rows(&self, data: &'a OpData) -> bool {
-        let is_along = |tile| self.gathered_row(tile).is_some() || self.counted_row(tile).is_some();
-        !self.gathers_where(data, is_along).is_empty()
+    /// The axis of its tensor along which a gather reads rows or parts of rows, if it does.
+    pub(super) fn axis_of_rows(&self, tile: ValueId) -> Option<usize> {
+        let counted = || Some(self.counted_row(tile)?.tensor_axis);
+        self.gathered_row(tile).map(|row| row.tensor_axis).or_else(counted)
     }
 
     fn gathers_where(&self, data: &'a OpData, is_asked: impl Fn(ValueId) -> bool) -> Vec<&'a OpData> {
@@ -214,8 +252,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The part of a tensor's row, which lies along this axis of it, that indices name for these places of a row of their
-    /// tiles, and whether all of it exists: the indices of both ends do, and are as far apart as these. Had a number wrapped
-    /// on the way, they wouldn't be.
+    /// tiles, and whether all of it exists.
     pub(in crate::cpu) fn named_row(
         &mut self,
         gathered: &Gathered<'c>,
@@ -224,6 +261,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         row: &[IntValue<'c>],
         range: IndexRange<'c>,
     ) -> (OpenRow<'c>, IntValue<'c>) {
+        let part = self.named_part(gathered, indices, along, row, range);
+        (part.open, part.exists(self.ir))
+    }
+
+    /// The same, of which a part may exist. Indices follow each other where those of both ends are as far apart as their places:
+    /// had a number wrapped on the way, they wouldn't be.
+    pub(super) fn named_part(
+        &mut self,
+        gathered: &Gathered<'c>,
+        indices: &[ValueId],
+        along: usize,
+        row: &[IntValue<'c>],
+        range: IndexRange<'c>,
+    ) -> NamedPart<'c> {
         let ir = self.ir;
         let width = self.shape(indices[along])[row.len()];
         // Where the range is empty any place will do.
@@ -231,29 +282,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let last = ir.sub(range.end, ir.i64(1));
         let last = ir.select_int(ir.icmp(IntPredicate::UGT, range.end, from), last, from);
         let place = &gathered.place;
-        let (mut position, mut exists) = (place.offset, place.exists);
-        for (axis, &tile) in indices.iter().enumerate() {
-            let dtype = self.dtype(tile);
-            let mut index = |i: IntValue<'c>| {
-                let element = self.element(tile, &[row, &[i]].concat());
-                ir.cast(dtype, DType::I64, element).into_int_value()
-            };
-            let first = index(from);
-            let mut here = ir.index_exists(first, gathered.extents[axis], &place.windows[axis]);
-            let mut before = first;
-            if axis == along {
-                let end = index(last);
-                let there = ir.index_exists(end, gathered.extents[axis], &place.windows[axis]);
-                let apart = ir.icmp(IntPredicate::EQ, ir.sub(end, first), ir.sub(last, from));
-                here = ir.and(here, ir.and(there, apart));
-                before = ir.sub(first, from);
-            }
-            exists = Some(exists.map_or(here, |exists| ir.and(exists, here)));
-            position = ir.add(position, ir.mul(before, place.strides[axis]));
+        let index = |emitter: &mut Self, axis: usize, i: IntValue<'c>| {
+            let element = emitter.element(indices[axis], &[row, &[i]].concat());
+            ir.cast(emitter.dtype(indices[axis]), DType::I64, element).into_int_value()
+        };
+        let exists = |axis: usize, i| ir.index_exists(i, gathered.extents[axis], &place.windows[axis]);
+        let (first, end) = (index(self, along, from), index(self, along, last));
+        let has_ends = ir.and(exists(along, first), exists(along, end));
+        let mut is_row = ir.icmp(IntPredicate::EQ, ir.sub(end, first), ir.sub(last, from));
+        is_row = place.exists.map_or(is_row, |exists| ir.and(is_row, exists));
+        let mut position = ir.add(place.offset, ir.mul(ir.sub(first, from), place.strides[along]));
+        for axis in (0..indices.len()).filter(|&axis| axis != along) {
+            let index = index(self, axis, from);
+            is_row = ir.and(is_row, exists(axis, index));
+            position = ir.add(position, ir.mul(index, place.strides[axis]));
         }
-        let first = ir.offset(ir.storage_type(gathered.dtype), gathered.base, position);
-        let exists = exists.expect("verified: a tensor has rank 1 or more");
-        (OpenRow { first, stride: place.strides[along] }, exists)
+        let address = ir.offset(ir.storage_type(gathered.dtype), gathered.base, position);
+        NamedPart {
+            open: OpenRow { first: address, stride: place.strides[along] },
+            places: IndexRange { start: from, end: ir.add(last, ir.i64(1)) },
+            first,
+            extent: gathered.extents[along],
+            windows: place.windows[along].to_vec(),
+            is_row,
+            has_ends,
+        }
     }
 
     /// Reads a plain element at a place of a row.
@@ -295,25 +348,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let shape = self.shape(data.results[0]);
         let (&width, rows) = shape.split_last().expect("a row lies along an axis");
-        let (all, gathers) = (IndexRange::up_to(ir, ir.i64(width)), self.fusion.gathers_of(data));
+        let all = IndexRange::up_to(ir, ir.i64(width));
         let fill_row = |emitter: &mut Self, row: &[IntValue<'c>]| {
             let first = ir.mul(emitter.position(row, rows), ir.i64(width));
-            let mut fill = |emitter: &mut Self, places: IndexRange<'c>, hint| {
-                ir.each(places.by(ir.i64(1)), hint, |i| {
+            let mut fill = |emitter: &mut Self, places: IndexRange<'c>| {
+                ir.each(places.by(ir.i64(1)), hint_for_row(width), |i| {
                     let value =
                         emitter.computing_once(|emitter| emitter.compute(data, &[row, &[i]].concat()));
                     emitter.buffers.store(buffer, ir.add(first, i), value);
                 });
             };
-            match emitter.rows_of_runs(row) {
-                (_, None) => fill(emitter, all, hint_for_row(width)),
-                (rows, Some(inside)) => emitter.along_runs((rows, inside), all, &mut fill),
-            }
+            let parts = emitter.parts_of_runs(row).expect("the op has gathers of rows");
+            emitter.along_runs(&parts, all, &mut fill);
         };
         self.with_runs(data, all, &mut |emitter| {
-            emitter.each_row(rows, &mut |emitter, row| {
-                emitter.with_gathered_rows(&gathers, row, all, &mut |emitter| fill_row(emitter, row));
-            });
+            emitter.each_row(rows, &mut |emitter, row| fill_row(emitter, row));
         });
     }
 }

@@ -4,6 +4,7 @@
 //! So a row of 1000 elements in a tile of 1024 is read as fast as one of 1024, except for its last two vectors.
 
 use super::gathered::OpenRow;
+use super::runs::RunParts;
 use super::views::Window;
 use crate::cpu::elements::IndexRange;
 use crate::cpu::region::Emitter;
@@ -118,7 +119,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Covering<'a, 'c> {
         let ir = self.ir;
         let streams = self.streams_of(over);
-        let (runs, of_runs) = self.rows_of_runs(over.row.index);
+        let parts = self.parts_of_runs(over.row.index);
+        let (runs, of_runs) =
+            (parts.as_ref().map_or_else(Vec::new, RunParts::rows), parts.map(|parts| parts.inside(ir)));
         let of_streams = self.inside_all(&streams, over);
         let inside = [of_streams, of_runs].into_iter().flatten().reduce(|a, b| a.both(ir, b));
         let covers = inside.map(|inside| {

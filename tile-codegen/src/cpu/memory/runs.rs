@@ -1,11 +1,12 @@
-//! Gathers whose indices follow each other in a part of a row that numbers show only at run time: bounded by the ends of an axis,
-//! or wrapped around it, as stencils have them at borders.
+//! Gathers of rows of which a part exists, as stencils have them at borders.
 //!
-//! Such an index is computed from counters and is the same in every row of the tile ([`CountedRow`](tile_ir::analysis::CountedRow)). So the part, its **run**,
-//! is found once for a tile. Inside of it loops go along the tensor's row as along any other; outside, elements are tested
-//! one by one.
+//! The places of a tile's row whose indices follow each other are a gather's **run**. Where indices are consecutive that is all
+//! of the row. Others are bounded by the ends of an axis, or wrapped around it: such an index is computed from counters and is the
+//! same in every row of the tile ([`CountedRow`](tile_ir::analysis::CountedRow)), so the run is found once for a tile. Of the
+//! run, the places inside are those whose elements exist. For these loops go along the tensor's row as along any other;
+//! outside, elements are tested one by one.
 
-use super::gathered::OpenRow;
+use super::gathered::{NamedPart, OpenRow};
 use crate::cpu::elements::IndexRange;
 use crate::cpu::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
@@ -28,73 +29,110 @@ pub(super) fn each_side<'c>(
     });
 }
 
+/// A part of some places if it has half of them, and nothing of it otherwise: few are read better with the others, all alike.
+fn if_most<'c>(ir: &Ir<'c>, part: IndexRange<'c>, all: IndexRange<'c>) -> IndexRange<'c> {
+    let twice = ir.mul(ir.up_to(part.start, part.end), ir.i64(2));
+    let is_most = ir.icmp(IntPredicate::UGE, twice, ir.up_to(all.start, all.end));
+    IndexRange { start: part.start, end: ir.select_int(is_most, part.end, part.start) }
+}
+
+/// What gathers name of a row, each for the places of its run.
+pub(super) struct RunParts<'c>(Vec<(ValueId, IndexRange<'c>, NamedPart<'c>)>);
+
+impl<'c> RunParts<'c> {
+    /// The rows of the tensors.
+    pub(super) fn rows(&self) -> Vec<(ValueId, OpenRow<'c>)> {
+        self.0.iter().map(|(tile, _, part)| (*tile, part.open)).collect()
+    }
+
+    /// Whether all that the gathers name exists.
+    fn exist(&self, ir: &Ir<'c>) -> IntValue<'c> {
+        ir.all(self.0.iter().map(|(_, _, part)| part.exists(ir)))
+    }
+
+    /// The places of all runs.
+    fn whole(&self, ir: &Ir<'c>) -> IndexRange<'c> {
+        let runs = self.0.iter().map(|&(_, run, _)| run);
+        runs.reduce(|a, b| a.both(ir, b)).expect("there are some")
+    }
+
+    /// The places of all runs whose elements exist.
+    fn clipped(&self, ir: &Ir<'c>) -> IndexRange<'c> {
+        let inside = self.0.iter().map(|(_, run, part)| if_most(ir, part.inside(ir).both(ir, *run), *run));
+        inside.reduce(|a, b| a.both(ir, b)).expect("there are some")
+    }
+
+    /// Whether all of these places belong to every run, and all of their elements exist.
+    fn are_all_of(&self, ir: &Ir<'c>, places: IndexRange<'c>) -> IntValue<'c> {
+        let whole = self.whole(ir);
+        let begins = ir.icmp(IntPredicate::ULE, whole.start, places.start);
+        ir.all([begins, ir.icmp(IntPredicate::UGE, whole.end, places.end), self.exist(ir)])
+    }
+
+    /// The places of all runs whose elements exist. Where all do, that takes no more to find out.
+    pub(super) fn inside(&self, ir: &Ir<'c>) -> IndexRange<'c> {
+        let ends = |IndexRange { start, end }: IndexRange<'c>| vec![start.into(), end.into()];
+        let inside = ir.if_else(self.exist(ir), || ends(self.whole(ir)), || ends(self.clipped(ir)));
+        let [start, end] = [inside[0], inside[1]].map(Value::into_int_value);
+        IndexRange { start, end }
+    }
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Finds the runs of an op's gathers among these places of its rows, for what is emitted.
+    /// Finds the runs of an op's gathers of rows among these places of its rows, for what is emitted.
     pub(in crate::cpu) fn with_runs(
         &mut self,
         data: &'a OpData,
         places: IndexRange<'c>,
         emit: &mut dyn FnMut(&mut Self),
     ) {
-        let gathers = self.fusion.counted_gathers_of(data);
+        let gathers = self.fusion.row_gathers_of(data);
         let runs = gathers.iter().map(|gather| (gather.results[0], self.run_of(gather, places))).collect();
         let outer = std::mem::replace(&mut self.sources.runs, runs);
         emit(self);
         self.sources.runs = outer;
     }
 
-    /// What the gathers whose runs are known read of a row, and the places for which all of them do; `None` without such
-    /// gathers.
-    pub(super) fn rows_of_runs(
-        &mut self,
-        row: &[IntValue<'c>],
-    ) -> (Vec<(ValueId, OpenRow<'c>)>, Option<IndexRange<'c>>) {
-        let ir = self.ir;
+    /// What the gathers whose runs are known name of a row; `None` without such gathers.
+    pub(super) fn parts_of_runs(&mut self, row: &[IntValue<'c>]) -> Option<RunParts<'c>> {
         let runs = self.sources.runs.clone();
-        let rows: Vec<_> = runs.into_iter().map(|(tile, run)| self.row_of_run(tile, run, row)).collect();
-        let inside = rows.iter().map(|&(_, _, places)| places).reduce(|a, b| a.both(ir, b));
-        (rows.into_iter().map(|(tile, open, _)| (tile, open)).collect(), inside)
+        let parts: Vec<_> =
+            runs.into_iter().map(|(tile, run)| (tile, run, self.part_of_run(tile, run, row))).collect();
+        (!parts.is_empty()).then_some(RunParts(parts))
     }
 
-    /// What a gather reads of a row for the places of its run: the row, and the places, none where not all of it exists.
-    fn row_of_run(
-        &mut self,
-        tile: ValueId,
-        run: IndexRange<'c>,
-        row: &[IntValue<'c>],
-    ) -> (ValueId, OpenRow<'c>, IndexRange<'c>) {
-        let found = "a run is that of a gather that counts";
+    /// What a gather names of a row for the places of its run.
+    fn part_of_run(&mut self, tile: ValueId, run: IndexRange<'c>, row: &[IntValue<'c>]) -> NamedPart<'c> {
+        let found = "a run is that of a gather of rows";
         let gather = self.definition(tile).expect(found);
-        let axis = self.fusion.counted_row(tile).expect(found).tensor_axis;
+        let axis = self.fusion.axis_of_rows(tile).expect(found);
         let gathered = self.gathered(gather);
-        let (open, exists) = self.named_row(&gathered, &gather.operands[2..], axis, row, run);
-        (tile, open, IndexRange { start: run.start, end: self.ir.select_int(exists, run.end, run.start) })
+        self.named_part(&gathered, &gather.operands[2..], axis, row, run)
     }
 
-    /// Emits what goes along all places of a row, which is given places and a hint for its loop: those inside, for which these
-    /// rows are read, and those on both sides, one by one; all alike where nothing is inside.
+    /// Emits what goes along all places of a row, which is given places: those inside, for which these rows are read, and those
+    /// on both sides; where all are inside, by themselves.
     pub(super) fn along_runs(
         &mut self,
-        (rows, inside): (Vec<(ValueId, OpenRow<'c>)>, IndexRange<'c>),
+        parts: &RunParts<'c>,
         all: IndexRange<'c>,
-        emit: &mut dyn FnMut(&mut Self, IndexRange<'c>, LoopHint),
+        emit: &mut dyn FnMut(&mut Self, IndexRange<'c>),
     ) {
-        let ir = self.ir;
-        ir.on_each_side(ir.icmp(IntPredicate::ULT, inside.start, inside.end), |is_some| {
-            if !is_some {
-                return emit(self, all, LoopHint::Rolled);
+        let (ir, rows) = (self.ir, parts.rows());
+        ir.on_each_side(parts.are_all_of(ir, all), |are_all| {
+            let inside = if are_all { all } else { parts.clipped(ir) };
+            self.with_open_rows(&rows, &mut |emitter| emit(emitter, inside));
+            if !are_all {
+                each_side(ir, all, inside, |side| emit(self, side));
             }
-            self.with_open_rows(&rows, &mut |emitter| emit(emitter, inside, LoopHint::Rolled));
-            each_side(ir, all, inside, |side| emit(self, side, LoopHint::AsItIs));
         });
     }
 
-    /// Those of the places around their middle whose indices follow each other, if these are most of them: others are read
-    /// better all alike. What is bounded by an axis, or wraps around it once, has its longest run there, unless both ends of the
-    /// axis are among the places.
+    /// Those of the places around their middle whose indices follow each other, if these are most of them. What is bounded by an
+    /// axis, or wraps around it once, has its longest run there, unless both ends of the axis are among the places.
     fn run_of(&mut self, gather: &'a OpData, places: IndexRange<'c>) -> IndexRange<'c> {
         let ir = self.ir;
-        let row = self.fusion.counted_row(gather.results[0]).expect("it was found to count");
+        let Some(row) = self.fusion.counted_row(gather.results[0]) else { return places };
         let index = gather.operands[2 + row.tensor_axis];
         let middle = ir.udiv(ir.add(places.start, places.end), ir.i64(2));
         let is_empty = ir.icmp(IntPredicate::UGE, places.start, places.end);
@@ -110,9 +148,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             },
         );
         let [start, end] = [run[0], run[1]].map(Value::into_int_value);
-        let twice = ir.mul(ir.sub(end, start), ir.i64(2));
-        let is_most = ir.icmp(IntPredicate::UGE, twice, ir.sub(places.end, places.start));
-        IndexRange { start, end: ir.select_int(is_most, end, start) }
+        if_most(ir, IndexRange { start, end }, places)
     }
 
     /// The run by halving what lies before the middle and what lies behind: a place belongs to it if its index is as far from
@@ -243,13 +279,51 @@ mod tests {
   %right = min %behind, %back : tile<256 x i32>";
         for neighbour in [bounded, wrapped, mirrored] {
             let code = code(neighbour);
-            // Straight pieces that end with a jump.
-            let pieces = code.split("\tj").map(|piece| piece.rsplit(":\n").next().unwrap_or(piece));
-            let is_loop_of_rows = |piece: &str| {
-                let count = |instruction: &str| piece.matches(instruction).count();
-                count("vaddps\t") == 2 && count("vmovups\t") >= 1 && count("gather") == 0 && count("{%k") == 0
-            };
-            assert!(pieces.into_iter().any(is_loop_of_rows), "{code}");
+            assert!(adds_rows(&code, 2), "{code}");
         }
+    }
+
+    /// Whether there is a loop with so many additions of vectors, none of which is gathered or masked.
+    fn adds_rows(code: &str, additions: usize) -> bool {
+        // Straight pieces that end with a jump.
+        let mut pieces = code.split("\tj").map(|piece| piece.rsplit(":\n").next().unwrap_or(piece));
+        pieces.any(|piece| {
+            let count = |instruction: &str| piece.matches(instruction).count();
+            count("vaddps\t") == additions
+                && count("vmovups\t") >= 1
+                && count("gather") == 0
+                && count("{%k") == 0
+        })
+    }
+
+    /// Of a row whose ends have no neighbours all others are read as rows.
+    #[test]
+    fn neighbours_of_which_one_is_missing_are_read_as_rows() {
+        let source = "kernel @k(%x: tensor<m x 512 x f32>, %y: mut tensor<m x 512 x f32>) {
+  %vy = partition %y [4, 512] : mut partition<m x 512 x f32, [4, 512]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %four = constant 4 : index
+  %b = mul %i, %four : index
+  %from = cast %b : i32
+  %begin = splat %from : tile<4 x 512 x i32>
+  %r = iota 0 : tile<4 x 512 x i32>
+  %rows = add %r, %begin : tile<4 x 512 x i32>
+  %c = iota 1 : tile<4 x 512 x i32>
+  %1 = constant 1 : i32
+  %one = splat %1 : tile<4 x 512 x i32>
+  %left = sub %c, %one : tile<4 x 512 x i32>
+  %right = add %c, %one : tile<4 x 512 x i32>
+  %above = sub %rows, %one : tile<4 x 512 x i32>
+  %l = gather_load %x[%rows, %left] pad %pad : tile<4 x 512 x f32>
+  %m = gather_load %x[%rows, %right] pad %pad : tile<4 x 512 x f32>
+  %n = gather_load %x[%above, %c] pad %pad : tile<4 x 512 x f32>
+  %s = add %l, %m : tile<4 x 512 x f32>
+  %sum = add %s, %n : tile<4 x 512 x f32>
+  store_masked %vy, %sum
+}
+";
+        let code = assembly(&Instance::parse(source, &[]).unwrap(), "x86-64-v4");
+        assert!(adds_rows(&code, 2), "{code}");
     }
 }

@@ -18,9 +18,6 @@ const OPS_OF_A_LINE: usize = 16;
 /// And so many elements are, of more ops.
 const MOST_LANES: i64 = 16;
 
-/// Emits the store of the row of an index.
-type StoreRow<'r, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>]) + 'r;
-
 /// A tile, and where in its tensor it is stored.
 pub(in crate::cpu) struct StoredTile<'c> {
     pub(in crate::cpu) window: Window<'c>,
@@ -53,26 +50,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
             true => Existing { begin: None, end: emitter.ir.i64(width) },
             false => emitter.existing(window, row),
         };
-        let each_row = |emitter: &mut Self, whole, store: &mut StoreRow<'_, 'a, 'c>| {
-            emitter.each_row_of(width, rows, &mut |emitter, row| {
-                let range = existing(emitter, row, whole).range(emitter.ir);
-                emitter.with_gathered_rows(&gathers, row, range, &mut |emitter| store(emitter, row));
-            });
-        };
         let further: Vec<Window<'c>> = tiles.iter().map(|tile| tile.window.clone()).collect();
         let lines = tiles.iter().map(|tile| self.elements_of_line(&tile.window)).collect::<Option<Vec<_>>>();
         let lines = lines.and_then(|lines| lines.into_iter().max());
         match lines.map(|elements| elements.min(self.most_lanes(data))) {
             None => self.with_streams(&loads, &further, &mut |emitter, whole| {
-                each_row(emitter, whole, &mut |emitter, row| {
+                emitter.each_row_of(width, rows, &mut |emitter, row| {
                     let places = existing(emitter, row, whole);
-                    emitter.store_elements(&tiles, row, places);
+                    emitter.with_gathered_rows(&gathers, row, places.range(emitter.ir), &mut |emitter| {
+                        emitter.store_elements(&tiles, row, places);
+                    });
                 });
             }),
             // Of no row, the places that exist wherever a row does.
             Some(lanes) => self.with_runs(data, self.existing(window, &[]).range(self.ir), &mut |emitter| {
                 emitter.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
-                    each_row(emitter, whole, &mut |emitter, index| {
+                    emitter.each_row_of(width, rows, &mut |emitter, index| {
                         let row = Row { index, whole };
                         emitter.store_row(&tiles, RowLoop { data, shape: window.shape(), row, lanes });
                     });
@@ -111,11 +104,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.open_covering(&covering, Bounds::where_whole(exists));
             self.store_lines(lines, row.index, leaves);
             if exists && covering.has_runs() {
-                let inside = inside.both(ir, existing);
-                let ends: Vec<RowLines<'c>> = lines.iter().map(|row| row.only(inside)).collect();
-                self.store_ends(&ends, row.index);
-                self.open_covering(&covering, Bounds::Checked);
-                return self.store_outside(tiles, row.index, existing, inside);
+                return ir.unless(inner[0].lines.are_all_of(ir, existing), || {
+                    let inside = inside.both(ir, existing);
+                    let ends: Vec<RowLines<'c>> = lines.iter().map(|row| row.only(inside)).collect();
+                    self.store_ends(&ends, row.index);
+                    self.open_covering(&covering, Bounds::Checked);
+                    self.store_outside(tiles, row.index, existing, inside);
+                });
             }
             self.open_covering(&covering, Bounds::Checked);
             self.store_ends(lines, row.index);

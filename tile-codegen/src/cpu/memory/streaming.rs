@@ -135,6 +135,12 @@ impl<'c> Lines<'c> {
         ir.icmp(IntPredicate::ULT, self.first, self.rest)
     }
 
+    /// Whether these places of the row are stored in lines and no others.
+    pub(in crate::cpu) fn are_all_of(&self, ir: &Ir<'c>, places: IndexRange<'c>) -> IntValue<'c> {
+        let begin = ir.icmp(IntPredicate::EQ, self.first, places.start);
+        ir.and(begin, ir.icmp(IntPredicate::EQ, self.rest, places.end))
+    }
+
     /// The same lines as another row has, which begins at the same place and isn't streamed where its lines don't.
     pub(in crate::cpu) fn beside(self, ir: &Ir<'c>, other: &Lines<'c>) -> Lines<'c> {
         let begins = ir.icmp(IntPredicate::EQ, self.first, other.first);
