@@ -32,6 +32,8 @@ pub(super) struct Cargo {
 pub(super) struct Package {
     pub(super) folder: PathBuf,
     pub(super) targets: Vec<Target>,
+    /// Where what people look at goes: the target folder, or the one of a target in there that cargo was given (`--target`).
+    pub(super) target_folder: PathBuf,
     /// The crates that its manifest names, as code names them, each with its package's name.
     declared: HashMap<String, String>,
 }
@@ -88,7 +90,12 @@ impl Cargo {
         let package = list(&metadata["packages"]).find(is_own);
         let package = package.ok_or_else(|| format!("cargo knows no package {}", self.manifest.display()))?;
         let declared = declared(package).map(|(name, dependency)| (name, text(&dependency["name"])));
-        Ok(Package { folder: self.folder(), targets: targets(package), declared: declared.collect() })
+        Ok(Package {
+            folder: self.folder(),
+            targets: targets(package),
+            target_folder: self.target_folder(&metadata),
+            declared: declared.collect(),
+        })
     }
 
     /// The targets at the places where cargo looks for them, for where it can't be asked.
@@ -106,7 +113,12 @@ impl Cargo {
             let (name, required_features) = Default::default();
             Target { kind, name, root, required_features }
         };
-        Package { folder: self.folder(), targets: roots.map(target).collect(), declared: HashMap::new() }
+        Package {
+            folder: self.folder(),
+            targets: roots.map(target).collect(),
+            target_folder: self.target_folder_around(),
+            declared: HashMap::new(),
+        }
     }
 
     /// The packages that the package is built with; where cargo can't say, those that lie at paths.
@@ -169,6 +181,27 @@ impl Cargo {
             );
         }
         graph
+    }
+
+    /// The target folder, of what cargo says. What it has on the way, `OUT_DIR` among it, may be elsewhere
+    /// (`build.build-dir`), in folders that lie as only cargo knows.
+    fn target_folder(&self, metadata: &Value) -> PathBuf {
+        let target = path(&metadata["target_directory"]);
+        // Until 1.91, cargo knew of no other place.
+        let build = metadata["build_directory"].as_str().map_or_else(|| target.clone(), PathBuf::from);
+        match self.out.strip_prefix(build) {
+            Ok(below) if below.starts_with(&self.target) => target.join(&self.target),
+            Ok(_) => target,
+            // `cargo build --target-dir`, of which nobody else is told.
+            Err(_) => self.target_folder_around(),
+        }
+    }
+
+    /// The target folder of an `OUT_DIR` that is in there: `<target>/<profile>/build/<package>-<hash>/out`, in later layouts of
+    /// cargo's `<target>/<profile>/build/<package>/<hash>/out`.
+    fn target_folder_around(&self) -> PathBuf {
+        let mut build = self.out.ancestors().skip(2).skip_while(|folder| !folder.ends_with("build"));
+        build.nth(2).unwrap_or(&self.out).to_owned()
     }
 
     fn folder(&self) -> PathBuf {
@@ -291,4 +324,58 @@ fn path(value: &Value) -> PathBuf {
 /// Whether two paths lead to one file.
 fn is_same(a: &Path, b: &Path) -> bool {
     a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn cargo(manifest: &Path, out: PathBuf) -> Cargo {
+        let (target, features) = ("aarch64-linux-android".to_owned(), Vec::new());
+        Cargo { program: env!("CARGO").into(), manifest: manifest.to_owned(), target, out, features }
+    }
+
+    /// What cargo 1.95 says, and where it has a build script write. The last layout is that of its `-Zbuild-dir-new-layout`
+    /// (rust-lang/cargo, pull request 16515).
+    #[test]
+    fn the_target_folder_is_where_cargo_says() {
+        let [plain, moved] = [json!({"target_directory": "/w/target", "build_directory": "/w/target"}), {
+            json!({"target_directory": "/w/target", "build_directory": "/cache/w"})
+        }];
+        let before = json!({"target_directory": "/w/target"});
+        let cases = [
+            (&plain, "/w/target/debug/build/app-1/out", "/w/target"),
+            (&before, "/w/target/debug/build/app-1/out", "/w/target"),
+            (&plain, "/w/target/debug/build/app/1/out", "/w/target"),
+            (&plain, "/w/target/release/build/build/1/out", "/w/target"),
+            (
+                &plain,
+                "/w/target/aarch64-linux-android/debug/build/app-1/out",
+                "/w/target/aarch64-linux-android",
+            ),
+            (&moved, "/cache/w/debug/build/app-1/out", "/w/target"),
+            (&moved, "/cache/w/debug/build/app/1/out", "/w/target"),
+            (
+                &moved,
+                "/cache/w/aarch64-linux-android/debug/build/app/1/out",
+                "/w/target/aarch64-linux-android",
+            ),
+            (&plain, "/given/debug/build/app-1/out", "/given"),
+            (&plain, "/given/debug/build/app/1/out", "/given"),
+        ];
+        for (said, out, expected) in cases {
+            let cargo = cargo(Path::new("/w/Cargo.toml"), out.into());
+            assert_eq!(cargo.target_folder(said), Path::new(expected), "{out}");
+        }
+    }
+
+    #[test]
+    fn cargo_is_asked_for_the_target_folder() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let said = cargo(&manifest, PathBuf::new()).metadata(&manifest, &["--no-deps"]).unwrap();
+        let build = path(said.get("build_directory").unwrap_or(&said["target_directory"]));
+        let package = cargo(&manifest, build.join("debug/folders/nobody/knows/out")).package().unwrap();
+        assert_eq!(package.target_folder, path(&said["target_directory"]));
+    }
 }

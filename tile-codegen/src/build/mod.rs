@@ -101,7 +101,7 @@ impl Kernels {
         let scanned = scanned.map_err(|error| vec![error])?;
         environment.rerun_where_changed(&scanned, &self.also, self.ptxas.as_deref());
         println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
-        let mut output = Output::new(&environment, &targets, self.ptxas.as_deref());
+        let mut output = Output::new(&environment, &package, &targets, self.ptxas.as_deref());
         scanned.found.iter().for_each(|kernel| output.kernel(kernel));
         let Report { instances, warnings, errors } = output.finish();
         for warning in unknown.into_iter().chain(warnings).chain(scanned.skipped) {
@@ -112,7 +112,7 @@ impl Kernels {
         }
         // Where a kernel is wrong, rustc's errors are what the user should see.
         if scanned.refused == 0 {
-            self.summary(&environment, scanned.found.len(), instances);
+            self.summary(&environment.readable_folder(&package), scanned.found.len(), instances);
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Kernels {
 
     /// Warns where nothing was compiled. What was, cargo shows who asks, by `cargo build -vv`: cargo repeats warnings at
     /// every build, and they are for what a person should change.
-    fn summary(&self, environment: &Environment, kernels: usize, instances: usize) {
+    fn summary(&self, readable: &Path, kernels: usize, instances: usize) {
         if instances == 0 {
             println!(
                 "cargo::warning=no kernel of this package names instances to compile; write \
@@ -162,7 +162,7 @@ impl Kernels {
             plural(kernels, "kernel"),
             plural(instances, "instance"),
             self.targets.join(", "),
-            environment.readable_folder().display()
+            readable.display()
         );
     }
 }
@@ -262,13 +262,8 @@ impl Environment {
         self.cargo.out.join("tile")
     }
 
-    /// The target folder: `OUT_DIR` is `<target>/<profile>/build/<package>-<hash>/out`.
-    fn target_folder(&self) -> &Path {
-        self.cargo.out.ancestors().nth(4).unwrap_or(&self.cargo.out)
-    }
-
     /// Where people look.
-    fn readable_folder(&self) -> PathBuf {
-        self.target_folder().join("tile").join(&self.package)
+    fn readable_folder(&self, package: &Package) -> PathBuf {
+        package.target_folder.join("tile").join(&self.package)
     }
 }

@@ -1,6 +1,7 @@
 //! What a build script makes of the kernels that it found: code for every target, embedded in the program, and files for
 //! people.
 
+use super::cargo::Package;
 use super::remarks::Remarks;
 use super::{Environment, archive, assemble, embed, instances, scan};
 use crate::cache::Cache;
@@ -18,6 +19,7 @@ use tile_ir::{Bindings, Instance, TargetDesc, Variant, passes, specialize, text}
 /// Files written so far.
 pub(super) struct Output<'e> {
     environment: &'e Environment,
+    package: &'e Package,
     ptxas: Option<&'e Path>,
     targets: &'e [&'static TargetDesc],
     /// How many instances were compiled.
@@ -73,12 +75,13 @@ pub(super) struct Report {
 impl<'e> Output<'e> {
     pub(super) fn new(
         environment: &'e Environment,
+        package: &'e Package,
         targets: &'e [&'static TargetDesc],
         ptxas: Option<&'e Path>,
     ) -> Output<'e> {
         let (objects, remarks, warnings, errors) = Default::default();
         let (instances, written) = Default::default();
-        Output { environment, ptxas, targets, instances, objects, remarks, warnings, errors, written }
+        Output { environment, package, ptxas, targets, instances, objects, remarks, warnings, errors, written }
     }
 
     /// Compiles the instances of a kernel for every target. What is wrong with one hides nothing of the others.
@@ -141,6 +144,10 @@ impl<'e> Output<'e> {
         Report { instances, warnings: remarks.texts().chain(warnings).collect(), errors }
     }
 
+    fn readable_folder(&self) -> PathBuf {
+        self.environment.readable_folder(self.package)
+    }
+
     /// Writes a file for people or for the macro.
     fn write(&mut self, path: PathBuf, bytes: &[u8]) -> Result<(), String> {
         write(&path, bytes)?;
@@ -158,7 +165,7 @@ impl<'e> Output<'e> {
             others.for_each(|path| drop(fs::remove_file(path)));
         };
         remove_others(&self.environment.embedded_folder());
-        for folder in entries(&self.environment.readable_folder()).filter(|path| path.is_dir()) {
+        for folder in entries(&self.readable_folder()).filter(|path| path.is_dir()) {
             remove_others(&folder);
             // Only one that is empty.
             let _ = fs::remove_dir(folder);
@@ -167,7 +174,7 @@ impl<'e> Output<'e> {
 
     /// Writes an instance's IR for people: as code is made of it, and after every pass that changed it.
     fn explain(&mut self, kernel: &scan::Found, instance: &Instance) -> Result<(), String> {
-        let folder = self.environment.readable_folder().join(&kernel.folder);
+        let folder = self.readable_folder().join(&kernel.folder);
         let name = instance_name(instance.bindings());
         let optimized = passes::optimize(instance.clone());
         self.write(folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
@@ -186,7 +193,7 @@ impl<'e> Output<'e> {
         let Some(scheduled) = crate::gpu::scheduled(&passes::optimize(first), target) else {
             return Ok(None);
         };
-        let folder = self.environment.readable_folder().join(&kernel.folder);
+        let folder = self.readable_folder().join(&kernel.folder);
         let name = instance_name(instance.bindings());
         let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
         self.write(path, gpu::print(&scheduled).as_bytes())?;
@@ -243,14 +250,14 @@ impl<'e> Output<'e> {
             options.cpu = Cpu::Level(level);
             options.system = self.environment.system()?;
         }
-        let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
+        let cache = Cache::new(self.package.target_folder.join("tile").join("cache"));
         let cached = cache.compile(instance, target, &options).map_err(|error| match error {
             Error::SharedMemory { .. } | Error::Registers { .. } => Problem::NoRoom(error.to_string()),
             error => Problem::Other(error.to_string()),
         })?;
         self.warnings.extend(cached.warning);
         let artifact = cached.artifact;
-        let folder = self.environment.readable_folder().join(&kernel.folder);
+        let folder = self.readable_folder().join(&kernel.folder);
         let code_for = level.map_or(target.name, |level| level.name);
         let file = format!("{name}.{code_for}.{}", artifact.code.extension());
         self.write(folder.join(&file), artifact.code.bytes())?;

@@ -57,7 +57,8 @@ fn library(folder: &Path, architecture: Architecture, [os, env]: [&str; 2]) -> V
         ..environment(folder)
     };
     let targets = [TargetDesc::cpu()];
-    let mut output = Output::new(&environment, &targets, None);
+    let package = environment.cargo.conventional();
+    let mut output = Output::new(&environment, &package, &targets, None);
     output.kernel(&of_source(ROWS, "rows", &[64]));
     let Report { errors, .. } = output.finish();
     assert!(errors.is_empty(), "{errors:?}");

@@ -2,7 +2,7 @@
 
 use super::output::{Output, Report};
 use super::{Cargo, Conditions, Environment, Kind, Target, instances, scan};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tile_ir::specialize::Binding;
 use tile_ir::{TargetDesc, VerifiedKernel, text};
@@ -56,6 +56,11 @@ pub(super) fn of_source(source: &str, name: &str, sizes: &[usize]) -> scan::Foun
     scan::Found { kernel, instances, allows_slow_products: false, place, folder }
 }
 
+/// Where people look.
+fn readable(environment: &Environment) -> PathBuf {
+    environment.readable_folder(&environment.cargo.conventional())
+}
+
 /// Compiles kernels for targets.
 fn report(folder: &Path, kernels: &[scan::Found], targets: &[&str]) -> Report {
     report_of(&environment(folder), kernels, targets, None)
@@ -68,7 +73,8 @@ fn report_of(
     ptxas: Option<&Path>,
 ) -> Report {
     let targets: Vec<_> = targets.iter().map(|name| TargetDesc::named(name).unwrap()).collect();
-    let mut output = Output::new(environment, &targets, ptxas);
+    let package = environment.cargo.conventional();
+    let mut output = Output::new(environment, &package, &targets, ptxas);
     kernels.iter().for_each(|kernel| output.kernel(kernel));
     output.finish()
 }
@@ -300,7 +306,7 @@ fn nothing_of_a_kernel_that_is_no_more_stays() {
         names
     };
     let embedded = environment(folder.path()).embedded_folder();
-    let readable = environment(folder.path()).readable_folder();
+    let readable = readable(&environment(folder.path()));
     report(folder.path(), &[found(TURNED, "first", &[8]), found(TURNED, "second", &[8])], &["cpu"]);
     assert_eq!(
         (files(&embedded).len(), files(&readable)),
@@ -325,7 +331,7 @@ fn what_is_assembled_is_not_what_another_build_has_written_meanwhile() {
     use std::process::Command;
     let folder = tempfile::tempdir().unwrap();
     let environment = environment(folder.path());
-    let readable = environment.readable_folder();
+    let readable = readable(&environment);
     let script = format!(
         "#!/bin/sh\nfor file in {}/*/*.ptx; do echo another > \"$file\"; done\ncp \"$4\" \"$3\"\n",
         readable.display()
@@ -367,7 +373,7 @@ fn builds_at_once_neither_fail_nor_leave_half_a_file() {
         let (source, own) = [(TURNED, "debug"), (&*longer, "release")][build];
         [found(source, "both", &[8]), found(TURNED, own, &[8])]
     };
-    let file = environments[0].readable_folder().join("both").join("B8.tir");
+    let file = readable(&environments[0]).join("both").join("B8.tir");
     let whole = [0, 1].map(|build| {
         let Report { errors, .. } = report_of(&environments[build], &of(build), &["sm_80"], None);
         assert_eq!(errors, [""; 0]);
