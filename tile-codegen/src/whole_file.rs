@@ -24,16 +24,26 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// A new file beside another one, of a name that nobody else has: threads of one process may write the same file at once, and
-/// so may processes of one number in containers that share the folder.
+/// A new file beside another one.
 fn beside(path: &Path) -> io::Result<(File, PathBuf)> {
-    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+    let temporary = |own: &str| path.with_extension(format!("{own}.{TEMPORARY}"));
+    create(temporary, |path| File::create_new(path))
+}
+
+/// Creates what has a name that nobody else has: threads of one process may want one at once, and so may processes of one
+/// number in containers that share the folder; and a process that was killed leaves its own. `place` makes a path of the own
+/// part of a name, `create` fails where there is something already.
+pub(crate) fn create<T>(
+    place: impl Fn(&str) -> PathBuf,
+    create: impl Fn(&Path) -> io::Result<T>,
+) -> io::Result<(T, PathBuf)> {
+    static CREATED: AtomicUsize = AtomicUsize::new(0);
     loop {
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("{}-{number}.{TEMPORARY}", std::process::id()));
-        match File::create_new(&temporary) {
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let path = place(&format!("{}-{number}", std::process::id()));
+        match create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            file => return file.map(|file| (file, temporary)),
+            created => return created.map(|created| (created, path)),
         }
     }
 }

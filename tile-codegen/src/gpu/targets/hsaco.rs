@@ -2,10 +2,10 @@
 //! that is installed.
 
 use crate::error::Error;
+use crate::whole_file;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A linker and the arguments that make it an ELF linker.
 #[derive(Clone, Debug)]
@@ -40,10 +40,8 @@ struct Folder {
 
 impl Folder {
     fn new() -> std::io::Result<Folder> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tile-link-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path)?;
+        let path = |own: &str| std::env::temp_dir().join(format!("tile-link-{own}"));
+        let ((), path) = whole_file::create(path, |path| std::fs::create_dir(path))?;
         Ok(Folder { path })
     }
 }
@@ -92,4 +90,25 @@ fn rust_lld() -> Result<PathBuf, String> {
     let entries = std::fs::read_dir(&hosts).map_err(|error| format!("{}: {error}", hosts.display()))?;
     let mut found = entries.flatten().map(|entry| entry.path().join("bin").join("rust-lld"));
     found.find(|path| path.exists()).ok_or_else(|| format!("no rust-lld below {}", hosts.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that a process of this number was killed in, or that belongs to somebody else.
+    #[test]
+    fn a_folder_that_is_left_is_passed_by() {
+        let first = Folder::new().unwrap();
+        let name = first.path.file_name().unwrap().to_str().unwrap();
+        let (stem, number) = name.rsplit_once('-').unwrap();
+        let number: usize = number.parse().unwrap();
+        let next = (1..200).map(|i| first.path.with_file_name(format!("{stem}-{}", number + i)));
+        // Another test may have one of them.
+        let left: Vec<PathBuf> = next.filter(|path| std::fs::create_dir(path).is_ok()).collect();
+        let folder = Folder::new();
+        left.iter().for_each(|path| std::fs::remove_dir(path).unwrap());
+        let folder = folder.unwrap();
+        assert!(!left.contains(&folder.path) && folder.path.is_dir(), "{}", folder.path.display());
+    }
 }
