@@ -30,6 +30,7 @@ use crate::System;
 use cargo::{Cargo, Kind, Package, Target};
 use output::{Output, Report};
 use scan::Conditions;
+use std::collections::HashSet;
 use std::env::VarError;
 use std::path::{Component, Path, PathBuf};
 use tile_ir::TargetDesc;
@@ -112,7 +113,7 @@ impl Kernels {
         }
         // Where a kernel is wrong, rustc's errors are what the user should see.
         if scanned.refused == 0 {
-            self.summary(&environment.readable_folder(&package), scanned.found.len(), instances);
+            summary(&targets, &environment.readable_folder(&package), scanned.found.len(), instances);
         }
         Ok(())
     }
@@ -122,7 +123,11 @@ impl Kernels {
             return Err("no targets: name some with `.targets([\"cpu\"])` in build.rs".to_owned());
         }
         let described = self.targets.iter().map(|name| TargetDesc::named(name));
-        described.collect::<Result<_, _>>().map_err(|error| format!("{error} (named in build.rs)"))
+        let described: Vec<_> =
+            described.collect::<Result<_, _>>().map_err(|error| format!("{error} (named in build.rs)"))?;
+        // Lists may be put together from others: code for a target that is in two of them is wanted once.
+        let mut seen = HashSet::new();
+        Ok(described.into_iter().filter(|target| seen.insert(target.name)).collect())
     }
 
     /// The crates whose kernels are compiled.
@@ -144,27 +149,27 @@ impl Kernels {
         };
         Ok(package.targets.iter().filter(is_wanted).collect())
     }
+}
 
-    /// Warns where nothing was compiled. What was, cargo shows who asks, by `cargo build -vv`: cargo repeats warnings at
-    /// every build, and they are for what a person should change.
-    fn summary(&self, readable: &Path, kernels: usize, instances: usize) {
-        if instances == 0 {
-            println!(
-                "cargo::warning=no kernel of this package names instances to compile; write \
-                 `#[tile_kernel(instances(BM = 128, …))]`"
-            );
-            return;
-        }
-        let plural =
-            |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+/// Warns where nothing was compiled. What was, cargo shows who asks, by `cargo build -vv`: cargo repeats warnings at
+/// every build, and they are for what a person should change.
+fn summary(targets: &[&TargetDesc], readable: &Path, kernels: usize, instances: usize) {
+    if instances == 0 {
         println!(
-            "compiled {} in {} for {}: see {}",
-            plural(kernels, "kernel"),
-            plural(instances, "instance"),
-            self.targets.join(", "),
-            readable.display()
+            "cargo::warning=no kernel of this package names instances to compile; write \
+             `#[tile_kernel(instances(BM = 128, …))]`"
         );
+        return;
     }
+    let names: Vec<&str> = targets.iter().map(|target| target.name).collect();
+    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    println!(
+        "compiled {} in {} for {}: see {}",
+        plural(kernels, "kernel"),
+        plural(instances, "instance"),
+        names.join(", "),
+        readable.display()
+    );
 }
 
 /// What cargo tells a build script.

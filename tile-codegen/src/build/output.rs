@@ -81,7 +81,18 @@ impl<'e> Output<'e> {
     ) -> Output<'e> {
         let (objects, remarks, warnings, errors) = Default::default();
         let (instances, written) = Default::default();
-        Output { environment, package, ptxas, targets, instances, objects, remarks, warnings, errors, written }
+        Output {
+            environment,
+            package,
+            ptxas,
+            targets,
+            instances,
+            objects,
+            remarks,
+            warnings,
+            errors,
+            written,
+        }
     }
 
     /// Compiles the instances of a kernel for every target. What is wrong with one hides nothing of the others.

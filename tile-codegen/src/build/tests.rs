@@ -157,6 +157,15 @@ fn instances_that_differ_in_optional_arguments_are_left_out_together() {
 }
 
 #[test]
+fn a_target_that_is_named_twice_is_one() {
+    let names = |targets: &[&str]| {
+        let described = super::kernels().targets(targets.iter().copied()).target_descriptions();
+        described.unwrap().iter().map(|target| target.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["cpu", "sm_90a", "cpu", "gfx942", "sm_90a"]), ["cpu", "sm_90a", "gfx942"]);
+}
+
+#[test]
 fn many_instances_by_optional_arguments_are_warned_of() {
     let names = ["bias", "cap", "gate"];
     let warning = |sizes: std::ops::Range<usize>| {
