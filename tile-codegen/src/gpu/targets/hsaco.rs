@@ -86,10 +86,16 @@ fn rust_lld() -> Result<PathBuf, String> {
     let answer = Command::new(&rustc).args(["--print", "sysroot"]).output();
     let answer = answer.map_err(|error| format!("`{} --print sysroot`: {error}", rustc.to_string_lossy()))?;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&answer.stdout).trim());
+    rust_lld_of(&sysroot, std::env::consts::EXE_SUFFIX)
+}
+
+/// The same of the toolchain in a folder, on a system where names of programs have a suffix.
+fn rust_lld_of(sysroot: &Path, suffix: &str) -> Result<PathBuf, String> {
     let hosts = sysroot.join("lib").join("rustlib");
     let entries = std::fs::read_dir(&hosts).map_err(|error| format!("{}: {error}", hosts.display()))?;
-    let mut found = entries.flatten().map(|entry| entry.path().join("bin").join("rust-lld"));
-    found.find(|path| path.exists()).ok_or_else(|| format!("no rust-lld below {}", hosts.display()))
+    let name = format!("rust-lld{suffix}");
+    let mut found = entries.flatten().map(|entry| entry.path().join("bin").join(&name));
+    found.find(|path| path.exists()).ok_or_else(|| format!("no {name} below {}", hosts.display()))
 }
 
 #[cfg(test)]
@@ -110,5 +116,17 @@ mod tests {
         left.iter().for_each(|path| std::fs::remove_dir(path).unwrap());
         let folder = folder.unwrap();
         assert!(!left.contains(&folder.path) && folder.path.is_dir(), "{}", folder.path.display());
+    }
+
+    #[test]
+    fn the_toolchain_has_a_linker_of_its_systems_name() {
+        let sysroot = tempfile::tempdir().unwrap();
+        let folder = sysroot.path().join("lib/rustlib/x86_64-pc-windows-msvc/bin");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("rust-lld.exe"), "").unwrap();
+        assert_eq!(rust_lld_of(sysroot.path(), ".exe").unwrap(), folder.join("rust-lld.exe"));
+        let hosts = sysroot.path().join("lib").join("rustlib");
+        let none = format!("no rust-lld below {}", hosts.display());
+        assert_eq!(rust_lld_of(sysroot.path(), "").unwrap_err(), none);
     }
 }
