@@ -11,7 +11,7 @@ mod file;
 
 use crate::artifact::Artifact;
 use crate::checksum::checksum;
-use crate::{Error, Options, compile, compiler_version, whole_file};
+use crate::{Error, Options, compile, compiler, whole_file};
 use file::MAGIC;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -142,8 +142,7 @@ fn make(folder: &Path) -> io::Result<()> {
 /// Everything that the code depends on.
 fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
     let host = if options.cpu == crate::Cpu::Host { crate::llvm::host_name() } else { String::new() };
-    let compiler =
-        [&compiler_version(), env!("TILE_CODEGEN_SOURCES"), tile_ir::VERSION, tile_layout::VERSION].join(" ");
+    let compiler = compiler();
     format!("{MAGIC} {compiler}\n{target} {options:?} {host}\n{}", text::print(instance))
 }
 

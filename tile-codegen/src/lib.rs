@@ -71,3 +71,8 @@ pub fn compiler_version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     format!("tile-codegen {} LLVM {major}.{minor}.{patch}", env!("CARGO_PKG_VERSION"))
 }
+
+/// The same, down to the sources: which of all compilers this is.
+pub(crate) fn compiler() -> String {
+    [&compiler_version(), env!("TILE_CODEGEN_SOURCES"), tile_ir::VERSION, tile_layout::VERSION].join(" ")
+}

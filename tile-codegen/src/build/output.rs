@@ -5,7 +5,8 @@ use super::cargo::Package;
 use super::remarks::Remarks;
 use super::{Environment, archive, assemble, embed, instances, scan};
 use crate::cache::Cache;
-use crate::{Artifact, Code, Cpu, Error, Options, whole_file};
+use crate::checksum::checksum;
+use crate::{Artifact, Code, Cpu, Error, Options, compiler, whole_file};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
@@ -255,7 +256,7 @@ impl<'e> Output<'e> {
         if variant != Variant::General {
             name = format!("{name}-{}", variant.name());
         }
-        let symbol = level.map(|level| cpu_symbol(instance, &name, level));
+        let symbol = level.map(|level| cpu_symbol(instance, &name, level, &compiler()));
         let mut options = Options { symbol, ..Options::default() };
         if let Some(level) = level {
             options.cpu = Cpu::Level(level);
@@ -365,9 +366,10 @@ fn instance_name(bindings: &Bindings) -> String {
     if name.is_empty() { "default".to_owned() } else { name }
 }
 
-/// A symbol that no other instance of any kernel in the program has.
-fn cpu_symbol(instance: &Instance, name: &str, level: &CpuLevel) -> String {
-    let fingerprint = text::fingerprint(instance);
+/// A symbol that no other instance of any kernel in the program has, nor the same one as another version of this library
+/// compiles it, which a dependency may be built with: how its code is called may differ.
+fn cpu_symbol(instance: &Instance, name: &str, level: &CpuLevel, compiler: &str) -> String {
+    let fingerprint = checksum(format!("{compiler}\n{}", text::print(instance)).bytes());
     let level = level.name.replace(['-', '.'], "_");
     format!("tile_{}_{}_{fingerprint:016x}_{level}", instance.name, name.replace('-', "_"))
 }
@@ -391,3 +393,22 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
 
 /// How often a file is written anew whose folder somebody removes.
 const TRIES: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::target::Architecture;
+
+    /// What two versions of the library make of one kernel, in crates of one program.
+    #[test]
+    fn symbols_are_one_compilers() {
+        let source = "kernel @k(%y: mut tensor<n x f32>) {\n%v = partition %y [4] : mut partition<n x f32, [4]>\n%0 = constant \
+                      1.0 : f32\n%t = splat %0 : tile<4 x f32>\nstore_masked %v, %t\n}";
+        let (instance, level) = (Instance::parse(source, &[]).unwrap(), Architecture::X86_64.least());
+        let of = |compiler: &str| cpu_symbol(&instance, "default", level, compiler);
+        let other = compiler().replace(env!("TILE_CODEGEN_SOURCES"), "0123456789abcdef");
+        let symbols = [of(&compiler()), of(&other), of("tile-codegen 0.0.1")];
+        assert!(symbols.iter().all(|symbol| symbol.starts_with("tile_k_default_")), "{symbols:?}");
+        assert_eq!(symbols.iter().collect::<HashSet<_>>().len(), 3, "{symbols:?}");
+    }
+}
