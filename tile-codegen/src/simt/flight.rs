@@ -47,6 +47,7 @@ pub(super) struct Order {
     pub(super) thread: u32,
     pub(super) place: Loc,
     pub(super) proxy: Proxy,
+    /// None any more of an operation that has landed.
     pub(super) pieces: Vec<Piece>,
     pub(super) combine: Option<Combine>,
     /// The bytes, where the instruction itself has them.
@@ -278,7 +279,7 @@ impl Block<'_> {
         self.finish_reading(number, waiter);
         self.deliver(number);
         let flight = self.flights.of_mut(number);
-        let Order { pieces, moment, place, proxy, accumulator, .. } = &flight.order;
+        let Order { pieces, moment, place, proxy, accumulator, .. } = &mut flight.order;
         let (moment, place, generic) = (*moment, *place, *proxy == Proxy::Generic);
         let accumulator = *accumulator;
         if accumulator.is_some() {
@@ -287,8 +288,9 @@ impl Block<'_> {
         if std::mem::replace(&mut flight.landed, true) {
             return;
         }
-        let targets: Vec<_> = pieces.iter().filter_map(|piece| Some((piece.to?, piece.bytes))).collect();
-        for (to, bytes) in targets {
+        // Nobody asks any more for the pieces of what has been read and written: a block may copy gigabytes in its life.
+        let pieces = std::mem::take(pieces);
+        for (to, bytes) in pieces.iter().filter_map(|piece| Some((piece.to?, piece.bytes))) {
             let ended = self.each_cell(to, bytes, |_, cell| cell.end_write(moment, place, generic));
             ended.expect("verified: `issue` found the bytes");
         }
@@ -326,5 +328,52 @@ impl Block<'_> {
             self.land(number, thread);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::{Geometry, Start};
+    use super::super::instruction::Program;
+    use super::super::memory::SharedMemory;
+    use super::*;
+    use std::num::NonZeroU32;
+
+    /// A block that copies for a long time has little of it in memory, and what it copied is there.
+    #[test]
+    fn what_has_landed_takes_no_memory_for_its_pieces() {
+        let (bytes, program) = (1024, Program::default());
+        let mut array = vec![0u64; bytes / 8];
+        let start = array.as_mut_ptr() as u64;
+        let geometry = Geometry { threads: 1, cluster: 1, warp: 32, stack: 0 };
+        let memory = SharedMemory { start, bytes, stride: bytes as u64 };
+        let timing = Timing::Late;
+        let mut block =
+            Block::new(Start { number: 0, blocks: 1, geometry, timing, program: &program, memory });
+        let held = |block: &Block<'_>| {
+            block.flights.0.iter().map(|flight| flight.order.pieces.capacity()).sum::<usize>()
+        };
+        for copy in 1..=100 {
+            let moment = Moment::of_agent(0, 0, NonZeroU32::new(copy).unwrap());
+            let pieces =
+                (0..bytes as u64).step_by(8).map(|at| Piece { from: None, to: Some(start + at), bytes: 8 });
+            let order = Order {
+                name: "copy".to_owned(),
+                thread: 0,
+                place: Loc::UNKNOWN,
+                proxy: Proxy::Asynchronous,
+                pieces: pieces.collect(),
+                combine: None,
+                data: Some(vec![copy as u8; bytes]),
+                moment,
+                accumulator: None,
+            };
+            let flight = block.issue(order).unwrap();
+            assert_eq!(held(&block), bytes / 8);
+            block.land(flight, 0);
+            assert_eq!(held(&block), 0);
+        }
+        block.land_all().unwrap();
+        assert!(array.iter().all(|word| word.to_le_bytes() == [100; 8]), "{array:?}");
     }
 }
