@@ -418,7 +418,8 @@ impl Block<'_> {
     /// # Errors
     /// The first fault.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
-        self.global.forget(&self.memory.all(self.geometry.cluster));
+        let cluster = self.geometry.cluster;
+        self.global.forget(&self.memory.all(cluster), &(self.number..self.number + u64::from(cluster)));
         if self.fault.is_none()
             && let Err((thread, place, problem)) =
                 self.land_all().and_then(|()| self.check_remote()).and_then(|()| self.check_tensor_memory())

@@ -8,7 +8,7 @@ use super::cells::Cells;
 use super::counters::Recorder;
 use super::fault::{Memory, Problem};
 use super::flight::Flights;
-use super::order::{Clock, Of, Ordering, Snapshot};
+use super::order::{Clock, Of, Ordering, Scope, Snapshot};
 use super::shadow::{Access, Cell};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -235,8 +235,61 @@ impl Global {
         published.0.extend(released);
     }
 
-    /// Forgets what addresses of this range published.
-    pub(super) fn forget(&mut self, range: &Range<u64>) {
-        self.published.retain(|address, _| !range.contains(address));
+    /// Forgets what nobody can acquire any more because a cluster of these blocks has ended: what addresses of its shared memory
+    /// published, and what its threads did anywhere for themselves alone.
+    pub(super) fn forget(&mut self, shared: &Range<u64>, blocks: &Range<u64>) {
+        let is_over = |snapshot: &Snapshot| {
+            snapshot.scope <= Scope::Cluster && blocks.contains(&u64::from(snapshot.block()))
+        };
+        self.published.retain(|address, published| {
+            published.0.retain(|snapshot| !is_over(snapshot));
+            !shared.contains(address) && !published.0.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(acquires: bool, releases: bool, scope: Scope) -> Ordering {
+        Ordering { acquires, releases, scope, of: Of::All }
+    }
+
+    /// As barriers of a workgroup on AMD's GPUs hand on, before updates that all blocks make of one element: these would come to
+    /// look at what ever more blocks published.
+    #[test]
+    fn what_blocks_published_for_themselves_ends_with_them() {
+        let (mut global, element, shared) = (Global::default(), 64, 1024..2048);
+        let update = order(false, false, Scope::Device);
+        for block in 0..1000 {
+            for clock in &mut Clock::of_block(block, 4) {
+                clock.fence(order(false, true, Scope::Block));
+                global.synchronize(element, [true; 2], update, clock);
+            }
+            assert_eq!(global.published[&element].0.len(), 4, "block {block}");
+            global.forget(&shared, &(block.into()..u64::from(block) + 1));
+        }
+        assert!(global.published.is_empty());
+    }
+
+    /// Of a cluster that goes on, and of one that has ended but said it to the device.
+    #[test]
+    fn what_others_may_acquire_stays() {
+        let (mut global, element, shared) = (Global::default(), 64, 1024..2048);
+        let [ended, going_on, later] = [0, 1, 2].map(|block| Clock::of_block(block, 2));
+        let (release, acquire) = (order(false, true, Scope::Device), order(true, false, Scope::Device));
+        let (mut ended, mut going_on, mut later) = (ended, going_on, later);
+        let moment = ended[0].moment();
+        global.synchronize(element, [true; 2], release, &mut ended[0]);
+        let own = going_on[0].moment();
+        global.synchronize(element, [true; 2], order(false, true, Scope::Block), &mut going_on[0]);
+        global.synchronize(shared.start, [true; 2], release, &mut ended[1]);
+        global.forget(&shared, &(0..1));
+        assert_eq!(global.published.len(), 1);
+        global.synchronize(element, [true, false], acquire, &mut later[0]);
+        assert!(later[0].knows(moment) && !later[0].knows(own));
+        global.synchronize(element, [true, false], acquire, &mut going_on[1]);
+        assert!(going_on[1].knows(moment) && going_on[1].knows(own));
     }
 }
