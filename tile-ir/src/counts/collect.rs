@@ -1,13 +1,13 @@
 //! The one walk of a kernel that finds what it does, and where.
 
-use super::form::{Form, Forms};
+use super::form::{Form, Made};
 use super::{
     Access, Axis, Counts, Estimate, Kind, Loop, Operation, Place, ProductShape, Side, Tensor, operations,
 };
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, RegionId, ValueId};
-use crate::ops::{AtomicKind, Op};
+use crate::ops::{AtomicKind, BinaryOp, Literal, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::Source;
@@ -18,6 +18,7 @@ pub(super) fn collect(instance: &Instance) -> Counts {
     let space = kernel.grid_space().unwrap_or_default();
     let counts = Counts {
         space,
+        forms: Default::default(),
         loops: Vec::new(),
         work: BTreeMap::new(),
         accesses: Vec::new(),
@@ -27,7 +28,7 @@ pub(super) fn collect(instance: &Instance) -> Counts {
     };
     let per_tile = !kernel.is_persistent();
     let place = Place { per_tile, loops: Vec::new() };
-    let mut walk = Walk { kernel, forms: Forms::of(kernel), counts, place, loads: HashMap::new() };
+    let mut walk = Walk { kernel, counts, place, scalars: HashMap::new(), loads: HashMap::new() };
     walk.region(kernel.body());
     walk.counts
 }
@@ -83,9 +84,10 @@ impl ProductShape {
 
 struct Walk<'k> {
     kernel: &'k Kernel,
-    forms: Forms,
     counts: Counts,
     place: Place,
+    /// The integers that a launch decides.
+    scalars: HashMap<ValueId, Form>,
     /// The accesses that load tiles.
     loads: HashMap<ValueId, usize>,
 }
@@ -106,15 +108,18 @@ impl Walk<'_> {
 
     fn op(&mut self, data: &OpData) {
         let kernel = self.kernel;
+        if let Some(form) = self.scalar(data) {
+            self.scalars.insert(data.results[0], form);
+        }
         match &data.op {
             Op::BlockIndex => self.index(&data.results),
             // In a persistent kernel these are of blocks, which aren't tiles: how many there are is the launch's choice.
             Op::BlockId { .. } | Op::BlockCount { .. } if kernel.is_persistent() => {}
             Op::BlockId { axis } => {
-                self.forms.define(data.results[0], Form::Variable(*axis));
+                self.define(data.results[0], Made::Variable(*axis));
             }
             Op::BlockCount { axis } => {
-                self.forms.define(data.results[0], Form::Known(self.counts.space[*axis].clone()));
+                self.define(data.results[0], Made::Known(self.counts.space[*axis].clone()));
             }
             Op::For => self.for_loop(data),
             Op::While => {
@@ -159,23 +164,48 @@ impl Walk<'_> {
         }
     }
 
+    /// The form of what an op gives, if that is an integer that a launch decides.
+    fn scalar(&mut self, data: &OpData) -> Option<Form> {
+        let operand = |number: usize| self.scalars.get(&data.operands[number]).copied();
+        match &data.op {
+            Op::Extent(dim) => Some(self.counts.forms.add(Made::Known(dim.clone()))),
+            Op::Constant { value: Literal::Int(value), .. } => {
+                Some(self.counts.forms.add(Made::Known(Dim::from(i64::try_from(*value).ok()?))))
+            }
+            // In another format the difference goes on below 0.
+            Op::Binary(BinaryOp::SaturatingSub) if *self.kernel.ty(data.operands[0]) != Type::INDEX => None,
+            Op::Binary(op) => {
+                let operands = [operand(0)?, operand(1)?];
+                self.counts.forms.combined(*op, operands)
+            }
+            Op::Cast(_) => operand(0),
+            _ => None,
+        }
+    }
+
+    /// Says what a value is that no op of integers gives.
+    fn define(&mut self, value: ValueId, made: Made) {
+        let form = self.counts.forms.add(made);
+        self.scalars.insert(value, form);
+    }
+
     /// The block's place in the grid.
     fn index(&mut self, results: &[ValueId]) {
         for (axis, &result) in results.iter().enumerate() {
-            self.forms.define(result, Form::Variable(axis));
+            self.define(result, Made::Variable(axis));
         }
     }
 
     fn for_loop(&mut self, data: &OpData) {
         let kernel = self.kernel;
-        let [start, end] = [0, 1].map(|operand| self.forms.get(kernel, data.operands[operand]));
-        if start == Form::Unknown || end == Form::Unknown {
+        let [Some(start), Some(end)] = [0, 1].map(|bound| self.scalars.get(&data.operands[bound]).copied())
+        else {
             self.counts.estimates.push(Estimate::Turns(data.loc));
             return self.region(data.regions[0]);
-        }
+        };
         let number = self.number_of(Loop { start, end });
         let counter = kernel.region(data.regions[0]).params[0];
-        self.forms.define(counter, Form::Variable(self.counts.space.len() + number));
+        self.define(counter, Made::Variable(self.counts.space.len() + number));
         self.place.loops.push(number);
         let loads = |&op: &_| kernel.op(op).op.is_load();
         if kernel.region(data.regions[0]).ops.iter().any(loads) {
@@ -288,10 +318,13 @@ impl Walk<'_> {
         let ty = kernel.ty(view).as_partition().expect("verified: a view");
         let argument = self.argument_of(view);
         let number = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers");
-        let own: Vec<Form> = (0..ty.tile.len()).map(Form::Variable).collect();
-        let given: Vec<Form> = data.tile_index().iter().map(|&value| self.forms.get(kernel, value)).collect();
+        let forms = &mut self.counts.forms;
+        let own: Vec<Option<Form>> =
+            (0..ty.tile.len()).map(|axis| Some(forms.add(Made::Variable(axis)))).collect();
+        let given: Vec<Option<Form>> =
+            data.tile_index().iter().map(|value| self.scalars.get(value).copied()).collect();
         let indices = ty.tile_index(&own, &given);
-        if indices.contains(&Form::Unknown) {
+        if indices.contains(&None) {
             self.counts.estimates.push(Estimate::Indices(data.loc));
         }
         let places = ty.tensor.extents.iter().zip(ty.tensor.strided().strides);

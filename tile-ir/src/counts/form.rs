@@ -1,129 +1,161 @@
 //! Integer scalars of a kernel as forms of its sizes, of block indices and of loop counters.
 //!
 //! A form has the value of the scalar where arithmetic on indices doesn't wrap, which what a launch checks of indices
-//! relies on, too. What comes from data has none.
+//! relies on, too. What comes from data has none. Each is kept once, however often others are made of it, so that there are
+//! no more forms than ops.
 
 use crate::dim::Dim;
-use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::{BinaryOp, Literal, Op};
-use crate::types::Type;
-use std::collections::HashMap;
+use crate::ops::BinaryOp;
+use std::collections::{BTreeSet, HashMap};
 
-/// An integer that a launch decides.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Form {
+/// An integer that a launch decides, by its place among [`Forms`]. Those that are made alike are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Form(usize);
+
+/// What a form is made of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Made {
     /// An extent.
     Known(Dim),
     /// A variable by its number: the axes of the grid come first, then loop counters.
     Variable(usize),
     /// Two forms combined.
-    Binary(BinaryOp, Box<(Form, Form)>),
-    /// What data decides.
-    Unknown,
+    Binary(BinaryOp, [Form; 2]),
 }
 
-/// What values are.
-#[derive(Debug, Default)]
+/// All forms of a kernel.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Forms {
-    known: HashMap<ValueId, Form>,
-    definitions: HashMap<ValueId, OpId>,
+    /// Each behind those that it is made of.
+    nodes: Vec<Node>,
+    places: HashMap<Made, Form>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    made: Made,
+    /// The variables that it depends on.
+    mentioned: BTreeSet<usize>,
+    /// Those of which it is one plus what doesn't depend on it.
+    shifted: BTreeSet<usize>,
 }
 
 impl Forms {
-    pub(super) fn of(kernel: &Kernel) -> Forms {
-        let results = |op| kernel.op(op).results.iter().map(move |&result| (result, op));
-        Forms { known: HashMap::new(), definitions: kernel.walk().into_iter().flat_map(results).collect() }
-    }
-
-    /// Says what a value is that no op of integers gives.
-    pub(super) fn define(&mut self, value: ValueId, form: Form) {
-        self.known.insert(value, form);
-    }
-
-    /// What a scalar is.
-    pub(super) fn get(&mut self, kernel: &Kernel, value: ValueId) -> Form {
-        if let Some(form) = self.known.get(&value) {
-            return form.clone();
+    /// The form that is made so.
+    pub(super) fn add(&mut self, made: Made) -> Form {
+        if let Some(&known) = self.places.get(&made) {
+            return known;
         }
-        let form = match self.definitions.get(&value) {
-            Some(&op) => self.computed(kernel, op),
-            None => Form::Unknown,
-        };
-        self.known.insert(value, form.clone());
+        let form = Form(self.nodes.len());
+        let (mentioned, shifted) = (self.mentioned(&made), self.shifted(&made));
+        self.nodes.push(Node { made: made.clone(), mentioned, shifted });
+        self.places.insert(made, form);
         form
     }
 
-    fn computed(&mut self, kernel: &Kernel, op: OpId) -> Form {
-        let data = kernel.op(op);
-        match &data.op {
-            Op::Extent(dim) => Form::Known(dim.clone()),
-            Op::Constant { value: Literal::Int(value), .. } => {
-                i64::try_from(*value).map_or(Form::Unknown, |value| Form::Known(Dim::from(value)))
-            }
-            Op::Binary(binary) => {
-                let [a, b] = [0, 1].map(|operand| self.get(kernel, data.operands[operand]));
-                match (a, b) {
-                    (Form::Unknown, _) | (_, Form::Unknown) => Form::Unknown,
-                    // What `evaluate` has no value of, or that of another format.
-                    _ if compute(*binary, 1, 1).is_none() || is_signed(kernel, data.operands[0], *binary) => {
-                        Form::Unknown
-                    }
-                    (a, b) => Form::Binary(*binary, Box::new((a, b))),
-                }
-            }
-            Op::Cast(_) => self.get(kernel, data.operands[0]),
-            _ => Form::Unknown,
+    /// Two forms combined; `None` where the op has no form.
+    pub(super) fn combined(&mut self, op: BinaryOp, operands: [Form; 2]) -> Option<Form> {
+        compute(op, 1, 1).map(|_| self.add(Made::Binary(op, operands)))
+    }
+
+    fn mentioned(&self, made: &Made) -> BTreeSet<usize> {
+        match made {
+            Made::Known(_) => BTreeSet::new(),
+            Made::Variable(variable) => BTreeSet::from([*variable]),
+            Made::Binary(_, [a, b]) => &self.node(*a).mentioned | &self.node(*b).mentioned,
         }
     }
-}
 
-impl Form {
-    /// Whether it depends on a variable.
-    pub(super) fn mentions(&self, variable: usize) -> bool {
-        match self {
-            Form::Variable(other) => *other == variable,
-            Form::Binary(_, operands) => operands.0.mentions(variable) || operands.1.mentions(variable),
-            Form::Known(_) | Form::Unknown => false,
+    fn shifted(&self, made: &Made) -> BTreeSet<usize> {
+        let alone = |a: Form, b: Form| &self.node(a).shifted - &self.node(b).mentioned;
+        match *made {
+            Made::Variable(variable) => BTreeSet::from([variable]),
+            Made::Binary(BinaryOp::Add, [a, b]) => &alone(a, b) | &alone(b, a),
+            Made::Binary(BinaryOp::Sub, [a, b]) => alone(a, b),
+            Made::Known(_) | Made::Binary(..) => BTreeSet::new(),
         }
+    }
+
+    fn node(&self, form: Form) -> &Node {
+        &self.nodes[form.0]
+    }
+
+    /// Whether a form depends on a variable.
+    pub(super) fn mentions(&self, form: Form, variable: usize) -> bool {
+        self.node(form).mentioned.contains(&variable)
     }
 
     /// Whether it is a variable plus what doesn't depend on it.
-    pub(super) fn shifts(&self, variable: usize) -> bool {
-        match self {
-            Form::Variable(other) => *other == variable,
-            Form::Binary(BinaryOp::Add, operands) => {
-                let (a, b) = &**operands;
-                a.shifts(variable) && !b.mentions(variable) || b.shifts(variable) && !a.mentions(variable)
-            }
-            Form::Binary(BinaryOp::Sub, operands) => {
-                operands.0.shifts(variable) && !operands.1.mentions(variable)
-            }
-            _ => false,
-        }
-    }
-
-    /// Its value; `None` where a name or a variable has none, or the number doesn't fit.
-    pub(super) fn evaluate(
-        &self,
-        sizes: &dyn Fn(&str) -> Option<i64>,
-        variables: &[Option<i64>],
-    ) -> Option<i64> {
-        match self {
-            Form::Known(dim) => dim.evaluate_signed(sizes).ok(),
-            Form::Variable(variable) => variables[*variable],
-            Form::Unknown => None,
-            Form::Binary(op, operands) => {
-                let a = operands.0.evaluate(sizes, variables)?;
-                let b = operands.1.evaluate(sizes, variables)?;
-                compute(*op, a, b)
-            }
-        }
+    pub(super) fn shifts(&self, form: Form, variable: usize) -> bool {
+        self.node(form).shifted.contains(&variable)
     }
 }
 
-/// Whether a difference that stops at 0 in [`compute`] is of a format that goes on below.
-fn is_signed(kernel: &Kernel, operand: ValueId, op: BinaryOp) -> bool {
-    op == BinaryOp::SaturatingSub && *kernel.ty(operand) != Type::INDEX
+/// The values of forms for sizes and variables, each computed once while variables stay as they are.
+pub(super) struct Values<'f> {
+    forms: &'f Forms,
+    sizes: &'f dyn Fn(&str) -> Option<i64>,
+    variables: Vec<Option<i64>>,
+    /// How often variables have been set.
+    now: u64,
+    /// By form, since when it has which value.
+    known: Vec<Option<(u64, Option<i64>)>>,
+}
+
+impl<'f> Values<'f> {
+    /// Those of so many variables, none of which has a value yet.
+    pub(super) fn new(
+        forms: &'f Forms,
+        sizes: &'f dyn Fn(&str) -> Option<i64>,
+        variables: usize,
+    ) -> Values<'f> {
+        Values {
+            forms,
+            sizes,
+            variables: vec![None; variables],
+            now: 0,
+            known: vec![None; forms.nodes.len()],
+        }
+    }
+
+    pub(super) fn set(&mut self, variable: usize, value: Option<i64>) {
+        self.variables[variable] = value;
+        self.now += 1;
+    }
+
+    /// A form's value; `None` where a name or a variable has none, or the number doesn't fit.
+    pub(super) fn of(&mut self, form: Form) -> Option<i64> {
+        let mut open = vec![form];
+        while let Some(&form) = open.last() {
+            if self.known(form).is_some() {
+                open.pop();
+                continue;
+            }
+            let value = match &self.forms.node(form).made {
+                Made::Known(dim) => dim.evaluate_signed(self.sizes).ok(),
+                Made::Variable(variable) => self.variables[*variable],
+                Made::Binary(op, operands) => match operands.map(|operand| self.known(operand)) {
+                    [Some(a), Some(b)] => a.zip(b).and_then(|(a, b)| compute(*op, a, b)),
+                    [None, _] => {
+                        open.push(operands[0]);
+                        continue;
+                    }
+                    [_, None] => {
+                        open.push(operands[1]);
+                        continue;
+                    }
+                },
+            };
+            self.known[form.0] = Some((self.now, value));
+        }
+        self.known(form).expect("it was computed last")
+    }
+
+    /// What a form is known to be, unless a variable has changed that it may depend on.
+    fn known(&self, form: Form) -> Option<Option<i64>> {
+        let (since, value) = self.known[form.0]?;
+        (since == self.now || self.forms.node(form).mentioned.is_empty()).then_some(value)
+    }
 }
 
 /// What an op makes of two numbers; `None` where it has no form, or the result doesn't fit.

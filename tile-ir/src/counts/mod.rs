@@ -21,7 +21,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::loc::Loc;
 use crate::specialize::Instance;
-use form::Form;
+use form::{Form, Forms};
 use std::collections::BTreeMap;
 
 /// What a processor does with numbers of one format.
@@ -102,7 +102,7 @@ struct Place {
 }
 
 /// A loop's counter goes from the first form to before the second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Loop {
     start: Form,
     end: Form,
@@ -111,7 +111,8 @@ struct Loop {
 /// Where along an axis of a tensor a tile lies.
 #[derive(Clone, Debug, PartialEq)]
 struct Axis {
-    index: Form,
+    /// `None` where data decides it.
+    index: Option<Form>,
     step: i64,
     tile: i64,
     extent: Dim,
@@ -163,6 +164,7 @@ struct Tensor {
 pub struct Counts {
     /// Tiles along each axis of the grid.
     space: Vec<Dim>,
+    forms: Forms,
     loops: Vec<Loop>,
     work: BTreeMap<(Place, Kind), u64>,
     accesses: Vec<Access>,

@@ -3,13 +3,12 @@
 //! A sum over the tiles of the grid and the turns of loops is a product of one sum for each variable, as long as no
 //! variable decides how far another goes or where a tile lies along two axes. Those that do are gone through.
 
-use super::form::Form;
+use super::form::Values;
 use super::{
-    Access, Axis, Counts, Estimate, Kind, Place, Side, Spread, Tensor, TensorTotal, TileAccess, Totals,
+    Access, Axis, Counts, Estimate, Kind, Loop, Place, Side, Spread, Tensor, TensorTotal, TileAccess, Totals,
 };
 use crate::abi::{KernelAbi, LaunchSizes, blocks_of};
 use crate::dim::Dim;
-use std::cell::Cell;
 use std::collections::HashMap;
 
 /// How many turns of loops are gone through for one number; where there are more, samples stand for all.
@@ -31,9 +30,9 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &LaunchSizes) -> To
         space: space.iter().map(|&extent| extent as i64).collect(),
         handled: [tiles, of],
         blocks: bound.blocks() as u64,
-        variables: Vec::new(),
+        values: Values::new(&counts.forms, &sizes, space.len() + counts.loops.len()),
         left: MOST_TURNS,
-        is_cut: Cell::new(false),
+        is_cut: false,
     };
     let totals = Totals {
         tiles,
@@ -45,7 +44,7 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &LaunchSizes) -> To
     counts.work.iter().for_each(|((place, kind), &count)| total.work(place, *kind, count));
     counts.accesses.iter().for_each(|access| total.access(access));
     total.totals.tensors = counts.tensors.iter().map(|tensor| total.tensor(tensor)).collect();
-    if total.sum.is_cut.get() {
+    if total.sum.is_cut {
         total.totals.estimates.push(Estimate::TooMany);
     }
     if tiles < of {
@@ -101,7 +100,7 @@ impl<'c> Total<'c> {
     /// How many of a place's accesses read what another block has brought.
     fn repeated(&self, access: &Access, count: u64) -> u64 {
         let space = &self.sum.space;
-        let depends_on = |variable| access.depends_on(variable);
+        let depends_on = |variable| self.sum.depends_on(&access.axes, variable);
         let last = space.len().checked_sub(1);
         if let Some(last) = last.filter(|&last| access.factor == Some(Side::Left) && !depends_on(last)) {
             return count - count / space[last].max(1).unsigned_abs();
@@ -114,8 +113,8 @@ impl<'c> Total<'c> {
     /// The blocks of a row of the grid, where those below each other read the same of a right factor.
     fn row(&self, access: &Access) -> Option<u64> {
         let [above @ .., row] = self.sum.space.as_slice() else { return None };
-        let is_shared =
-            access.factor == Some(Side::Right) && !(0..above.len()).any(|axis| access.depends_on(axis));
+        let depends_on = |variable| self.sum.depends_on(&access.axes, variable);
+        let is_shared = access.factor == Some(Side::Right) && !(0..above.len()).any(depends_on);
         is_shared.then_some(row.unsigned_abs())
     }
 
@@ -143,13 +142,6 @@ impl<'c> Total<'c> {
     }
 }
 
-impl Access {
-    /// Whether where the tile lies goes by a variable: an axis of the grid, or a loop's counter.
-    fn depends_on(&self, variable: usize) -> bool {
-        self.axes.iter().any(|axis| axis.index.mentions(variable))
-    }
-}
-
 /// Sizes may be so large that no number holds what is done.
 fn add(sum: &mut u64, count: u64) {
     *sum = sum.saturating_add(count);
@@ -163,18 +155,17 @@ struct Sum<'c> {
     /// How many of these are handled, of how many.
     handled: [u64; 2],
     blocks: u64,
-    /// What is gone through at the moment.
-    variables: Vec<Option<i64>>,
+    /// Of forms for what is gone through at the moment.
+    values: Values<'c>,
     /// Turns that may still be gone through.
     left: u64,
     /// Whether something has been left out.
-    is_cut: Cell<bool>,
+    is_cut: bool,
 }
 
 impl Sum<'_> {
     /// The number of turns of a place, or with axes that of the elements that tiles have in all of them.
     fn of(&mut self, place: &Place, axes: &[Axis]) -> u64 {
-        self.variables = vec![None; self.space.len() + self.counts.loops.len()];
         self.left = MOST_TURNS;
         let loops = place.loops.iter().map(|number| self.space.len() + number);
         let grid = if place.per_tile { 0..self.space.len() } else { 0..0 };
@@ -197,7 +188,7 @@ impl Sum<'_> {
         let (start, end) = self.range(variable);
         let turns = end.saturating_sub(start).max(0).unsigned_abs();
         if turns > self.left {
-            self.is_cut.set(true);
+            self.is_cut = true;
             // In the middle of each of so many equal parts.
             let part =
                 |number: u64| u128::from(turns) * (2 * u128::from(number) + 1) / (2 * u128::from(SAMPLES));
@@ -218,25 +209,35 @@ impl Sum<'_> {
     ) -> u64 {
         let mut sum = 0u64;
         for value in values {
-            self.variables[variable] = Some(value);
+            self.values.set(variable, Some(value));
             sum = sum.saturating_add(self.over(rest, axes));
         }
-        self.variables[variable] = None;
+        self.values.set(variable, None);
         sum
+    }
+
+    /// Whether where tiles lie goes by a variable: an axis of the grid, or a loop's counter.
+    fn depends_on(&self, axes: &[Axis], variable: usize) -> bool {
+        axes.iter().any(|axis| self.mentions(axis, variable))
+    }
+
+    fn mentions(&self, axis: &Axis, variable: usize) -> bool {
+        axis.index.is_some_and(|index| self.counts.forms.mentions(index, variable))
     }
 
     /// Whether a variable decides how far another goes, or more of a tile's place than to shift it along one axis.
     fn is_tangled(&self, variable: usize, variables: &[usize], axes: &[Axis]) -> bool {
+        let forms = &self.counts.forms;
         let decides = |&other: &usize| {
             other.checked_sub(self.space.len()).is_some_and(|number| {
-                let bounds = &self.counts.loops[number];
-                bounds.start.mentions(variable) || bounds.end.mentions(variable)
+                let Loop { start, end } = self.counts.loops[number];
+                forms.mentions(start, variable) || forms.mentions(end, variable)
             })
         };
-        let mut mentioned = axes.iter().filter(|axis| axis.index.mentions(variable));
+        let mut mentioned = axes.iter().filter(|axis| self.mentions(axis, variable));
         let alone = |axis: &Axis| {
-            let others = variables.iter().any(|&other| other != variable && axis.index.mentions(other));
-            !others && axis.index.shifts(variable)
+            let others = variables.iter().any(|&other| other != variable && self.mentions(axis, other));
+            !others && axis.index.is_some_and(|index| forms.shifts(index, variable))
         };
         let moves = match (mentioned.next(), mentioned.next()) {
             (None, _) => false,
@@ -247,37 +248,38 @@ impl Sum<'_> {
     }
 
     /// The sum where variables don't meet.
-    fn product(&self, variables: &[usize], axes: &[Axis]) -> u64 {
-        let along = axes.iter().map(|axis| {
-            let variable = variables.iter().find(|&&variable| axis.index.mentions(variable));
-            match variable {
-                Some(&variable) => {
-                    let (start, end) = self.range(variable);
-                    self.elements(axis, variable, start, end)
+    fn product(&mut self, variables: &[usize], axes: &[Axis]) -> u64 {
+        let mut product = 1u64;
+        for axis in axes {
+            let variable = variables.iter().find(|&&variable| self.mentions(axis, variable));
+            product = product.saturating_mul(match variable {
+                Some(&variable) => self.elements(axis, variable),
+                None => {
+                    let index = self.index(axis).unwrap_or(0);
+                    self.clipped(axis, index)
                 }
-                None => self.clipped(axis, self.value(&axis.index).unwrap_or(0)),
+            });
+        }
+        for &variable in variables {
+            if !self.depends_on(axes, variable) {
+                let (start, end) = self.range(variable);
+                product = product.saturating_mul(end.saturating_sub(start).max(0).unsigned_abs());
             }
-        });
-        let free =
-            variables.iter().filter(|&&variable| axes.iter().all(|axis| !axis.index.mentions(variable)));
-        let turns = free.map(|&variable| {
-            let (start, end) = self.range(variable);
-            end.saturating_sub(start).max(0).unsigned_abs()
-        });
-        along.chain(turns).fold(1, u64::saturating_mul)
+        }
+        product
     }
 
     /// From where to before where a variable goes.
-    fn range(&self, variable: usize) -> (i64, i64) {
+    fn range(&mut self, variable: usize) -> (i64, i64) {
         match variable.checked_sub(self.space.len()) {
             None => (0, self.space[variable]),
             Some(number) => {
-                let bounds = &self.counts.loops[number];
-                match [&bounds.start, &bounds.end].map(|form| self.value(form)) {
+                let Loop { start, end } = self.counts.loops[number];
+                match [start, end].map(|form| self.values.of(form)) {
                     [Some(start), Some(end)] => (start, end),
                     // One turn, as of loops whose ends are data.
                     _ => {
-                        self.is_cut.set(true);
+                        self.is_cut = true;
                         (0, 1)
                     }
                 }
@@ -285,8 +287,8 @@ impl Sum<'_> {
         }
     }
 
-    fn value(&self, form: &Form) -> Option<i64> {
-        form.evaluate(self.sizes, &self.variables)
+    fn index(&mut self, axis: &Axis) -> Option<i64> {
+        axis.index.and_then(|index| self.values.of(index))
     }
 
     /// Elements that a tile with this index has along an axis.
@@ -296,11 +298,13 @@ impl Sum<'_> {
         if index < 0 { 0 } else { extent.saturating_sub(start).clamp(0, axis.tile).unsigned_abs() }
     }
 
-    /// Elements that all tiles have along an axis whose index is a variable, from `start` to before `end`, plus a number.
-    fn elements(&self, axis: &Axis, variable: usize, start: i64, end: i64) -> u64 {
-        let mut variables = self.variables.clone();
-        variables[variable] = Some(start);
-        let Some(first) = axis.index.evaluate(self.sizes, &variables) else { return 0 };
+    /// Elements that all tiles have along an axis whose index is a variable plus a number.
+    fn elements(&mut self, axis: &Axis, variable: usize) -> u64 {
+        let (start, end) = self.range(variable);
+        self.values.set(variable, Some(start));
+        let first = self.index(axis);
+        self.values.set(variable, None);
+        let Some(first) = first else { return 0 };
         let last = first.saturating_add(end.saturating_sub(start)).max(first);
         let extent = axis.extent.evaluate_signed(self.sizes).unwrap_or(0);
         let first = first.max(0);

@@ -1,5 +1,7 @@
 //! Counts against formulas written by hand, and against loops that go through every tile.
 
+mod forms;
+
 use super::*;
 use crate::VerifiedKernel;
 use crate::abi::Sharing;
