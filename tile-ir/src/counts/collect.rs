@@ -7,7 +7,7 @@ use super::{
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, RegionId, ValueId};
-use crate::ops::{AtomicKind, BinaryOp, Literal, Op};
+use crate::ops::{AtomicKind, Literal, Op};
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::Source;
@@ -119,7 +119,7 @@ impl Walk<'_> {
                 self.define(data.results[0], Made::Variable(*axis));
             }
             Op::BlockCount { axis } => {
-                self.define(data.results[0], Made::Known(self.counts.space[*axis].clone()));
+                self.define(data.results[0], Made::Extent(self.counts.space[*axis].clone()));
             }
             Op::For => self.for_loop(data),
             Op::While => {
@@ -167,20 +167,22 @@ impl Walk<'_> {
     /// The form of what an op gives, if that is an integer that a launch decides.
     fn scalar(&mut self, data: &OpData) -> Option<Form> {
         let operand = |number: usize| self.scalars.get(&data.operands[number]).copied();
-        match &data.op {
-            Op::Extent(dim) => Some(self.counts.forms.add(Made::Known(dim.clone()))),
-            Op::Constant { value: Literal::Int(value), .. } => {
-                Some(self.counts.forms.add(Made::Known(Dim::from(i64::try_from(*value).ok()?))))
+        let format = || dtype(self.kernel, data.results[0]);
+        let made = match &data.op {
+            Op::Extent(dim) => Made::Extent(dim.clone()),
+            Op::Constant { value: Literal::Int(value), .. } if format().is_int() => Made::Constant(*value),
+            Op::Binary(op) => Made::Binary(*op, format(), [operand(0)?, operand(1)?]),
+            Op::Cast(_) => {
+                let of = operand(0)?;
+                match format() {
+                    to if !to.is_int() => return None,
+                    to if to.contains_integers_of(dtype(self.kernel, data.operands[0])) => return Some(of),
+                    to => Made::Cast(to, of),
+                }
             }
-            // In another format the difference goes on below 0.
-            Op::Binary(BinaryOp::SaturatingSub) if *self.kernel.ty(data.operands[0]) != Type::INDEX => None,
-            Op::Binary(op) => {
-                let operands = [operand(0)?, operand(1)?];
-                self.counts.forms.combined(*op, operands)
-            }
-            Op::Cast(_) => operand(0),
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(self.counts.forms.add(made))
     }
 
     /// Says what a value is that no op of integers gives.

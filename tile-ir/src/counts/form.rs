@@ -1,10 +1,11 @@
 //! Integer scalars of a kernel as forms of its sizes, of block indices and of loop counters.
 //!
-//! A form has the value of the scalar where arithmetic on indices doesn't wrap, which what a launch checks of indices
-//! relies on, too. What comes from data has none. Each is kept once, however often others are made of it, so that there are
-//! no more forms than ops.
+//! A form has the value of the scalar, which wraps in its format as the evaluator's does. What comes from data has none.
+//! Each is kept once, however often others are made of it, so that there are no more forms than ops.
 
-use crate::dim::Dim;
+use crate::array::wrap_int;
+use crate::dim::{Dim, DimError};
+use crate::dtype::DType;
 use crate::ops::BinaryOp;
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,12 +16,15 @@ pub(super) struct Form(usize);
 /// What a form is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Made {
-    /// An extent.
-    Known(Dim),
+    Constant(i128),
+    /// An extent, which is 0 where its form is negative or divides by 0.
+    Extent(Dim),
     /// A variable by its number: the axes of the grid come first, then loop counters.
     Variable(usize),
-    /// Two forms combined.
-    Binary(BinaryOp, [Form; 2]),
+    /// Two forms combined, the first of which has this format, as the result has.
+    Binary(BinaryOp, DType, [Form; 2]),
+    /// A form in a format that doesn't have all numbers of its own.
+    Cast(DType, Form),
 }
 
 /// All forms of a kernel.
@@ -36,7 +40,7 @@ struct Node {
     made: Made,
     /// The variables that it depends on.
     mentioned: BTreeSet<usize>,
-    /// Those of which it is one plus what doesn't depend on it.
+    /// Those of which it is one plus what doesn't depend on it, but for multiples of 2⁶⁴.
     shifted: BTreeSet<usize>,
 }
 
@@ -53,16 +57,12 @@ impl Forms {
         form
     }
 
-    /// Two forms combined; `None` where the op has no form.
-    pub(super) fn combined(&mut self, op: BinaryOp, operands: [Form; 2]) -> Option<Form> {
-        compute(op, 1, 1).map(|_| self.add(Made::Binary(op, operands)))
-    }
-
     fn mentioned(&self, made: &Made) -> BTreeSet<usize> {
         match made {
-            Made::Known(_) => BTreeSet::new(),
+            Made::Constant(_) | Made::Extent(_) => BTreeSet::new(),
             Made::Variable(variable) => BTreeSet::from([*variable]),
-            Made::Binary(_, [a, b]) => &self.node(*a).mentioned | &self.node(*b).mentioned,
+            Made::Binary(_, _, [a, b]) => &self.node(*a).mentioned | &self.node(*b).mentioned,
+            Made::Cast(_, of) => self.node(*of).mentioned.clone(),
         }
     }
 
@@ -70,9 +70,11 @@ impl Forms {
         let alone = |a: Form, b: Form| &self.node(a).shifted - &self.node(b).mentioned;
         match *made {
             Made::Variable(variable) => BTreeSet::from([variable]),
-            Made::Binary(BinaryOp::Add, [a, b]) => &alone(a, b) | &alone(b, a),
-            Made::Binary(BinaryOp::Sub, [a, b]) => alone(a, b),
-            Made::Known(_) | Made::Binary(..) => BTreeSet::new(),
+            Made::Binary(_, dtype, _) | Made::Cast(dtype, _) if dtype.bits() < 64 => BTreeSet::new(),
+            Made::Binary(BinaryOp::Add, _, [a, b]) => &alone(a, b) | &alone(b, a),
+            Made::Binary(BinaryOp::Sub, _, [a, b]) => alone(a, b),
+            Made::Cast(_, of) => self.node(of).shifted.clone(),
+            Made::Constant(_) | Made::Extent(_) | Made::Binary(..) => BTreeSet::new(),
         }
     }
 
@@ -85,7 +87,7 @@ impl Forms {
         self.node(form).mentioned.contains(&variable)
     }
 
-    /// Whether it is a variable plus what doesn't depend on it.
+    /// Whether it is a variable plus what doesn't depend on it, but for multiples of 2⁶⁴.
     pub(super) fn shifts(&self, form: Form, variable: usize) -> bool {
         self.node(form).shifted.contains(&variable)
     }
@@ -99,7 +101,7 @@ pub(super) struct Values<'f> {
     /// How often variables have been set.
     now: u64,
     /// By form, since when it has which value.
-    known: Vec<Option<(u64, Option<i64>)>>,
+    known: Vec<Option<(u64, Option<i128>)>>,
 }
 
 impl<'f> Values<'f> {
@@ -123,8 +125,8 @@ impl<'f> Values<'f> {
         self.now += 1;
     }
 
-    /// A form's value; `None` where a name or a variable has none, or the number doesn't fit.
-    pub(super) fn of(&mut self, form: Form) -> Option<i64> {
+    /// A form's value; `None` where a name or a variable has none, or an extent exceeds all numbers.
+    pub(super) fn of(&mut self, form: Form) -> Option<i128> {
         let mut open = vec![form];
         while let Some(&form) = open.last() {
             if self.known(form).is_some() {
@@ -132,10 +134,22 @@ impl<'f> Values<'f> {
                 continue;
             }
             let value = match &self.forms.node(form).made {
-                Made::Known(dim) => dim.evaluate_signed(self.sizes).ok(),
-                Made::Variable(variable) => self.variables[*variable],
-                Made::Binary(op, operands) => match operands.map(|operand| self.known(operand)) {
-                    [Some(a), Some(b)] => a.zip(b).and_then(|(a, b)| compute(*op, a, b)),
+                Made::Constant(number) => Some(*number),
+                Made::Extent(dim) => match dim.evaluate(self.sizes) {
+                    Ok(extent) => Some(extent as i128),
+                    Err(DimError::Unbound(_) | DimError::Overflow(_)) => None,
+                    Err(DimError::Negative(..) | DimError::Divisor(..) | DimError::Logarithm(..)) => Some(0),
+                },
+                Made::Variable(variable) => self.variables[*variable].map(i128::from),
+                Made::Cast(dtype, of) => match self.known(*of) {
+                    Some(number) => number.map(|number| wrap_int(*dtype, number)),
+                    None => {
+                        open.push(*of);
+                        continue;
+                    }
+                },
+                Made::Binary(op, dtype, operands) => match operands.map(|operand| self.known(operand)) {
+                    [Some(a), Some(b)] => a.zip(b).map(|(a, b)| wrap_int(*dtype, op.int()(a, b, *dtype))),
                     [None, _] => {
                         open.push(operands[0]);
                         continue;
@@ -152,31 +166,8 @@ impl<'f> Values<'f> {
     }
 
     /// What a form is known to be, unless a variable has changed that it may depend on.
-    fn known(&self, form: Form) -> Option<Option<i64>> {
+    fn known(&self, form: Form) -> Option<Option<i128>> {
         let (since, value) = self.known[form.0]?;
         (since == self.now || self.forms.node(form).mentioned.is_empty()).then_some(value)
-    }
-}
-
-/// What an op makes of two numbers; `None` where it has no form, or the result doesn't fit.
-fn compute(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
-    match op {
-        BinaryOp::Add => a.checked_add(b),
-        BinaryOp::Sub => a.checked_sub(b),
-        BinaryOp::SaturatingSub => Some(a.saturating_sub(b).max(0)),
-        BinaryOp::Mul => a.checked_mul(b),
-        BinaryOp::Div => Some(a.checked_div(b).unwrap_or(0)),
-        BinaryOp::Rem => Some(a.checked_rem(b).unwrap_or(a)),
-        BinaryOp::RemEuclid => Some(a.checked_rem_euclid(b).unwrap_or(a)),
-        BinaryOp::DivCeil if a >= 0 && b > 0 => Some((a - 1).div_euclid(b) + 1),
-        BinaryOp::DivFloor if a >= 0 && b > 0 => Some(a / b),
-        BinaryOp::Min => Some(a.min(b)),
-        BinaryOp::Max => Some(a.max(b)),
-        BinaryOp::And => Some(a & b),
-        BinaryOp::Or => Some(a | b),
-        BinaryOp::Xor => Some(a ^ b),
-        BinaryOp::Shl if (0..63).contains(&b) => a.checked_mul(1 << b),
-        BinaryOp::Shr if (0..64).contains(&b) => Some(a >> b),
-        _ => None,
     }
 }

@@ -6,7 +6,7 @@
 //! read or written counts where the tensor has it. Tiles that several blocks read count for each.
 //!
 //! Totals are exact where loops go as far as sizes and indices say and accesses go through partition views. Where data
-//! decides (`while`, `if`, gathered indices) they are an estimate, which says so ([`Estimate`]).
+//! decides (`while`, `if`, gathered indices), or floats do, they are an estimate, which says so ([`Estimate`]).
 
 mod collect;
 mod form;
@@ -74,7 +74,8 @@ pub enum Estimate {
     Branch(Loc),
     /// Elements at indices that are data; all are counted.
     Indices(Loc),
-    /// A loop of more turns than are gone through, whose work differs from turn to turn, or whose ends exceed all numbers.
+    /// A loop of more turns than are gone through, whose work differs from turn to turn, or an end of a loop or an index that
+    /// exceeds all numbers.
     TooMany,
     /// Some of a persistent kernel's tiles alone; each is counted as so many of all.
     FirstTiles,

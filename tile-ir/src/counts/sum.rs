@@ -255,7 +255,7 @@ impl Sum<'_> {
             product = product.saturating_mul(match variable {
                 Some(&variable) => self.elements(axis, variable),
                 None => {
-                    let index = self.index(axis).unwrap_or(0);
+                    let index = self.index(axis);
                     self.clipped(axis, index)
                 }
             });
@@ -275,8 +275,10 @@ impl Sum<'_> {
             None => (0, self.space[variable]),
             Some(number) => {
                 let Loop { start, end } = self.counts.loops[number];
-                match [start, end].map(|form| self.values.of(form)) {
-                    [Some(start), Some(end)] => (start, end),
+                let [start, end] = [start, end].map(|bound| self.values.of(bound));
+                match start.zip(end).map(|(start, end)| (start, end.max(start))) {
+                    Some((start, end)) if start == end => (0, 0),
+                    Some((start, end)) if end <= i128::from(i64::MAX) => (start as i64, end as i64),
                     // One turn, as of loops whose ends are data.
                     _ => {
                         self.is_cut = true;
@@ -287,8 +289,13 @@ impl Sum<'_> {
         }
     }
 
-    fn index(&mut self, axis: &Axis) -> Option<i64> {
-        axis.index.and_then(|index| self.values.of(index))
+    /// Where a tile lies, in steps: below 0 if its index, without a sign, exceeds all tensors. The first place stands for
+    /// those that data decides, and for what nobody knows.
+    fn index(&mut self, axis: &Axis) -> i64 {
+        let Some(index) = axis.index else { return 0 };
+        let known = self.values.of(index);
+        self.is_cut |= known.is_none();
+        known.map_or(0, |index| index as u64 as i64)
     }
 
     /// Elements that a tile with this index has along an axis.
@@ -304,7 +311,6 @@ impl Sum<'_> {
         self.values.set(variable, Some(start));
         let first = self.index(axis);
         self.values.set(variable, None);
-        let Some(first) = first else { return 0 };
         let last = first.saturating_add(end.saturating_sub(start)).max(first);
         let extent = axis.extent.evaluate_signed(self.sizes).unwrap_or(0);
         let first = first.max(0);
