@@ -159,18 +159,18 @@ impl Formula {
             Formula::All(parts) => (parts, false),
             Formula::Any(parts) => (parts, true),
         };
-        let mut open: Vec<Formula> = Vec::new();
+        let (mut open, mut decided) = (Vec::new(), None);
         for part in parts.iter().map(|part| part.substitute(lookup)) {
             match part.decide() {
                 Some(holds) if holds == decides => return part,
-                Some(_) => {}
+                Some(_) => decided = Some(part),
                 None => open.push(part),
             }
         }
-        match (open.len(), parts.last(), self) {
+        match (open.len(), decided, self) {
             (1, ..) => open.remove(0),
             // All parts are decided, and none of them decides the whole: the last is as good as it.
-            (0, Some(last), _) => last.substitute(lookup),
+            (0, Some(last), _) => last,
             (_, _, Formula::All(_)) => Formula::All(open),
             _ => Formula::Any(open),
         }
@@ -240,6 +240,19 @@ mod tests {
         let all = |part: &Formula| Formula::All(vec![by_zero.clone(), part.clone()]).holds(&bind);
         assert_eq!((any(&holds), all(&fails)), (Ok(true), Ok(false)));
         assert!(any(&fails).is_err() && all(&holds).is_err());
+    }
+
+    /// Each name of a formula is looked up once, however deep it stands.
+    #[test]
+    fn formulas_of_many_levels_are_substituted_in_one_go() {
+        let leaf = || compare(Dim::param("B"), Predicate::Eq, 9);
+        let deep = (0..20).fold(leaf(), |inner, _| Formula::Any(vec![leaf(), inner]));
+        let looked_up = std::cell::Cell::new(0);
+        let left = deep.substitute(&|_| {
+            looked_up.set(looked_up.get() + 1);
+            Some(Dim::from(1))
+        });
+        assert_eq!((left, looked_up.get()), (compare(Dim::from(1), Predicate::Eq, 9), 21));
     }
 
     /// Of every formula of two levels and every parameter, what is left has the value of the whole, as has the opposite the
