@@ -64,9 +64,10 @@ impl Kernel {
         match &self.grid {
             Some(Grid::Extents(extents)) => Some(extents.clone()),
             None | Some(Grid::Tiles) => self.walk().into_iter().map(|op| self.op(op)).find_map(|data| {
-                let view =
-                    matches!(data.op, Op::Partition(_)).then(|| self.ty(data.results[0]).as_partition());
-                view.flatten().filter(|view| view.tensor.mutable).map(|view| view.grid())
+                // The verifier asks this of ops that it refuses, which may lack their result.
+                let view = data.results.first().filter(|_| matches!(data.op, Op::Partition(_)));
+                let view = view.and_then(|&view| self.ty(view).as_partition());
+                view.filter(|view| view.tensor.mutable).map(|view| view.grid())
             }),
         }
     }

@@ -1,4 +1,4 @@
-//! Kernels of which a few tokens were exchanged. What the verifier accepts of them runs through specialisation, every
+//! Kernels of which a few tokens were exchanged or left out. The verifier has an error for each that isn't IR. What the verifier accepts of them runs through specialisation, every
 //! pass, the counts and the schedules of GPUs: none of these has an error for IR that isn't well formed.
 
 use crate::abi::KernelAbi;
@@ -40,18 +40,44 @@ fn is_alike(token: &str, other: &str) -> bool {
     kind(token) == kind(other)
 }
 
-/// A text with tokens at some places exchanged for others of their kind.
-fn mutilated(text: &str, exchanges: &[(usize, usize)]) -> String {
+/// What is done to the tokens at a place, which counts modulo their number.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// The token is exchanged for another of its kind.
+    Exchange { place: usize, choice: usize },
+    /// So many tokens are left out.
+    LeaveOut { place: usize, count: usize },
+}
+
+/// A text with such changes.
+fn mutilated(text: &str, changes: &[Change]) -> String {
     let mut tokens = tokens(text);
-    for &(place, choice) in exchanges {
-        let place = place % tokens.len();
-        let mut others: Vec<&str> =
-            tokens.iter().chain(&NUMBERS).copied().filter(|other| is_alike(other, tokens[place])).collect();
-        others.sort_unstable();
-        others.dedup();
-        tokens[place] = others[choice % others.len()];
+    for &change in changes {
+        match change {
+            Change::Exchange { place, choice } => {
+                let place = place % tokens.len();
+                let is_other = |other: &&str| is_alike(other, tokens[place]);
+                let mut others: Vec<&str> = tokens.iter().chain(&NUMBERS).copied().filter(is_other).collect();
+                others.sort_unstable();
+                others.dedup();
+                tokens[place] = others[choice % others.len()];
+            }
+            Change::LeaveOut { place, count } => {
+                let place = place % tokens.len();
+                tokens.drain(place..(place + count).min(tokens.len()));
+            }
+        }
     }
     tokens.concat()
+}
+
+/// Exchanges twice as often as gaps, of which few leave a text that is read.
+fn changes() -> impl Strategy<Value = Change> {
+    let exchange = (any::<usize>(), any::<usize>());
+    prop_oneof![
+        2 => exchange.prop_map(|(place, choice)| Change::Exchange { place, choice }),
+        1 => (any::<usize>(), 1..12usize).prop_map(|(place, count)| Change::LeaveOut { place, count }),
+    ]
 }
 
 /// Each parameter bound to something that it accepts, numbers to this one.
@@ -90,9 +116,9 @@ proptest! {
     fn what_the_verifier_accepts_runs_through_everything(
         (text, number) in (
             prop::sample::select(&KERNELS[..]),
-            prop::collection::vec((any::<usize>(), any::<usize>()), 1..4),
+            prop::collection::vec(changes(), 1..4),
             prop::sample::select(&[1usize, 2, 8, 16][..]),
-        ).prop_map(|(text, exchanges, number)| (mutilated(text, &exchanges), number)),
+        ).prop_map(|(text, changes, number)| (mutilated(text, &changes), number)),
     ) {
         runs_through(&text, number);
     }

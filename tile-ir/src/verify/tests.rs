@@ -189,6 +189,34 @@ fn a_kernel_needs_an_output() {
     assert_eq!(errors[0].message, "kernel `k` has no output");
 }
 
+/// What is wrong with a kernel is said, and doesn't end the check of what follows.
+#[test]
+fn ops_behind_what_is_refused_are_checked() {
+    let refused = |argument: &str, lines: &str| {
+        let text = format!(
+            "kernel @k({argument}, %y: mut tensor<n x f32>) {{\n%0 = constant 0.0 : f32\n{lines}\n}}"
+        );
+        let errors = verify(parse(&text).unwrap()).unwrap_err();
+        errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        refused("%x: f32", "partition %y [4]\n%i = block_id axis 0 : index"),
+        ["`partition` gives (mut partition<n x f32, [4]>), not ()"]
+    );
+    let output = "%v = partition %y [4] : mut partition<n x f32, [4]>";
+    assert_eq!(
+        refused("%x: tensor<f32>", &format!("{output}\n%t = gather_load %x[] pad %0 : tile<4 x f32>")),
+        ["a tensor argument has rank 0", "`gather` needs a tensor that has an axis"]
+    );
+    assert_eq!(
+        refused(
+            "%c: mut tensor<i32>",
+            &format!("{output}\n%r = atomic load relaxed device %c[] : tile<4 x i32>")
+        ),
+        ["a tensor argument has rank 0", "`load` needs a tensor that has an axis"]
+    );
+}
+
 #[test]
 fn tiles_of_outputs_lie_along_as_many_axes() {
     let source = "kernel @k(%y: mut tensor<m x n x f32>, %z: mut tensor<m x f32>) {

@@ -47,8 +47,10 @@ pub(super) fn atomic(op: &Op, atomic: Atomic, operands: &[Type]) -> Inferred<Vec
                 .help(format!("convert it with `.cast::<{}>()`", tensor.elem)));
         }
     }
-    let shape = common.expect("verified: a tensor has rank 1 or more").shape.iter().cloned();
-    let result = Type::tile(shape, tensor.elem.clone());
+    let Some(common) = common else {
+        return Err(TypeError::new(format!("`{name}` needs a tensor that has an axis")).at(0));
+    };
+    let result = Type::tile(common.shape.iter().cloned(), tensor.elem.clone());
     Ok(if atomic.kind.has_result() { vec![result] } else { Vec::new() })
 }
 

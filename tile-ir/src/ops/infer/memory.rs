@@ -125,7 +125,9 @@ pub(super) fn gather_load(op: &Op, operands: &[Type]) -> Inferred<Type> {
         }
         shape = Some(&tile.shape);
     }
-    let shape = shape.expect("verified: a tensor has rank 1 or more");
+    let Some(shape) = shape else {
+        return Err(TypeError::new("`gather` needs a tensor that has an axis").at(0));
+    };
     Ok(Type::tile(shape.iter().cloned(), tensor.elem.clone()))
 }
 
