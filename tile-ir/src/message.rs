@@ -157,9 +157,12 @@ fn place(inside: &str) -> Result<Part<'_>, String> {
     let is_name = |name: &str| name.chars().all(is_word) && !name.starts_with(|c: char| c.is_numeric());
     let name = match name {
         "" => Name::Next,
-        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => Name::Position(
-            digits.parse().map_err(|_| format!("`{{{inside}}}` names an argument that isn't there"))?,
-        ),
+        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            // One that is there has fewer bits by far, and can be counted on from.
+            let position: u32 =
+                digits.parse().map_err(|_| format!("`{{{inside}}}` names an argument that isn't there"))?;
+            Name::Position(position as usize)
+        }
         name if is_name(name) => Name::Named(name),
         name => {
             return Err(format!(
@@ -311,6 +314,7 @@ mod tests {
             ("{:999999999999}", "has a format"),
             ("{x.y}", "holds `x.y`, which isn't a name"),
             ("{99999999999999999999}", "isn't there"),
+            ("{18446744073709551615}", "isn't there"),
         ] {
             let message = parts(template).unwrap_err();
             assert!(message.contains(part), "{template}: {message}");
