@@ -5,6 +5,7 @@ use crate::span::Spanned;
 use std::collections::HashMap;
 use syn::{BinOp, Expr, Lit, Type};
 use tile_ir::Dim;
+use tile_ir::ops::TypeError;
 
 /// The names that an extent may have.
 pub(crate) type Names = HashMap<String, Dim>;
@@ -17,6 +18,15 @@ pub(crate) struct Kind {
     pub(crate) examples: &'static str,
     /// What a name may be: `name an axis of an argument, or a const parameter of the kernel`.
     pub(crate) names: &'static str,
+}
+
+/// An extent that is written, where a kernel may have it.
+pub(crate) fn readable(extent: Dim, expression: &Expr) -> Result<Dim, Box<Diagnostic>> {
+    if extent.is_readable() {
+        return Ok(extent);
+    }
+    let TypeError { message, help, .. } = TypeError::long_extent();
+    Err(Box::new(Diagnostic::new(expression.span(), message).help(help.unwrap_or_default())))
 }
 
 /// The extent that an expression is.
@@ -40,11 +50,11 @@ pub(crate) fn lower(expression: &Expr, names: &Names, kind: &Kind) -> Result<Dim
         Expr::Paren(inner) => lower(&inner.expr, names, kind),
         _ => {
             if let Some((operand, function)) = of_one(expression) {
-                return lower(operand, names, kind).map(|dim| function(&dim));
+                return readable(function(&lower(operand, names, kind)?), expression);
             }
             let (left, function, right) = operation(expression).ok_or_else(refused)?;
             let (left, right) = (lower(left, names, kind)?, lower(right, names, kind)?);
-            function(&left, &right).ok_or_else(refused)
+            readable(function(&left, &right).ok_or_else(refused)?, expression)
         }
     }
 }

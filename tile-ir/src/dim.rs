@@ -82,6 +82,10 @@ pub enum DimError {
 }
 
 impl Dim {
+    /// Terms and factors that an extent of a kernel has at most, with those of what is divided in it: far beyond any that is
+    /// meant. What is computed step by step of itself, `h - h / 2`, doubles each time.
+    pub const MAX_LENGTH: usize = 64;
+
     /// A compile-time parameter.
     pub fn param(name: impl Into<String>) -> Dim {
         Dim::atom(Atom::Param(name.into()))
@@ -313,6 +317,11 @@ impl Dim {
             }
             atom.operands().for_each(|operand| operand.collect_positive(positive));
         }
+    }
+
+    /// Whether a kernel may have it: whether it has at most [`Dim::MAX_LENGTH`] terms and factors. Text is read of no other.
+    pub fn is_readable(&self) -> bool {
+        self.length() <= Dim::MAX_LENGTH
     }
 
     /// How many terms and factors it is written with, and what these are made of.

@@ -23,6 +23,7 @@
 //!    and yields them.
 //! 9. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
 //! 10. At most [`MAX_NESTING`] regions stand in each other.
+//! 11. Extents have at most [`Dim::MAX_LENGTH`](crate::Dim::MAX_LENGTH) terms and factors.
 
 mod bounds;
 mod grid;
@@ -114,14 +115,15 @@ pub fn verify(kernel: Kernel) -> Result<VerifiedKernel, Vec<VerifyError>> {
 }
 
 /// Checks what a pass leaves of a verified kernel. That unmasked loads and stores stay inside was decided before: a
-/// pass may remove the comparison that showed it.
+/// pass may remove the comparison that showed it. Nor is what it leaves read as text.
 pub(crate) fn verify_rewritten(kernel: Kernel) -> Result<VerifiedKernel, Vec<VerifyError>> {
     checked(kernel, false)
 }
 
-fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyError>> {
+fn checked(kernel: Kernel, is_written: bool) -> Result<VerifiedKernel, Vec<VerifyError>> {
     let mut verifier = Verifier {
         kernel: &kernel,
+        is_written,
         defined: HashSet::new(),
         sites: HashSet::new(),
         viewed: HashSet::new(),
@@ -134,7 +136,7 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
         errors: Vec::new(),
     };
     verifier.run();
-    if bounds && verifier.errors.is_empty() {
+    if is_written && verifier.errors.is_empty() {
         verifier.bounds();
     }
     let errors = verifier.errors;
@@ -143,6 +145,8 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
 
 struct Verifier<'k> {
     kernel: &'k Kernel,
+    /// Whether it is as somebody wrote it, and not what a pass leaves.
+    is_written: bool,
     /// Values in scope.
     defined: HashSet<ValueId>,
     /// Sites of messages.

@@ -3,6 +3,7 @@
 use super::casts::is_integer;
 use super::functions::calls::Arguments;
 use super::known::known;
+use super::ops::folding::symbolic;
 use super::{Lowered, Lowering, Reported};
 use crate::conditional;
 use crate::constants::in_order;
@@ -188,7 +189,7 @@ impl Lowering {
                     let log = self.emit_one(Op::Cast(DType::U32.into()), &[log], call.span(), &[])?;
                     Ok(Some(Val::Data(log)))
                 }
-                (Val::Dim(dim), None) if dim.is_static() => Ok(Some(Val::Dim(dim.next_power_of_two()))),
+                (Val::Dim(dim), None) if dim.is_static() => Ok(symbolic(dim.next_power_of_two())),
                 (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, call.receiver.span()),
                 _ => Ok(None),
             };
@@ -292,5 +293,5 @@ fn extreme(name: &str, a: &Val, b: &Val) -> Option<Val> {
         _ => None,
     };
     let (a, b) = (extent(a)?, extent(b)?);
-    Some(Val::Dim(if name == "min" { a.at_most(&b) } else { a.at_least(&b) }))
+    symbolic(if name == "min" { a.at_most(&b) } else { a.at_least(&b) })
 }

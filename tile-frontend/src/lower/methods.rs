@@ -2,6 +2,7 @@
 
 use super::constants::of_known;
 use super::names;
+use super::ops::folding::symbolic;
 use super::ops::movement::is_movement;
 use super::{Lowered, Lowering, kind};
 use crate::rewrite::unwrapped;
@@ -235,19 +236,21 @@ impl Lowering {
                 self.elements.resolve(shared).known().is_none_or(|dtype| dtype == DType::Index)
             }),
         };
-        if ![receiver, &arguments.values[0]].iter().all(is_extent) {
-            let spans = [call.receiver.span(), arguments.spans[0]];
-            let quotient =
-                self.arithmetic(BinaryOp::DivCeil, receiver, &arguments.values[0], call.span(), spans)?;
-            // Rust's panics where the divisor is 0.
-            if self.is_scalar(&quotient) {
-                self.note_scalar(call.method.span().into(), "div_ceil", &quotient);
+        if [receiver, &arguments.values[0]].iter().all(is_extent) {
+            let a = self.static_dim(receiver, "the dividend", call.receiver.span())?;
+            let b = self.static_dim(&arguments.values[0], "the divisor", arguments.spans[0])?;
+            if let Some(quotient) = symbolic(a.ceil_div(&b)) {
+                return Ok(quotient);
             }
-            return Ok(quotient);
         }
-        let a = self.static_dim(receiver, "the dividend", call.receiver.span())?;
-        let b = self.static_dim(&arguments.values[0], "the divisor", arguments.spans[0])?;
-        Ok(Val::Dim(a.ceil_div(&b)))
+        let spans = [call.receiver.span(), arguments.spans[0]];
+        let quotient =
+            self.arithmetic(BinaryOp::DivCeil, receiver, &arguments.values[0], call.span(), spans)?;
+        // Rust's panics where the divisor is 0.
+        if self.is_scalar(&quotient) {
+            self.note_scalar(call.method.span().into(), "div_ceil", &quotient);
+        }
+        Ok(quotient)
     }
 }
 

@@ -52,7 +52,7 @@ use std::rc::Rc;
 use syn::{Generics, ItemFn, ItemStruct};
 use tile_ir::analysis::Facts;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::result_types_under;
+use tile_ir::ops::{TypeError, result_types_under};
 use tile_ir::{Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
@@ -292,7 +292,12 @@ impl Lowering {
         self.check_in_closure(&op, operands, span)?;
         let types: Vec<Type> = operands.iter().map(|&value| self.ty(value)).collect();
         self.check_bounds(&op, &types, operand_spans.first().copied().unwrap_or(span))?;
-        match result_types_under(&op, &types, &self.facts) {
+        let readable = |results: Vec<Type>| {
+            let of_results = results.iter().flat_map(Type::dims);
+            let is_readable = op.dims().iter().chain(of_results).all(Dim::is_readable);
+            if is_readable { Ok(results) } else { Err(TypeError::long_extent()) }
+        };
+        match result_types_under(&op, &types, &self.facts).and_then(readable) {
             Ok(results) => Ok(self.append(op, operands, &results, Vec::new(), span)),
             Err(error) => {
                 let diagnostic = self.explain(error, operands, span, operand_spans);

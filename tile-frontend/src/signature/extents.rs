@@ -1,7 +1,7 @@
 //! Extents of tensors.
 
 use super::Parser;
-use crate::extent::{OPERATIONS, of_one, operation};
+use crate::extent::{self, OPERATIONS, of_one, operation};
 use crate::lower::extent_of_constant;
 use crate::span::{Span, Spanned};
 use syn::{Expr, GenericArgument, Lit};
@@ -119,15 +119,15 @@ impl Parser<'_> {
             },
             _ => {
                 if let Some((operand, function)) = of_one(expression) {
-                    return self.extent_expression(generics, operand).map(|dim| function(&dim));
+                    let operand = self.extent_expression(generics, operand)?;
+                    return self.readable(function(&operand), expression);
                 }
                 let Some((left, function, right)) = operation(expression) else {
                     return self.bad_extent(expression.span());
                 };
                 let left = self.extent_expression(generics, left);
                 let right = self.extent_expression(generics, right);
-                let made = function(&left?, &right?);
-                if made.is_none() {
+                let Some(made) = function(&left?, &right?) else {
                     let help = match self.declared {
                         true => {
                             "leave the condition out, and name values that belong together: `instances(N = 8, LOG = 3; N = 16, LOG = 4)`"
@@ -136,9 +136,14 @@ impl Parser<'_> {
                     };
                     let message = "an extent is shifted by a literal, up to 62, and by no parameter or size";
                     self.error(expression.span(), message, help);
-                }
-                made
+                    return None;
+                };
+                self.readable(made, expression)
             }
         }
+    }
+
+    fn readable(&mut self, extent: Dim, expression: &Expr) -> Option<Dim> {
+        extent::readable(extent, expression).map_err(|diagnostic| self.errors.push(*diagnostic)).ok()
     }
 }

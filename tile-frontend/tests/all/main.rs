@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+mod extents;
 mod functions;
 mod helps;
 mod kernels;

@@ -365,7 +365,7 @@ impl Facts {
         let mut forms: BTreeMap<String, Dim> =
             self.forms.iter().map(|(size, old)| (size.clone(), single.apply(old))).collect();
         forms.insert(name.to_owned(), form);
-        if forms.values().all(|form| weight(form) < LARGEST) {
+        if forms.values().all(|form| weight(form) < LARGEST && form.is_readable()) {
             self.forms = forms;
         }
     }

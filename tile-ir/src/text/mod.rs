@@ -217,6 +217,45 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
         }
     }
 
+    /// The deepest and the longest that a kernel may have: each of the least length for its depth.
+    #[test]
+    fn extents_of_every_shape_read_back() {
+        let (n, two) = (crate::Dim::size("n"), crate::Dim::from(2));
+        let one = crate::Dim::from(1);
+        let steps: [&dyn Fn(&crate::Dim) -> crate::Dim; 7] = [
+            &|dim| dim.ilog2(),
+            &|dim| two.rem(dim),
+            &|dim| dim.floor_div(&n),
+            &|dim| (dim.clone() + one.clone()).ceil_div(&two),
+            &|dim| dim.clone() * n.clone(),
+            &|dim| dim.clone() * n.clone() + one.clone(),
+            &|dim| dim.clone() - dim.floor_div(&two),
+        ];
+        for (which, step) in steps.into_iter().enumerate() {
+            let all = std::iter::successors(Some(n.clone()), |dim| Some(step(dim)));
+            let longest = all.take_while(crate::Dim::is_readable).last().unwrap();
+            let text = format!(
+                "kernel @k(%x: tensor<n x f32>) where \"\": {longest} ge 0 {{\n  %e = extent {longest} : index\n}}\n"
+            );
+            assert_eq!(print(&parse(&text).unwrap_or_else(|error| panic!("{which}: {error}"))), text);
+            let longer =
+                format!("kernel @k(%x: tensor<n x f32>) {{\n  %e = extent {} : index\n}}\n", step(&longest));
+            let error = parse(&longer).unwrap_err().to_string();
+            assert!(error.ends_with(": an extent has more than 64 terms and factors"), "{error}");
+        }
+    }
+
+    /// A quotient by 1 is its dividend, and a product of sums is a sum of all products.
+    #[test]
+    fn products_of_sums_are_refused_where_they_get_long() {
+        let factors: Vec<String> = (0..40).map(|i| format!("floor_div(a{i} + b{i}, 1)")).collect();
+        let text = format!("kernel @k() {{\n  %e = extent\n {} : index\n}}", factors.join("\n * "));
+        assert_eq!(
+            parse(&text).unwrap_err().to_string(),
+            "6:2: an extent has more than 64 terms and factors"
+        );
+    }
+
     /// A middle dot, the virama of Devanagari, a tone mark of Thai: Rust's identifiers have them, and they are no letters.
     #[test]
     fn names_of_all_scripts_read_back() {

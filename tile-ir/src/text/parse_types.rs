@@ -5,6 +5,7 @@ use super::parse::{Parsed, Parser};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Generic, GenericKind};
+use crate::ops::TypeError;
 use crate::types::{Elem, PartitionType, TileType, Type};
 
 impl Parser {
@@ -86,6 +87,7 @@ impl Parser {
             let first = parser.term()?;
             let mut sum = if negative { -first } else { first };
             loop {
+                let position = parser.position;
                 if parser.accept('+') {
                     sum = sum + parser.term()?;
                 } else if parser.accept('-') {
@@ -93,16 +95,29 @@ impl Parser {
                 } else {
                     return Ok(sum);
                 }
+                parser.readable(&sum, position)?;
             }
         })
     }
 
+    /// Refuses an extent that no kernel has, at the operator that made it.
+    fn readable(&self, extent: &Dim, position: usize) -> Parsed<()> {
+        match extent.is_readable() {
+            true => Ok(()),
+            false => self.error_at(position, TypeError::long_extent().message),
+        }
+    }
+
     fn term(&mut self) -> Parsed<Dim> {
         let mut product = self.factor()?;
-        while self.accept('*') {
+        loop {
+            let position = self.position;
+            if !self.accept('*') {
+                return Ok(product);
+            }
             product = product * self.factor()?;
+            self.readable(&product, position)?;
         }
-        Ok(product)
     }
 
     fn factor(&mut self) -> Parsed<Dim> {
@@ -113,6 +128,7 @@ impl Parser {
                 Err(_) => self.error_at(position, "the extent doesn't fit 64 bits"),
             };
         }
+        let position = self.position;
         let name = self.word("an extent")?;
         let of_one: Option<fn(&Dim) -> Dim> = match name.as_str() {
             "ilog2" => Some(Dim::ilog2),
@@ -125,7 +141,8 @@ impl Parser {
             self.punct('(')?;
             let operand = self.dim()?;
             self.punct(')')?;
-            return Ok(function(&operand));
+            let made = function(&operand);
+            return self.readable(&made, position).map(|()| made);
         }
         let function: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
             "ceil_div" => Some(Dim::ceil_div),
@@ -142,7 +159,8 @@ impl Parser {
                 self.punct(',')?;
                 let b = self.dim()?;
                 self.punct(')')?;
-                Ok(function(&a, &b))
+                let made = function(&a, &b);
+                self.readable(&made, position).map(|()| made)
             }
             _ if self.kernel.generics.iter().any(|generic| generic.name == name) => Ok(Dim::param(name)),
             _ => Ok(Dim::size(name)),

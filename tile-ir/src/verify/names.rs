@@ -1,6 +1,6 @@
 //! Names in extents and formats: each is a parameter of the kernel or a size that a launch binds.
 
-use super::Verifier;
+use super::{Verifier, VerifyError};
 use crate::dim::Dim;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
@@ -73,6 +73,10 @@ impl Verifier<'_> {
     pub(super) fn dim_is_bound(&mut self, dim: &Dim, loc: Loc) {
         if dim.as_const().is_some() {
             return;
+        }
+        if self.is_written && !dim.is_readable() {
+            let TypeError { message, operand, help } = TypeError::long_extent();
+            self.errors.push(VerifyError { message, loc, operand, help });
         }
         let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());
         dim.collect_names(&mut params, &mut sizes);

@@ -173,6 +173,30 @@ fn regions_nest_as_deeply_as_text_is_read() {
     assert_eq!(errors[0].message, "loops and branches stand in each other, more than 63 of them");
 }
 
+/// What the verifier accepts reads back: of extents, too.
+#[test]
+fn extents_are_as_long_as_text_is_read() {
+    let (n, k) = (crate::Dim::size("n"), crate::Dim::from(3));
+    let mut kernel = parse(
+        "kernel @k(%y: mut tensor<n x f32>) {\n  %v = partition %y [4] : mut partition<n x f32, [4]>\n}",
+    )
+    .unwrap();
+    let longest = (0..15).fold(n, |dim, _| dim.floor_div(&k) + k.clone());
+    assert!(longest.is_readable());
+    let with = |kernel: &mut crate::Kernel, dim: &crate::Dim| {
+        crate::Builder::new(kernel).extent(dim.clone());
+        verify(kernel.clone())
+            .err()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|error| error.message)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(with(&mut kernel, &longest), Vec::<String>::new());
+    let longer = longest.floor_div(&k);
+    assert_eq!(with(&mut kernel, &longer), ["an extent has more than 64 terms and factors"]);
+}
+
 #[test]
 fn tensors_hold_what_tiles_do() {
     let source = "kernel @k(%x: tensor<n x index>, %y: mut tensor<n x f32>) {

@@ -496,6 +496,6 @@ impl Range {
                 }
             }
         }
-        Some((first, stride, count))
+        (first.is_readable() && count.is_readable()).then_some((first, stride, count))
     }
 }

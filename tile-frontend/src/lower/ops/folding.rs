@@ -49,10 +49,15 @@ fn shifted(op: BinaryOp, value: &Val, by: &Val, bits: Option<u32>) -> Option<Val
             let shifted = int.value.div_euclid(power.into());
             is_shorter(int.value).then(|| made(int, shifted))
         }
-        (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
-        (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
+        (BinaryOp::Shl, Val::Dim(value)) => symbolic(value.clone() * Dim::from(power)),
+        (BinaryOp::Shr, Val::Dim(value)) => symbolic(value.floor_div(&Dim::from(power))),
         _ => None,
     }
+}
+
+/// An extent that was computed, where a kernel may have it. What is longer is computed when the kernel runs.
+pub(in crate::lower) fn symbolic(extent: Dim) -> Option<Val> {
+    extent.is_readable().then_some(Val::Dim(extent))
 }
 
 /// What an operator gave of integers whose type wasn't decided yet.
@@ -131,14 +136,14 @@ impl Lowering {
         let (Some(a), Some(b)) = (as_dim(left), as_dim(right)) else {
             return self.error(span, "a usize can't be negative or this large", "use a smaller number");
         };
-        Ok(Some(Val::Dim(match (value, op) {
+        Ok(symbolic(match (value, op) {
             (Some(value), _) => value,
             (None, BinaryOp::Add) => a + b,
             (None, BinaryOp::Sub) => a - b,
             (None, BinaryOp::Mul) => a * b,
             (None, BinaryOp::Div) => a.floor_div(&b),
             (None, _) => a.rem(&b),
-        })))
+        }))
     }
 
     /// What an operator gives of integers that are known; `None` where it is an op, because it wraps: to their type, if other

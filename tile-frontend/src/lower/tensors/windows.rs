@@ -12,10 +12,10 @@ use crate::span::{Span, Spanned};
 use crate::value::{Val, Windowed};
 use std::rc::Rc;
 use syn::ExprMethodCall;
-use tile_ir::ops::{BinaryOp, Literal, Predicate, result_types};
+use tile_ir::ops::{BinaryOp, Literal, Predicate, TypeError, result_types};
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::view::requirement::Rule;
-use tile_ir::view::{Requirement, Strided, TensorMovement};
+use tile_ir::view::{Requirement, Strided, TensorMovement, Windows};
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
 /// How elements of windows are asked for.
@@ -31,7 +31,11 @@ impl Lowering {
         arguments: &Arguments,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
-        let (windows, requires) = match windowed.windows.moved(movement) {
+        let readable = |moved: (Windows, Vec<Requirement>)| {
+            let is_readable = moved.0.extents().iter().all(Dim::is_readable);
+            if is_readable { Ok(moved) } else { Err(TypeError::long_extent()) }
+        };
+        let (windows, requires) = match windowed.windows.moved(movement).and_then(readable) {
             Ok(moved) => moved,
             Err(error) => {
                 let mut diagnostic = Diagnostic::new(call.span(), error.message);

@@ -36,6 +36,19 @@ fn heavy_conditions_say_nothing() {
     }
 }
 
+/// Each condition squares what the one before it says.
+#[test]
+fn forms_have_the_length_of_extents() {
+    let conditions: Vec<String> = (0..60)
+        .map(|i| format!("\"\": n{i} eq n{0}*n{0}", i + 1))
+        .chain(["\"\": m eq n0".to_owned()])
+        .collect();
+    for conditions in [conditions.join(", "), conditions.into_iter().rev().collect::<Vec<_>>().join(", ")] {
+        let facts = facts(&conditions);
+        assert!(!facts.is_empty() && facts.forms().all(|(_, form)| form.is_readable()));
+    }
+}
+
 #[test]
 fn conditions_become_forms() {
     for (conditions, expected) in [

@@ -39,6 +39,12 @@ impl TypeError {
         TypeError { message: message.into(), operand: None, help: None }
     }
 
+    /// An extent that isn't [readable](Dim::is_readable).
+    pub fn long_extent() -> TypeError {
+        TypeError::new(format!("an extent has more than {} terms and factors", Dim::MAX_LENGTH))
+            .help("make a part of it a size of its own: an argument `size: usize`, or an axis of an argument")
+    }
+
     fn at(mut self, operand: usize) -> TypeError {
         self.operand = Some(operand);
         self
