@@ -14,7 +14,8 @@ use std::collections::HashMap;
 /// How many turns of loops are gone through for one number; where there are more, samples stand for all.
 const MOST_TURNS: u64 = 1 << 16;
 
-/// So many turns, evenly spread, stand for those of a longer loop.
+/// So many turns, evenly spread, stand for those of a longer loop; fewer where loops are so deep that all of their samples
+/// would be more than [`MOST_TURNS`].
 const SAMPLES: u64 = 16;
 
 pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &LaunchSizes) -> Totals {
@@ -147,6 +148,12 @@ fn add(sum: &mut u64, count: u64) {
     *sum = sum.saturating_add(count);
 }
 
+/// How many turns of a loop stand for all, where that may be so many in it and in the others in each of its turns.
+fn taken(turns: u64, samples: u64, others: usize) -> u64 {
+    let share = (samples as f64).powf(1.0 / (1 + others) as f64).round() as u64;
+    if turns <= share { turns } else { share.min(SAMPLES) }
+}
+
 struct Sum<'c> {
     counts: &'c Counts,
     sizes: &'c dyn Fn(&str) -> Option<i64>,
@@ -166,11 +173,14 @@ struct Sum<'c> {
 impl Sum<'_> {
     /// The number of turns of a place, or with axes that of the elements that tiles have in all of them.
     fn of(&mut self, place: &Place, axes: &[Axis]) -> u64 {
-        self.left = MOST_TURNS;
         let loops = place.loops.iter().map(|number| self.space.len() + number);
         let grid = if place.per_tile { 0..self.space.len() } else { 0..0 };
         let variables: Vec<usize> = grid.chain(loops).collect();
-        let sum = self.over(&variables, axes);
+        self.left = MOST_TURNS;
+        let sum = self.over(&variables, axes, None).unwrap_or_else(|| {
+            self.is_cut = true;
+            self.over(&variables, axes, Some(MOST_TURNS)).expect("samples are never too many")
+        });
         match self.handled {
             _ if !place.per_tile => sum.saturating_mul(self.blocks),
             [handled, of] if handled < of => {
@@ -180,40 +190,33 @@ impl Sum<'_> {
         }
     }
 
-    fn over(&mut self, variables: &[usize], axes: &[Axis]) -> u64 {
-        let tangled = variables.iter().position(|&variable| self.is_tangled(variable, variables, axes));
-        let Some(position) = tangled else { return self.product(variables, axes) };
+    /// The sum where every turn is gone through, if as many are left, or so many of them stand for all.
+    fn over(&mut self, variables: &[usize], axes: &[Axis], samples: Option<u64>) -> Option<u64> {
+        let is_tangled = |&position: &usize| self.is_tangled(variables[position], variables, axes);
+        let mut tangled = (0..variables.len()).filter(is_tangled);
+        let Some(position) = tangled.next() else { return Some(self.product(variables, axes)) };
+        let others = tangled.count();
         let variable = variables[position];
         let rest = [&variables[..position], &variables[position + 1..]].concat();
         let (start, end) = self.range(variable);
         let turns = end.saturating_sub(start).max(0).unsigned_abs();
-        if turns > self.left {
-            self.is_cut = true;
+        let taken = match samples {
+            None => {
+                self.left = self.left.checked_sub(turns)?;
+                turns
+            }
+            Some(samples) => taken(turns, samples, others),
+        };
+        let samples = samples.map(|samples| samples / taken.max(1));
+        let sum = (0..taken).try_fold(0u64, |sum, number| {
             // In the middle of each of so many equal parts.
-            let part =
-                |number: u64| u128::from(turns) * (2 * u128::from(number) + 1) / (2 * u128::from(SAMPLES));
-            let samples = (0..SAMPLES).map(|number| start + part(number) as i64);
-            let sum = u128::from(self.over_each(samples, variable, &rest, axes));
-            return u64::try_from(sum * u128::from(turns) / u128::from(SAMPLES)).unwrap_or(u64::MAX);
-        }
-        self.left -= turns;
-        self.over_each(start..end, variable, &rest, axes)
-    }
-
-    fn over_each(
-        &mut self,
-        values: impl Iterator<Item = i64>,
-        variable: usize,
-        rest: &[usize],
-        axes: &[Axis],
-    ) -> u64 {
-        let mut sum = 0u64;
-        for value in values {
-            self.values.set(variable, Some(value));
-            sum = sum.saturating_add(self.over(rest, axes));
-        }
+            let part = u128::from(turns) * (2 * u128::from(number) + 1) / (2 * u128::from(taken));
+            self.values.set(variable, Some(start + part as i64));
+            Some(sum.saturating_add(self.over(&rest, axes, samples)?))
+        });
         self.values.set(variable, None);
-        sum
+        let all = u128::from(sum?) * u128::from(turns) / u128::from(taken.max(1));
+        Some(u64::try_from(all).unwrap_or(u64::MAX))
     }
 
     /// Whether where tiles lie goes by a variable: an axis of the grid, or a loop's counter.

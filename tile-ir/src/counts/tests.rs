@@ -1,6 +1,7 @@
 //! Counts against formulas written by hand, and against loops that go through every tile.
 
 mod forms;
+mod nested;
 
 use super::*;
 use crate::VerifiedKernel;
