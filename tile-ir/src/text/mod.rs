@@ -1,4 +1,5 @@
-//! The `.tir` text form: what snapshots hold and executables embed. `print(parse(print(k)))` is `print(k)`.
+//! The `.tir` text form: what snapshots hold and executables embed. `print(parse(print(k)))` is `print(k)` of every kernel that
+//! somebody wrote; what schedules make of one, `mma_scaled` in it, is only printed.
 
 mod lexer;
 mod parse;
@@ -296,6 +297,26 @@ kernel @{name}<{name}_B>(%{name}: f32, %{name}_y: mut tensor<{name}_n x f32>) {{
             "2:12: `spiral` is not an order of tiles"
         );
         assert_eq!(message("kernel @k() {"), "1:14: expected an op or `}`, found the end of the text");
+        // Where the name stands that there is already, and the op with other results.
+        let [twice, of] = ["`%a` is defined twice", "kernel @k(%a: i32, %b: i32) {\n"];
+        assert_eq!(
+            message(&format!("{of}  %c, %a = block_index %b\n   : i32, i32\n}}")),
+            format!("2:7: {twice}")
+        );
+        assert_eq!(
+            message(&format!("{of}  for %a = %b to %b carry (%c = %b) : i32 {{\n  }}\n}}")),
+            "2:3: 0 results are named, but 1 types given"
+        );
+        assert_eq!(
+            message(&format!("{of}  %c = for %i = %b to %b carry (%a = %b) : i32 {{\n  }}\n}}")),
+            format!("2:33: {twice}")
+        );
+        assert_eq!(
+            message(&format!("{of}  %c = for %a = %b to %b {{\n  }}\n}}")).split(':').next(),
+            Some("2")
+        );
+        assert_eq!(message("kernel @k() where"), "1:18: expected a condition in quotes");
+        assert_eq!(message("file"), "1:5: expected a quoted file name");
     }
 
     proptest::proptest! {

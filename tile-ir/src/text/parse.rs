@@ -47,6 +47,12 @@ struct Parameter {
     presence: Option<Presence>,
 }
 
+/// A name that a value gets, and its token.
+pub(super) struct Name {
+    text: String,
+    position: usize,
+}
+
 pub(super) struct Parser {
     pub(super) tokens: Vec<Spanned>,
     pub(super) position: usize,
@@ -178,9 +184,10 @@ impl Parser {
 
     fn kernel(&mut self) -> Parsed<()> {
         if self.accept_word("file") {
+            let position = self.position;
             match self.next() {
                 Token::Text(file) => self.kernel.file = file,
-                _ => return self.error_at(self.position - 1, "expected a quoted file name"),
+                _ => return self.error_at(position, "expected a quoted file name"),
             }
         }
         self.keyword("kernel")?;
@@ -262,7 +269,13 @@ impl Parser {
         Ok(Presence { parameter, above })
     }
 
-    pub(super) fn value_name(&mut self) -> Parsed<String> {
+    /// A name that a value gets.
+    pub(super) fn name(&mut self) -> Parsed<Name> {
+        let position = self.position;
+        self.value_name().map(|text| Name { text, position })
+    }
+
+    fn value_name(&mut self) -> Parsed<String> {
         match self.peek() {
             Token::Value(name) => {
                 let name = name.clone();
@@ -309,13 +322,13 @@ impl Parser {
         false
     }
 
-    fn define(&mut self, name: &str, ty: Type) -> Parsed<ValueId> {
+    fn define(&mut self, Name { text: name, position }: &Name, ty: Type) -> Parsed<ValueId> {
         let unnamed = name.starts_with(|c: char| c.is_ascii_digit());
         if self.values.contains_key(name) {
-            return self.error(format!("`%{name}` is defined twice"));
+            return self.error_at(*position, format!("`%{name}` is defined twice"));
         }
         let value = self.kernel.new_value(ty, (!unnamed).then_some(name));
-        self.values.insert(name.to_owned(), value);
+        self.values.insert(name.clone(), value);
         Ok(value)
     }
 
@@ -364,10 +377,10 @@ impl Parser {
     }
 
     fn op(&mut self, region: RegionId) -> Parsed<()> {
-        let mut names = Vec::new();
+        let (begin, mut names) = (self.position, Vec::new());
         if matches!(self.peek(), Token::Value(_)) {
             loop {
-                names.push(self.value_name()?);
+                names.push(self.name()?);
                 if !self.accept(',') {
                     break;
                 }
@@ -379,7 +392,7 @@ impl Parser {
         let types = if self.accept(':') { self.types()? } else { Vec::new() };
         if types.len() != names.len() {
             let message = format!("{} results are named, but {} types given", names.len(), types.len());
-            return self.error(message);
+            return self.error_at(begin, message);
         }
         let loc = self.location()?;
         let (op, regions) = self.finish(start, head.op, &types)?;
@@ -411,8 +424,8 @@ impl Parser {
 
     pub(super) fn loop_region(
         &mut self,
-        counter: Option<String>,
-        carried: &[String],
+        counter: Option<Name>,
+        carried: &[Name],
         types: &[Type],
     ) -> Parsed<RegionId> {
         if carried.len() != types.len() {
@@ -439,7 +452,7 @@ impl Parser {
     pub(super) fn fold_region(
         &mut self,
         op: Op,
-        params: &[String],
+        params: &[Name],
         types: &[Type],
     ) -> Parsed<(Op, Vec<RegionId>)> {
         if params.len() != 2 * types.len() {

@@ -8,9 +8,10 @@ use crate::ops::Predicate;
 impl Parser {
     pub(super) fn conditions(&mut self) -> Parsed<()> {
         loop {
+            let position = self.position;
             let source = match self.next() {
                 Token::Text(source) => source,
-                _ => return self.error_at(self.position - 1, "expected a condition in quotes"),
+                _ => return self.error_at(position, "expected a condition in quotes"),
             };
             self.punct(':')?;
             let formula = self.formula()?;

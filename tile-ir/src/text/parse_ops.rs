@@ -2,7 +2,7 @@
 //! [`Parser::finish`] for attributes that stand in the result's type or in regions.
 
 use super::lexer::Token;
-use super::parse::{Parsed, Parser};
+use super::parse::{Name, Parsed, Parser};
 use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
 use crate::message::Message;
@@ -34,11 +34,11 @@ pub(super) enum HeadOp {
     Broadcast,
     Reshape,
     Extract(Vec<Dim>),
-    For { counter: String, carried: Vec<String> },
-    While { carried: Vec<String> },
-    Tiles { order: TileOrder<Dim>, carried: Vec<String> },
+    For { counter: Name, carried: Vec<Name> },
+    While { carried: Vec<Name> },
+    Tiles { order: TileOrder<Dim>, carried: Vec<Name> },
     If,
-    Fold { op: Op, params: Vec<String> },
+    Fold { op: Op, params: Vec<Name> },
     Sort { axis: usize, descending: bool },
     Histogram,
 }
@@ -257,7 +257,7 @@ impl Parser {
         let mode = self.mode();
         let op = op(axis, mode, self.accept_word("associative"));
         self.keyword("with")?;
-        let params = self.list('(', ')', Self::value_name)?;
+        let params = self.list('(', ')', Self::name)?;
         Ok(Head { op: HeadOp::Fold { op, params }, operands })
     }
 
@@ -318,7 +318,7 @@ impl Parser {
     }
 
     fn for_head(&mut self) -> Parsed<Head> {
-        let counter = self.value_name()?;
+        let counter = self.name()?;
         self.punct('=')?;
         let mut operands = vec![self.value()?];
         self.keyword("to")?;
@@ -328,11 +328,11 @@ impl Parser {
     }
 
     /// `carry (%inner = %initial, …)`, where it is there: the names inside; the initial values are operands.
-    fn carry(&mut self, operands: &mut Vec<ValueId>) -> Parsed<Vec<String>> {
+    fn carry(&mut self, operands: &mut Vec<ValueId>) -> Parsed<Vec<Name>> {
         let mut carried = Vec::new();
         if self.accept_word("carry") {
             let pairs = self.list('(', ')', |parser| {
-                let inner = parser.value_name()?;
+                let inner = parser.name()?;
                 parser.punct('=')?;
                 Ok((inner, parser.value()?))
             })?;
