@@ -11,7 +11,7 @@ use crate::ops::{Domain, Op};
 use crate::schedule_hints::ScheduleHints;
 use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -184,7 +184,8 @@ pub struct Kernel {
     values: Vec<Arc<ValueData>>,
     ops: Vec<Arc<OpData>>,
     regions: Vec<Region>,
-    names: HashSet<String>,
+    /// The names of values, each with the first suffix that may be free behind it.
+    names: HashMap<String, u32>,
 }
 
 impl Kernel {
@@ -205,7 +206,7 @@ impl Kernel {
             values: Vec::new(),
             ops: Vec::new(),
             regions: vec![Region::default()],
-            names: HashSet::new(),
+            names: HashMap::new(),
         }
     }
 
@@ -286,10 +287,14 @@ impl Kernel {
 
     fn unique_name(&mut self, name: &str) -> String {
         let mut unique = name.to_owned();
-        let mut suffix = 0;
-        while !self.names.insert(unique.clone()) {
-            suffix += 1;
+        let mut suffix = self.names.get(name).copied().unwrap_or(1);
+        while self.names.contains_key(&unique) {
             unique = format!("{name}_{suffix}");
+            suffix += 1;
+        }
+        self.names.insert(unique.clone(), 1);
+        if unique != name {
+            self.names.insert(name.to_owned(), suffix);
         }
         unique
     }
