@@ -38,13 +38,13 @@ impl Parser<'_> {
             }
             Expr::Binary(binary) => {
                 let join = match binary.op {
-                    BinOp::And(_) => Formula::All as fn(Vec<Formula>) -> Formula,
-                    BinOp::Or(_) => Formula::Any,
+                    BinOp::And(_) => Formula::and,
+                    BinOp::Or(_) => Formula::or,
                     _ => return self.comparison(generics, binary),
                 };
                 // Each is looked at, so that each mistake is reported.
-                let sides = [&binary.left, &binary.right].map(|side| self.formula(generics, side));
-                sides.into_iter().collect::<Option<_>>().map(join)
+                let [left, right] = [&binary.left, &binary.right].map(|side| self.formula(generics, side));
+                Some(join(left?, right?))
             }
             Expr::Path(path) => {
                 let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();

@@ -25,6 +25,22 @@ fn computed(body: &str, n: usize) -> f64 {
 /// A statement's right side, and what it is in Rust.
 type Step = (&'static str, fn(usize) -> usize);
 
+/// However many alternatives a condition has, its text reads back.
+#[test]
+fn conditions_of_many_alternatives_read_back() {
+    let any = |count: usize| (1..=count).map(|b| format!("B == {b}")).collect::<Vec<_>>().join(" || ");
+    let source = "fn k<const B: usize>(y: &mut Tensor<f32, n>) {
+        y.partition_view_mut([B]).store_masked(Tile::zeros([B]));
+    }";
+    for count in [2, 3, 65, 200] {
+        let conditions = format!("where({}, !({}))", any(count), any(count));
+        let kernel = lower(&conditions, source).unwrap_or_else(|errors| panic!("{errors}")).kernel;
+        let text = kernel.to_string();
+        assert_eq!(tile_ir::text::parse(&text).unwrap().to_string(), text);
+        assert_eq!(text.matches("any(").count() + text.matches("all(").count(), 2, "{text}");
+    }
+}
+
 /// An extent that is named twice doubles with each statement.
 #[test]
 fn what_doubles_with_each_statement_is_computed() {

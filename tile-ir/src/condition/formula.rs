@@ -70,6 +70,38 @@ impl Formula {
         }
     }
 
+    /// Both, in one list with the parts of those that are such lists: however many are joined, they stand beside each other.
+    #[must_use]
+    pub fn and(self, other: Formula) -> Formula {
+        let parts = |formula| match formula {
+            Formula::All(parts) => parts,
+            one => vec![one],
+        };
+        Formula::All([parts(self), parts(other)].concat())
+    }
+
+    /// One or the other, in one list likewise.
+    ///
+    /// ```
+    /// use tile_ir::condition::{Comparison, Formula};
+    /// use tile_ir::{Dim, ops::Predicate};
+    ///
+    /// let is = |number: i64| {
+    ///     let (left, right) = (Dim::param("B"), Dim::from(number));
+    ///     Formula::Compare(Comparison { left, predicate: Predicate::Eq, right })
+    /// };
+    /// assert_eq!(is(1).or(is(2)).or(is(4)).to_string(), "any(B eq 1, B eq 2, B eq 4)");
+    /// assert_eq!(is(1).and(is(2).or(is(4))).to_string(), "all(B eq 1, any(B eq 2, B eq 4))");
+    /// ```
+    #[must_use]
+    pub fn or(self, other: Formula) -> Formula {
+        let parts = |formula| match formula {
+            Formula::Any(parts) => parts,
+            one => vec![one],
+        };
+        Formula::Any([parts(self), parts(other)].concat())
+    }
+
     /// What holds where this doesn't.
     ///
     /// ```
