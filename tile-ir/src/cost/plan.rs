@@ -80,10 +80,15 @@ impl Plan {
         }
     }
 
-    /// How products are done that a kernel has; the schedule may multiply their factors in another format.
+    /// How products are done that a kernel has. What is scheduled may multiply their factors in another format, and have
+    /// [turned](crate::passes) those of which only the transposed is used.
     pub fn product(&self, shape: &ProductShape) -> Option<&ProductPlan> {
-        let in_another_format = || self.products.iter().find(|(other, _)| other.is_as_large_as(shape));
-        self.products.get(shape).or_else(|| in_another_format().map(|(_, plan)| plan))
+        let turned = ProductShape { m: shape.n, n: shape.m, ..*shape };
+        let in_another_format = |shape: &ProductShape| {
+            self.products.iter().find(|(other, _)| other.is_as_large_as(shape)).map(|(_, plan)| plan)
+        };
+        let found = [*shape, turned].iter().find_map(|shape| self.products.get(shape));
+        found.or_else(|| [*shape, turned].iter().find_map(in_another_format))
     }
 }
 

@@ -131,6 +131,49 @@ fn products_that_a_schedule_narrows_are_done_by_matrix_instructions() {
     assert!(converted < 4.0 * as_they_are, "{converted:e} s and {as_they_are:e} s");
 }
 
+/// A product of which only the transposed is used is computed so, and is no other product for that.
+#[test]
+fn products_that_a_pass_turns_are_done_by_matrix_instructions() {
+    let text = "\
+kernel @turned(%q: tensor<m x 64 x bf16>, %k: tensor<n x 64 x bf16>, %y: mut tensor<n x 64 x f32>) {
+  %vq = partition %q [64, 64] : partition<m x 64 x bf16, [64, 64]>
+  %vk = partition %k [128, 64] : partition<n x 64 x bf16, [128, 64]>
+  %vy = partition %y [128, 64] : mut partition<n x 64 x f32, [128, 64]>
+  %j, %none = block_index %vy : index, index
+  %0 = constant 0 : index
+  %end = extent ceil_div(m, 64) : index
+  %z = constant 0.0 : f32
+  %zb = constant 0.0 : bf16
+  %start = splat %z : tile<128 x 64 x f32>
+  %keys = load_masked %vk[%j, %0] pad %zb : tile<128 x 64 x bf16>
+  %sum = for %i = %0 to %end carry (%acc = %start) : tile<128 x 64 x f32> {
+    %queries = load_masked %vq[%i, %0] pad %zb : tile<64 x 64 x bf16>
+    %turned = permute %keys [1, 0] : tile<64 x 128 x bf16>
+    %zeros = splat %z : tile<64 x 128 x f32>
+    %scores = mma %queries, %turned, %zeros : tile<64 x 128 x f32>
+    %narrow = cast %scores : tile<64 x 128 x bf16>
+    %across = permute %narrow [1, 0] : tile<128 x 64 x bf16>
+    %next = mma %across, %queries, %acc : tile<128 x 64 x f32>
+    yield %next
+  }
+  store_masked %vy, %sum
+}
+";
+    let instance = Instance::parse(text, &[]).unwrap();
+    let abi = KernelAbi::of(&instance);
+    let sizes = abi.bind(&[&[4096, 64], &[4096, 64], &[4096, 64]]).unwrap();
+    let totals = Counts::of(&instance).total(&abi, &sizes);
+    let plan = Plan::of(&instance, TargetDesc::named("sm_90a").unwrap());
+    assert_eq!(
+        totals.products.keys().map(|shape| [shape.m, shape.n]).collect::<Vec<_>>(),
+        [[64, 128], [128, 64]]
+    );
+    for shape in totals.products.keys() {
+        let product = plan.product(shape).unwrap_or_else(|| panic!("{shape:?} isn't planned"));
+        assert!(!matches!(product.unit, Unit::Lanes), "{shape:?}: {product:?}");
+    }
+}
+
 /// 144 tiles of 128×256 are two waves, the second almost empty; 288 of 128×128 are three, of half the work each.
 #[test]
 fn a_bad_last_wave_takes_smaller_tiles() {
