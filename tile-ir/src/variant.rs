@@ -171,7 +171,8 @@ fn has_pairs(bound: &LaunchSizes, axis: usize) -> bool {
 /// The axis along which pairs of blocks share factors, where rows are aligned; `None` where it is known that no launch has
 /// as many tiles as pairs are for.
 fn pairs_of(instance: &Instance, aligned: &[Condition]) -> Option<usize> {
-    let tiles = instance.grid_space()?.iter().map(Dim::as_const).product::<Option<i64>>();
+    let space = instance.grid_space()?;
+    let tiles = space.iter().try_fold(1i64, |tiles, extent| Some(tiles.saturating_mul(extent.as_const()?)));
     if tiles.is_some_and(|tiles| tiles <= WAVE as i64) {
         return None;
     }
@@ -238,7 +239,8 @@ fn aligned_rows(dtype: DType, extents: &[Dim]) -> Option<(&str, u64)> {
         match (extent.as_size(), extent.as_const()) {
             _ if known % multiple == 0 => return None,
             (Some(size), _) => return Some((size, multiple)),
-            (None, Some(extent)) => known *= extent.unsigned_abs(),
+            // Of the product no more matters, which may exceed all numbers.
+            (None, Some(extent)) => known = known % multiple * (extent.unsigned_abs() % multiple),
             (None, None) => return None,
         }
     }
@@ -418,6 +420,24 @@ mod tests {
         assert_eq!(of("128", "256"), None);
         assert_eq!(of("1024", "4096"), None, "128 tiles are no wave");
         assert_eq!(of("2048", "4096"), Some(Some(0)));
+        // Of so many tiles the number exceeds 64 bits.
+        assert_eq!(of("549755813888", "1099511627776"), Some(Some(0)));
+    }
+
+    /// However large the extents behind a size are: what counts of their product are the powers of two in it.
+    #[test]
+    fn extents_behind_a_size_align_rows_by_their_powers_of_two() {
+        let n = Dim::size("n");
+        let rows = |extents: [i64; 3]| {
+            let behind = extents.map(Dim::from).to_vec();
+            aligned_rows(DType::U8, &[&[Dim::size("m"), n.clone()], behind.as_slice()].concat())
+                .map(|(size, _)| size.to_owned())
+        };
+        let odd = (1 << 32) + 1;
+        assert_eq!(rows([odd, odd, odd]).as_deref(), Some("n"));
+        assert_eq!(rows([odd, 8, odd]).as_deref(), Some("n"));
+        assert_eq!(rows([odd * 2, 8, odd]), None);
+        assert_eq!(rows([1 << 40, 1 << 40, odd]), None);
     }
 
     /// All tiles of a persistent kernel, by an even number of blocks.
