@@ -1,5 +1,5 @@
-//! Makes ops with inferred result types. The builder refuses operands that don't fit, so IR made through
-//! it can fail verification only in its regions.
+//! Makes ops with inferred result types. The builder refuses operands whose types don't fit; the rest of what a kernel must be
+//! is [`verify`](crate::verify())'s to say.
 
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -48,6 +48,9 @@ impl<'k> Builder<'k> {
     ///
     /// # Errors
     /// [`TypeError`] where the operands don't fit.
+    ///
+    /// # Panics
+    /// If the op gives nothing, as a store.
     pub fn op(&mut self, op: Op, operands: &[ValueId], loc: Loc) -> Result<ValueId, TypeError> {
         let id = self.ops(op, operands, vec![], loc)?;
         Ok(self.kernel.op(id).results[0])

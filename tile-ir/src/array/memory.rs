@@ -30,6 +30,7 @@ impl Array {
     /// If the bytes aren't as many as the shape says.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
         let words = bytes.chunks_exact(dtype.bytes());
+        assert!(words.remainder().is_empty(), "{} bytes aren't whole elements of {dtype}", bytes.len());
         let wide = |word: &[u8]| {
             let mut wide = [0u8; 16];
             wide[..word.len()].copy_from_slice(word);
@@ -68,5 +69,11 @@ mod tests {
             assert_eq!(array.to_bytes(), bytes);
             assert_eq!(Array::from_bytes(array.dtype(), array.shape(), &bytes), array);
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "3 bytes aren't whole elements of i16")]
+    fn part_of_an_element_is_none() {
+        let _ = Array::from_bytes(DType::I16, &[1], &[1, 0, 7]);
     }
 }
