@@ -84,7 +84,7 @@ pub enum DimError {
 impl Dim {
     /// Terms and factors that an extent of a kernel has at most, with those of what is divided in it: far beyond any that is
     /// meant. What is computed step by step of itself, `h - h / 2`, doubles each time.
-    pub const MAX_LENGTH: usize = 64;
+    pub const MAX_LENGTH: usize = 256;
 
     /// A compile-time parameter.
     pub fn param(name: impl Into<String>) -> Dim {

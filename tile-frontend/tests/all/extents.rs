@@ -80,7 +80,7 @@ fn what_nests_with_each_statement_is_computed() {
 
 #[test]
 fn extents_of_tensors_that_double_are_refused() {
-    let message = "an extent has more than 64 terms and factors";
+    let message = "an extent has more than 256 terms and factors";
     let refused = |attribute: &str, arguments: &str, body: &str| {
         let source = format!(
             "fn k<const A: usize, const B: usize>({arguments}, y: &mut Tensor<f32, 4>) {{

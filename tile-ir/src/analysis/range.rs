@@ -11,9 +11,6 @@ use std::fmt;
 /// How many alternatives of a bound are kept.
 const MAX_ALTERNATIVES: usize = 4;
 
-/// Terms and factors that a bound may have, with those of what is divided in it.
-const MAX_LENGTH: usize = 256;
-
 /// Bounds of an index value. A list that is empty bounds nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Range {
@@ -126,7 +123,7 @@ impl Range {
             // Arithmetic on extents saturates; what has is no bound. Powers are longer each time, also where they are divided.
             bounds.retain(|bound| {
                 let has_value = |(_, coefficient): (_, i64)| coefficient.unsigned_abs() < i64::MAX as u64;
-                bound.terms().all(has_value) && bound.length() <= MAX_LENGTH
+                bound.terms().all(has_value) && bound.is_readable()
             });
             bounds.sort();
             bounds.dedup();

@@ -242,7 +242,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
             let longer =
                 format!("kernel @k(%x: tensor<n x f32>) {{\n  %e = extent {} : index\n}}\n", step(&longest));
             let error = parse(&longer).unwrap_err().to_string();
-            assert!(error.ends_with(": an extent has more than 64 terms and factors"), "{error}");
+            assert!(error.ends_with(": an extent has more than 256 terms and factors"), "{error}");
         }
     }
 
@@ -253,7 +253,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
         let text = format!("kernel @k() {{\n  %e = extent\n {} : index\n}}", factors.join("\n * "));
         assert_eq!(
             parse(&text).unwrap_err().to_string(),
-            "6:2: an extent has more than 64 terms and factors"
+            "8:2: an extent has more than 256 terms and factors"
         );
     }
 

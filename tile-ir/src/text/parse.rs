@@ -26,7 +26,7 @@ pub struct ParseError {
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
 /// How deeply extents may nest: far beyond any kernel, and safe for the stack. Regions nest as deeply as the verifier says.
-const MAX_EXTENT_DEPTH: usize = 64;
+const MAX_EXTENT_DEPTH: usize = 136;
 
 /// Reads a kernel from either form of text.
 ///

@@ -181,7 +181,7 @@ fn extents_are_as_long_as_text_is_read() {
         "kernel @k(%y: mut tensor<n x f32>) {\n  %v = partition %y [4] : mut partition<n x f32, [4]>\n}",
     )
     .unwrap();
-    let longest = (0..15).fold(n, |dim, _| dim.floor_div(&k) + k.clone());
+    let longest = (0..63).fold(n, |dim, _| dim.floor_div(&k) + k.clone());
     assert!(longest.is_readable());
     let with = |kernel: &mut crate::Kernel, dim: &crate::Dim| {
         crate::Builder::new(kernel).extent(dim.clone());
@@ -194,7 +194,7 @@ fn extents_are_as_long_as_text_is_read() {
     };
     assert_eq!(with(&mut kernel, &longest), Vec::<String>::new());
     let longer = longest.floor_div(&k);
-    assert_eq!(with(&mut kernel, &longer), ["an extent has more than 64 terms and factors"]);
+    assert_eq!(with(&mut kernel, &longer), ["an extent has more than 256 terms and factors"]);
 }
 
 #[test]
