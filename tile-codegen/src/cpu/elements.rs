@@ -6,6 +6,7 @@ use super::memory::gathered::OpenRow;
 use super::memory::views::Stream;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, LoopRange, Value};
+use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,6 +29,12 @@ impl<'c> IndexRange<'c> {
     /// Those that are in another range, too.
     pub(super) fn both(self, ir: &Ir<'c>, other: IndexRange<'c>) -> IndexRange<'c> {
         IndexRange { start: ir.greater(self.start, other.start), end: ir.lesser(self.end, other.end) }
+    }
+
+    /// Whether all of them are in another range.
+    pub(super) fn is_within(self, ir: &Ir<'c>, other: IndexRange<'c>) -> IntValue<'c> {
+        let begins = ir.icmp(IntPredicate::ULE, other.start, self.start);
+        ir.and(begins, ir.icmp(IntPredicate::UGE, other.end, self.end))
     }
 
     /// Every so many of them, for [`Ir::each`].

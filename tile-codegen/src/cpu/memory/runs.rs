@@ -64,9 +64,7 @@ impl<'c> RunParts<'c> {
 
     /// Whether all of these places belong to every run, and all of their elements exist.
     fn are_all_of(&self, ir: &Ir<'c>, places: IndexRange<'c>) -> IntValue<'c> {
-        let whole = self.whole(ir);
-        let begins = ir.icmp(IntPredicate::ULE, whole.start, places.start);
-        ir.all([begins, ir.icmp(IntPredicate::UGE, whole.end, places.end), self.exist(ir)])
+        ir.and(places.is_within(ir, self.whole(ir)), self.exist(ir))
     }
 
     /// The places of all runs whose elements exist. Where all do, that takes no more to find out.

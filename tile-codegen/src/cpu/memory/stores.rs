@@ -99,7 +99,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let within = |row: &RowLines<'c>| RowLines { lines: row.lines.within(ir, inside), value: row.value };
         let inner: Vec<RowLines<'c>> = lines.iter().map(within).collect();
-        ir.on_each_side(inner[0].lines.has_lines(ir), |exists| {
+        let has_lines = inner[0].lines.has_lines(ir);
+        // A row that is shorter than a line may be read as rows, too.
+        let is_read = match covering.has_runs() {
+            true => ir.or(has_lines, existing.is_within(ir, inside)),
+            false => has_lines,
+        };
+        ir.on_each_side(is_read, |exists| {
             let lines = if exists { &inner } else { &lines };
             self.open_covering(&covering, Bounds::where_whole(exists));
             self.store_lines(lines, row.index, leaves);
