@@ -151,12 +151,12 @@ fn memory_is_dropped_when_who_waits_has_been_told_and_keeps_nobody_waiting() {
         unsafe { Tensor::<f32>::from_raw_owned(&device, address, [10], [1], owner) }.unwrap()
     };
     let mut y = full(&device, 0.0);
-    let pause = || std::thread::sleep(std::time::Duration::from_millis(50));
     for copies in [false, true] {
         let x = owned();
         let held = lock.lock().unwrap();
+        let (goes_on, gate) = std::sync::mpsc::channel();
         stream.enqueue(move || {
-            pause();
+            gate.recv().unwrap();
             Ok(())
         });
         match copies {
@@ -165,6 +165,7 @@ fn memory_is_dropped_when_who_waits_has_been_told_and_keeps_nobody_waiting() {
         }
         // The stream has the last reference.
         drop(x);
+        goes_on.send(()).unwrap();
         assert_eq!(y.to_vec().unwrap(), [if copies { 1.0 } else { 2.0 }; 10]);
         let waits = {
             let (stream, device) = (stream.clone(), device.clone());
