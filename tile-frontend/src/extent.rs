@@ -22,11 +22,12 @@ pub(crate) struct Kind {
 
 /// An extent that is written, where a kernel may have it.
 pub(crate) fn readable(extent: Dim, expression: &Expr) -> Result<Dim, Box<Diagnostic>> {
-    if extent.is_readable() {
-        return Ok(extent);
+    match TypeError::refuse_long([&extent]) {
+        Ok(()) => Ok(extent),
+        Err(TypeError { message, help, .. }) => {
+            Err(Box::new(Diagnostic::new(expression.span(), message).help(help.unwrap_or_default())))
+        }
     }
-    let TypeError { message, help, .. } = TypeError::long_extent();
-    Err(Box::new(Diagnostic::new(expression.span(), message).help(help.unwrap_or_default())))
 }
 
 /// The extent that an expression is.

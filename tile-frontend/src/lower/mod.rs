@@ -294,8 +294,7 @@ impl Lowering {
         self.check_bounds(&op, &types, operand_spans.first().copied().unwrap_or(span))?;
         let readable = |results: Vec<Type>| {
             let of_results = results.iter().flat_map(Type::dims);
-            let is_readable = op.dims().iter().chain(of_results).all(Dim::is_readable);
-            if is_readable { Ok(results) } else { Err(TypeError::long_extent()) }
+            TypeError::refuse_long(op.dims().iter().chain(of_results)).map(|()| results)
         };
         match result_types_under(&op, &types, &self.facts).and_then(readable) {
             Ok(results) => Ok(self.append(op, operands, &results, Vec::new(), span)),

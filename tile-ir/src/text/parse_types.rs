@@ -102,10 +102,7 @@ impl Parser {
 
     /// Refuses an extent that no kernel has, at the operator that made it.
     fn readable(&self, extent: &Dim, position: usize) -> Parsed<()> {
-        match extent.is_readable() {
-            true => Ok(()),
-            false => self.error_at(position, TypeError::long_extent().message),
-        }
+        TypeError::refuse_long([extent]).or_else(|error| self.error_at(position, error.message))
     }
 
     fn term(&mut self) -> Parsed<Dim> {

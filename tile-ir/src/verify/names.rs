@@ -74,8 +74,9 @@ impl Verifier<'_> {
         if dim.as_const().is_some() {
             return;
         }
-        if self.is_written && !dim.is_readable() {
-            let TypeError { message, operand, help } = TypeError::long_extent();
+        if self.is_written
+            && let Err(TypeError { message, operand, help }) = TypeError::refuse_long([dim])
+        {
             self.errors.push(VerifyError { message, loc, operand, help });
         }
         let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());

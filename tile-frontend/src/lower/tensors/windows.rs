@@ -31,10 +31,8 @@ impl Lowering {
         arguments: &Arguments,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
-        let readable = |moved: (Windows, Vec<Requirement>)| {
-            let is_readable = moved.0.extents().iter().all(Dim::is_readable);
-            if is_readable { Ok(moved) } else { Err(TypeError::long_extent()) }
-        };
+        let readable =
+            |moved: (Windows, Vec<Requirement>)| TypeError::refuse_long(moved.0.extents()).map(|()| moved);
         let (windows, requires) = match windowed.windows.moved(movement).and_then(readable) {
             Ok(moved) => moved,
             Err(error) => {

@@ -39,10 +39,17 @@ impl TypeError {
         TypeError { message: message.into(), operand: None, help: None }
     }
 
-    /// An extent that isn't [readable](Dim::is_readable).
-    pub fn long_extent() -> TypeError {
-        TypeError::new(format!("an extent has more than {} terms and factors", Dim::MAX_LENGTH))
-            .help("make a part of it a size of its own: an argument `size: usize`, or an axis of an argument")
+    /// Refuses extents of which one isn't [readable](Dim::is_readable).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn refuse_long<'d>(extents: impl IntoIterator<Item = &'d Dim>) -> Result<(), TypeError> {
+        if extents.into_iter().all(Dim::is_readable) {
+            return Ok(());
+        }
+        Err(TypeError::new(format!("an extent has more than {} terms and factors", Dim::MAX_LENGTH)).help(
+            "make a part of it a size of its own: an argument `size: usize`, or an axis of an argument",
+        ))
     }
 
     fn at(mut self, operand: usize) -> TypeError {
