@@ -4,6 +4,7 @@ use crate::helpers::{is_free, path_text, plain};
 use crate::span::Span;
 use proc_macro2::TokenStream;
 use std::fmt;
+use tile_ir::ops::TypeError;
 
 /// One mistake in a kernel.
 #[derive(Clone, Debug)]
@@ -55,6 +56,11 @@ impl Diagnostic {
     pub(crate) fn of_constant(span: impl Into<Span>, name: &str) -> Diagnostic {
         let message = format!("`{name}` is made of itself");
         Diagnostic::new(span, message).help("write its value, or one of constants that are made without it")
+    }
+
+    /// What the IR refuses, at the tokens that say it.
+    pub(crate) fn of_type_error(span: impl Into<Span>, error: TypeError) -> Diagnostic {
+        Diagnostic { help: error.help, ..Diagnostic::new(span, error.message) }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {

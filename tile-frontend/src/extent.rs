@@ -24,9 +24,7 @@ pub(crate) struct Kind {
 pub(crate) fn readable(extent: Dim, expression: &Expr) -> Result<Dim, Box<Diagnostic>> {
     match TypeError::refuse_long([&extent]) {
         Ok(()) => Ok(extent),
-        Err(TypeError { message, help, .. }) => {
-            Err(Box::new(Diagnostic::new(expression.span(), message).help(help.unwrap_or_default())))
-        }
+        Err(error) => Err(Box::new(Diagnostic::of_type_error(expression.span(), error))),
     }
 }
 

@@ -4,7 +4,6 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::extent::{self, Kind, Names};
 use crate::span::Spanned;
 use syn::Expr;
-use tile_ir::ops::TypeError;
 use tile_ir::{ScheduleHint, ScheduleHints};
 
 /// What an expression of a hint is.
@@ -21,9 +20,8 @@ pub(crate) fn lower(hints: &[(ScheduleHint, Expr)], names: &Names) -> Result<Sch
         match extent::lower(expression, names, &NUMBER) {
             Err(error) => errors.push(*error),
             Ok(value) => {
-                if let Err(TypeError { message, help, .. }) = hint.check(&value) {
-                    let refused = Diagnostic::new(expression.span(), message);
-                    errors.push(refused.help(help.unwrap_or_default()));
+                if let Err(error) = hint.check(&value) {
+                    errors.push(Diagnostic::of_type_error(expression.span(), error));
                 }
                 if said.say(*hint, value).is_some() {
                     let message = format!("`{}` is said twice", hint.name());

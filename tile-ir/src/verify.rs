@@ -44,7 +44,7 @@ use crate::condition::Comparison;
 use crate::error::Error;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Op, TypeError};
 use crate::text;
 use crate::types::Type;
 use std::collections::HashSet;
@@ -176,6 +176,11 @@ impl Verifier<'_> {
     fn error_with_help(&mut self, loc: Loc, message: impl Into<String>, help: impl Into<String>) {
         let help = Some(help.into());
         self.errors.push(VerifyError { message: message.into(), loc, operand: None, help });
+    }
+
+    /// What an op's rule, an extent or a hint is refused for, at the line that has it.
+    fn type_error(&mut self, loc: Loc, TypeError { message, operand, help }: TypeError) {
+        self.errors.push(VerifyError { message, loc, operand, help });
     }
 
     fn run(&mut self) {

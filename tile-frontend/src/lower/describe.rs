@@ -20,8 +20,7 @@ impl Lowering {
         operand_spans: &[Span],
     ) -> Diagnostic {
         let place = error.operand.and_then(|i| operand_spans.get(i).copied()).unwrap_or(span);
-        let mut diagnostic = Diagnostic::new(place, error.message);
-        diagnostic.help = error.help;
+        let mut diagnostic = Diagnostic::of_type_error(place, error);
         for &operand in operands {
             diagnostic = self.with_origin(diagnostic, operand);
         }

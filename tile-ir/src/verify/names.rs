@@ -1,6 +1,6 @@
 //! Names in extents and formats: each is a parameter of the kernel or a size that a launch binds.
 
-use super::{Verifier, VerifyError};
+use super::Verifier;
 use crate::dim::Dim;
 use crate::kernel::{FastAccumulation, Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
@@ -37,8 +37,8 @@ impl Verifier<'_> {
     pub(super) fn schedule_hints(&mut self) {
         for (hint, value) in self.kernel.hints.said() {
             self.dim_is_bound(value, Loc::UNKNOWN);
-            if let Err(TypeError { message, help, .. }) = hint.check(value) {
-                self.error_with_help(Loc::UNKNOWN, message, help.unwrap_or_default());
+            if let Err(error) = hint.check(value) {
+                self.type_error(Loc::UNKNOWN, error);
             }
         }
     }
@@ -75,9 +75,9 @@ impl Verifier<'_> {
             return;
         }
         if self.is_written
-            && let Err(TypeError { message, operand, help }) = TypeError::refuse_long([dim])
+            && let Err(error) = TypeError::refuse_long([dim])
         {
-            self.errors.push(VerifyError { message, loc, operand, help });
+            self.type_error(loc, error);
         }
         let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());
         dim.collect_names(&mut params, &mut sizes);

@@ -1,10 +1,10 @@
 //! The types of results: those that the ops' rules infer, and tiles of a size that can be compiled.
 
-use super::{Verifier, VerifyError, list};
+use super::{Verifier, list};
 use crate::dim::Dim;
 use crate::kernel::OpId;
 use crate::loc::Loc;
-use crate::ops::{Op, TypeError, result_types_under};
+use crate::ops::{Op, result_types_under};
 use crate::types::Type;
 
 /// The largest tile, in elements.
@@ -16,10 +16,7 @@ impl Verifier<'_> {
         let operands: Vec<Type> = data.operands.iter().map(|&value| self.kernel.ty(value).clone()).collect();
         let results: Vec<&Type> = data.results.iter().map(|&value| self.kernel.ty(value)).collect();
         match result_types_under(&data.op, &operands, &self.facts) {
-            Err(error) => {
-                let TypeError { message, operand, help } = error;
-                self.errors.push(VerifyError { message, loc: data.loc, operand, help });
-            }
+            Err(error) => self.type_error(data.loc, error),
             Ok(_) if data.op == Op::If => {
                 if let Some(result) = results.iter().find(|ty| !ty.is_data()) {
                     self.error(data.loc, format!("`if` can't give {result}"));

@@ -35,11 +35,7 @@ impl Lowering {
             |moved: (Windows, Vec<Requirement>)| TypeError::refuse_long(moved.0.extents()).map(|()| moved);
         let (windows, requires) = match windowed.windows.moved(movement).and_then(readable) {
             Ok(moved) => moved,
-            Err(error) => {
-                let mut diagnostic = Diagnostic::new(call.span(), error.message);
-                diagnostic.help = error.help;
-                return self.report(diagnostic);
-            }
+            Err(error) => return self.report(Diagnostic::of_type_error(call.span(), error)),
         };
         let tensor = self.requiring(windowed.tensor, requires, call.span())?;
         let mut selected = windowed.selected.clone();
