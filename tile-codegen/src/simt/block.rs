@@ -72,7 +72,7 @@ pub(super) struct Thread {
     buffers: [*mut u8; 2],
     /// The asynchronous operations that it issued.
     pub(super) queues: Queues,
-    /// Its last access, if that was atomic.
+    /// Its last access, if it may wait by that.
     last_atomic: Option<Polled>,
     /// What it read of tensors atomically.
     pub(super) polls: Polls,
@@ -288,8 +288,8 @@ impl Block<'_> {
     /// something else is there than the last time, somebody got somewhere: in loops that exchange an element if it is as it
     /// was read, one thread does whenever another fails.
     fn polls(&mut self, touch: &Touch) -> bool {
-        let stands_aside = self.reads_atomically(touch) && self.stands_aside_for(touch);
-        let range = touch.kind.atomic.filter(|_| touch.kind.reads).map(|_| [touch.address, touch.kind.bytes]);
+        let stands_aside = self.asks_blocks(touch) && self.stands_aside_for(touch);
+        let range = self.asks(touch).then_some([touch.address, touch.kind.bytes]);
         let thread = &mut self.threads[self.running as usize];
         let last = thread.last_atomic.take().filter(|last| Some(last.range) == range);
         // SAFETY: this thread's last access was to these bytes, and was found to be to memory that is there.
@@ -299,7 +299,7 @@ impl Block<'_> {
         match last.seen {
             before @ Some(_) if before != seen => self.progress(),
             // What it waits for may come of another block.
-            _ if self.reads_atomically(touch) => self.idle_turns = self.idle_turns.saturating_add(1),
+            _ if self.asks_blocks(touch) => self.idle_turns = self.idle_turns.saturating_add(1),
             _ => self.idles_for(self.place_of_access(*touch), None),
         }
         true

@@ -76,6 +76,8 @@ pub(super) struct Program {
     pub(super) instructions: Vec<Instruction>,
     /// The accesses of the code: what they are, and their op.
     pub(super) accesses: Vec<(String, Loc)>,
+    /// Of each access whether it reads atomically what may decide where the code goes.
+    pub(super) asking: Vec<bool>,
     /// Of each access whether it is in a loop that shows what it carries.
     pub(super) shown: Vec<bool>,
     /// How many accesses and instructions are in such loops.

@@ -150,7 +150,7 @@ impl Block<'_> {
         if kind.space == Space::Cluster {
             self.reach(address, number)?;
         }
-        if !shared && kind.writes && !kind.reads {
+        if !shared && kind.writes && !self.asks(&touch) {
             self.changes();
         }
         if shared {
@@ -162,7 +162,7 @@ impl Block<'_> {
             let clock = &mut self.threads[running as usize].clock;
             self.global.synchronize(address, [kind.reads, kind.writes], order, clock);
         }
-        if self.reads_atomically(&touch) {
+        if self.asks_blocks(&touch) {
             self.remember_read(&touch);
         }
         Ok(())

@@ -88,10 +88,14 @@ impl Polls {
 }
 
 impl Block<'_> {
-    /// Whether an access is one by which a thread may wait for another block.
-    pub(super) fn reads_atomically(&self, touch: &Touch) -> bool {
-        let Touch { address, kind, .. } = touch;
-        kind.atomic.is_some() && kind.reads && kind.bytes <= 16 && !self.is_shared(*address)
+    /// Whether an access is one by which a thread may wait for another one.
+    pub(super) fn asks(&self, touch: &Touch) -> bool {
+        self.program.asking[touch.number as usize]
+    }
+
+    /// Whether it is one by which it may wait for another block.
+    pub(super) fn asks_blocks(&self, touch: &Touch) -> bool {
+        self.asks(touch) && touch.kind.bytes <= 16 && !self.is_shared(touch.address)
     }
 
     /// Whether the block stands aside, because the running thread is about to read the same once more and has often enough.

@@ -167,6 +167,8 @@ struct Rewriter<'a, 'c> {
     needed: [usize; 2],
     /// The basic blocks of loops in which threads may wait for another block.
     waiting: HashSet<LLVMBasicBlockRef>,
+    /// The atomic reads by which a thread may wait.
+    asking: HashSet<LLVMValueRef>,
 }
 
 // SAFETY of the blocks below: every value comes from the module that `ir` owns, its kind is asked before it is
@@ -183,6 +185,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
             buffers: [null; 2],
             needed: [0; 2],
             waiting: HashSet::new(),
+            asking: HashSet::new(),
         };
         // SAFETY: as said above.
         unsafe {

@@ -5,14 +5,14 @@
 //! atomically are changed: others cost what they did.
 
 use super::watch::watched_space;
-use super::{Rewriter, blocks_of, instructions_of};
+use super::{Rewriter, blocks_of, instructions, instructions_of};
 use crate::simt::instruction::Slot;
 use crate::simt::memory::Space;
 use crate::simt::runtime::CARRIED;
 use inkwell::llvm_sys::LLVMAtomicOrdering as Order;
-use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::prelude::{LLVMBasicBlockRef, LLVMValueRef};
+use inkwell::llvm_sys::{LLVMOpcode, LLVMTypeKind};
 use std::collections::{HashMap, HashSet};
 
 /// The basic blocks of a function, and where each goes.
@@ -106,18 +106,61 @@ fn walk(
     }
 }
 
-/// Whether an instruction reads what another block may write.
+/// Whether an instruction reads what others may write at the same time.
 unsafe fn reads_atomically(instruction: LLVMValueRef) -> bool {
     // SAFETY: the opcode is asked first.
     unsafe {
-        let is_atomic = match LLVMGetInstructionOpcode(instruction) {
+        match LLVMGetInstructionOpcode(instruction) {
             LLVMOpcode::LLVMAtomicRMW | LLVMOpcode::LLVMAtomicCmpXchg => true,
             LLVMOpcode::LLVMLoad => LLVMGetOrdering(instruction) != Order::LLVMAtomicOrderingNotAtomic,
             _ => false,
-        };
-        is_atomic
-            && matches!(watched_space(LLVMGetOperand(instruction, 0)), Some(Space::Global | Space::Generic))
+        }
     }
+}
+
+/// Whether what an instruction reads is a tensor's, as far as its code tells.
+unsafe fn may_be_of_tensor(instruction: LLVMValueRef) -> bool {
+    // SAFETY: the instruction reads memory, whose address is its first operand.
+    let space = unsafe { watched_space(LLVMGetOperand(instruction, 0)) };
+    matches!(space, Some(Space::Global | Space::Generic))
+}
+
+/// Whether what an instruction gives decides where code goes, or gets to where it may: nobody waits by an update of which
+/// nothing is made, however often that leaves memory as it is.
+unsafe fn matters(instruction: LLVMValueRef) -> bool {
+    let (mut seen, mut open) = (HashSet::from([instruction]), vec![instruction]);
+    while let Some(value) = open.pop() {
+        // SAFETY: what uses the value of an instruction is an instruction.
+        unsafe {
+            let mut at = LLVMGetFirstUse(value);
+            while !at.is_null() {
+                let user = LLVMGetUser(at);
+                if !only_computes(user) {
+                    return true;
+                }
+                if seen.insert(user) {
+                    open.push(user);
+                }
+                at = LLVMGetNextUse(at);
+            }
+        }
+    }
+    false
+}
+
+/// Whether an instruction does nothing but compute a value. What ends a block or writes gives none.
+unsafe fn only_computes(instruction: LLVMValueRef) -> bool {
+    // SAFETY: every instruction has an opcode and a type.
+    let (opcode, kind) =
+        unsafe { (LLVMGetInstructionOpcode(instruction), LLVMGetTypeKind(LLVMTypeOf(instruction))) };
+    kind != LLVMTypeKind::LLVMVoidTypeKind
+        && !matches!(
+            opcode,
+            LLVMOpcode::LLVMLoad
+                | LLVMOpcode::LLVMAtomicRMW
+                | LLVMOpcode::LLVMAtomicCmpXchg
+                | LLVMOpcode::LLVMCall
+        )
 }
 
 /// Whether an instruction changes a variable of the thread, which isn't among what is shown.
@@ -161,14 +204,18 @@ pub(super) fn keeps_nothing(name: &str) -> bool {
 impl Rewriter<'_, '_> {
     /// Shows the runtime what the loops carry in which threads may wait. Comes before anything is changed.
     pub(super) fn show_waiting_loops(&mut self, function: LLVMValueRef) {
-        // SAFETY: the function has a body.
-        let flow = unsafe { Flow::of(function) };
+        // SAFETY: the function has a body of instructions.
+        let flow = unsafe {
+            let asks = |&it: &LLVMValueRef| reads_atomically(it) && matters(it);
+            self.asking = instructions(function).into_iter().filter(asks).collect();
+            Flow::of(function)
+        };
         for part in flow.innermost(&(0..flow.blocks.len()).collect()) {
             let blocks: Vec<LLVMBasicBlockRef> = part.iter().map(|&block| flow.blocks[block]).collect();
             let all = || blocks.iter().flat_map(|&block| instructions_of(block));
             // SAFETY: these are instructions.
             let waits = unsafe {
-                all().any(|instruction| reads_atomically(instruction))
+                all().any(|instruction| self.asking.contains(&instruction) && may_be_of_tensor(instruction))
                     && !all().any(|instruction| changes_variable(instruction))
             };
             if waits {

@@ -92,6 +92,7 @@ impl Rewriter<'_, '_> {
         let builder = self.ir.builder.as_mut_ptr();
         let access = self.constant(self.program.accesses.len() as u64);
         self.program.accesses.push((name.to_owned(), place(instruction)));
+        self.program.asking.push(self.asking.contains(&instruction));
         let is_shown = self.is_shown(instruction);
         self.program.shown.push(is_shown);
         self.program.places += u32::from(is_shown);

@@ -90,3 +90,24 @@ fn a_thread_may_look_for_a_while() {
         run(&body, 3).unwrap_or_else(|fault| panic!("{fault}"));
     }
 }
+
+/// Nobody waits by an update of which nothing is made, however long it leaves memory as it is: of a tensor, and of shared memory.
+#[test]
+fn updates_of_which_nothing_is_made_may_change_nothing_for_long() {
+    let begin = "  %own = getelementptr i32, ptr addrspace(3) @shared, i32 %tid\n  store i32 0, ptr addrspace(3) %own\n  \
+                 call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n  \
+                 %first = icmp eq i32 %tid, 0\n  br label %begin\nbegin:\n  br i1 %first, label %loop, label %end\n";
+    let update = |kind: &str, turns: u32| {
+        format!(
+            "{begin}loop:\n  %i = phi i32 [ 0, %begin ], [ %next, %joined ]\n  %on = icmp ne i32 %i, 5\n  \
+             br i1 %on, label %update, label %joined\n\
+             update:\n  %was = atomicrmw {kind} syncscope(\"device\") monotonic, align 4\n  br label %joined\n\
+             joined:\n  %found = phi i32 [ 0, %loop ], [ %was, %update ]\n  %more = mul i32 %found, 2\n  \
+             %next = add i32 %i, 1\n  %again = icmp ult i32 %next, {turns}\n  br i1 %again, label %loop, label %end\nend:"
+        )
+    };
+    let of_tensor = update("umax ptr addrspace(1) %a, i32 7", 1_100_000);
+    assert_eq!(run(&of_tensor, 1).unwrap_or_else(|fault| panic!("{fault}"))[0], 7);
+    let of_shared = update("add ptr addrspace(3) @shared, i32 0", 200_000);
+    run(&of_shared, 1).unwrap_or_else(|fault| panic!("{fault}"));
+}
