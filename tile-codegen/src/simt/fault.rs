@@ -68,8 +68,6 @@ pub struct Fault {
 pub enum Memory {
     /// Shared memory of the block.
     Shared,
-    /// The tensors of the arguments.
-    Arguments,
     /// The tensor of this argument.
     Tensor(String),
 }
@@ -176,12 +174,14 @@ pub enum Problem {
         /// The operation.
         operation: Operation,
     },
-    /// An asynchronous operation that reads what a thread wrote, with no proxy fence in between.
+    /// An asynchronous operation on what a thread wrote, with no proxy fence in between.
     Unfenced {
         /// The memory.
         memory: Memory,
         /// Bytes from its start.
         offset: usize,
+        /// Whether the operation writes.
+        writes: bool,
         /// The write.
         earlier: Earlier,
     },
@@ -223,7 +223,7 @@ impl Problem {
         match conflict {
             Conflict::Race(earlier) => Problem::Race { memory, offset, writes, earlier },
             Conflict::Unwritten => Problem::Uninitialized { offset },
-            Conflict::Proxy(earlier) => Problem::Unfenced { memory, offset, earlier },
+            Conflict::Proxy(earlier) => Problem::Unfenced { memory, offset, writes, earlier },
             Conflict::Flight { number, writer } => {
                 let operation = flights.of(number).describe(writer, block);
                 Problem::InFlight { memory, offset, writes, operation }
@@ -245,7 +245,6 @@ impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Memory::Shared => f.write_str("shared memory"),
-            Memory::Arguments => f.write_str("the arguments"),
             Memory::Tensor(name) => write!(f, "`{name}`"),
         }
     }
@@ -313,11 +312,14 @@ impl fmt::Display for Problem {
                     "{access} byte {offset} of {memory}, which `{name}` of thread {thread}{block}{place} still {still}"
                 )
             }
-            Problem::Unfenced { memory, offset, earlier } => write!(
-                f,
-                "reads byte {offset} of {memory} through the asynchronous proxy, which {earlier}, with no proxy fence \
-                 between them"
-            ),
+            Problem::Unfenced { memory, offset, writes, earlier } => {
+                let access = if *writes { "writes" } else { "reads" };
+                write!(
+                    f,
+                    "{access} byte {offset} of {memory} through the asynchronous proxy, which {earlier}, with no proxy \
+                     fence between them"
+                )
+            }
             Problem::Unreleased { name } => write!(
                 f,
                 "`{name}` may still write when its thread releases what it did, as no wait for these writes comes before"

@@ -5,10 +5,11 @@
 
 use super::block::Block;
 use super::fault::{self, Problem};
-use super::instruction::Call;
-use super::order::Moment;
+use super::instruction::{Call, LaneProblem};
+use super::order::{Moment, Of};
 use super::shadow::Access;
 use super::tensor_memory::Accumulator;
+use std::collections::HashSet;
 use tile_ir::Loc;
 
 /// When asynchronous operations do their work.
@@ -161,14 +162,15 @@ impl Block<'_> {
             place: order.place,
         };
         for piece in &order.pieces {
-            if let Some(from) = piece.from {
-                self.note(order.thread, from, piece.bytes, access(false))?;
-                if order.proxy == Proxy::Asynchronous {
-                    self.check_proxy(order.thread, from, piece.bytes)?;
-                }
-            }
-            if let Some(to) = piece.to {
-                self.note(order.thread, to, piece.bytes, access(true))?;
+            for (address, writes) in [(piece.from, false), (piece.to, true)] {
+                let Some(address) = address else { continue };
+                // Asked before the access is noted, which then is the last write; a race is the first thing to tell.
+                let is_seen = match order.proxy {
+                    Proxy::Asynchronous => self.check_proxy(order.thread, address, piece.bytes, writes),
+                    Proxy::Generic => Ok(()),
+                };
+                self.note(order.thread, address, piece.bytes, access(writes))?;
+                is_seen?;
             }
         }
         for piece in &order.pieces {
@@ -187,6 +189,46 @@ impl Block<'_> {
             self.deliver(flight);
         }
         Ok(flight)
+    }
+
+    /// Whether all threads that issue an operation of the asynchronous proxy together may read this shared memory.
+    ///
+    /// # Errors
+    /// The first of them that nothing orders after a write, or that no proxy fence does.
+    pub(super) fn check_reads_together(
+        &mut self,
+        calls: &[Call<'_>],
+        pieces: &[Piece],
+    ) -> Result<(), LaneProblem> {
+        let reads = || pieces.iter().filter_map(|piece| Some((piece.from?, piece.bytes)));
+        let mut writes = HashSet::new();
+        for (from, bytes) in reads() {
+            let found = self.each_cell(from, bytes, |_, cell| writes.extend(cell.writes()));
+            found.map_err(|problem| (calls[0].thread, problem))?;
+        }
+        for call in calls {
+            let clock = &self.threads[call.thread as usize].clock;
+            let is_seen = |&(moment, generic): &(Moment, bool)| {
+                clock.knows_of(moment, Of::Shared) && (!generic || clock.proxied(moment, Of::Shared))
+            };
+            if writes.iter().all(is_seen) {
+                continue;
+            }
+            let access = Access {
+                moment: clock.moment(),
+                reads: true,
+                writes: false,
+                atomic: None,
+                begins: true,
+                place: call.place(),
+            };
+            for (from, bytes) in reads() {
+                let seen = self.note(call.thread, from, bytes, access);
+                let seen = seen.and_then(|()| self.check_proxy(call.thread, from, bytes, false));
+                seen.map_err(|problem| (call.thread, problem))?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether an operation that nobody has waited for yet works on a tensor that the kernel writes.

@@ -261,25 +261,32 @@ impl Block<'_> {
         }
     }
 
-    /// Whether an asynchronous operation of a thread sees what these bytes hold.
+    /// Whether an asynchronous operation of a thread, which reads or writes these bytes, sees what they hold.
     ///
     /// # Errors
     /// If a thread wrote them and no proxy fence followed.
-    pub(super) fn check_proxy(&mut self, thread: u32, address: u64, bytes: usize) -> Result<(), Problem> {
+    pub(super) fn check_proxy(
+        &mut self,
+        thread: u32,
+        address: u64,
+        bytes: usize,
+        writes: bool,
+    ) -> Result<(), Problem> {
+        let of = if self.is_shared(address) { Of::Shared } else { Of::All };
         let clock = self.threads[thread as usize].clock.clone();
         let mut found = None;
         self.each_cell(address, bytes, |offset, cell| {
             if found.is_none() {
-                found = cell.check_proxy(&clock).err().map(|conflict| (offset, conflict));
+                found = cell.check_proxy(&clock, of).err().map(|conflict| (offset, conflict));
             }
         })?;
         let Some((offset, conflict)) = found else { return Ok(()) };
-        let (memory, start) = match self.home(address) {
-            Some((_, offset)) => (Memory::Shared, offset),
-            None => (Memory::Arguments, 0),
+        let (memory, start) = match (self.home(address), self.global.name_of(address)) {
+            (None, Some((name, start))) => (Memory::Tensor(name.to_owned()), start),
+            (home, _) => (Memory::Shared, home.map_or(0, |(_, start)| start as usize)),
         };
-        let place = start as usize + offset;
-        Err(Problem::of_conflict(conflict, memory, place, false, &self.flights, clock.block()))
+        let place = start + offset;
+        Err(Problem::of_conflict(conflict, memory, place, writes, &self.flights, clock.block()))
     }
 
     /// A plain access of a thread that an instruction makes, and its right to make it.

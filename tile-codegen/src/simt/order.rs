@@ -8,15 +8,19 @@
 //! Fences may order shared memory alone. So a thread may know of accesses to shared memory of which, were they accesses to
 //! tensors, it wouldn't know.
 //!
-//! Accesses of tensor memory have an order of their own ([`tensor`]).
+//! Accesses of tensor memory have an order of their own ([`tensor`]), and the asynchronous proxy sees what fences show it
+//! ([`proxy`]).
 //!
 //! Knows numbers of blocks and threads; nothing of memory or instructions.
 
 mod ended;
+mod proxy;
 mod tensor;
 
 pub(super) use ended::Ended;
+pub(super) use proxy::Fenced;
 
+use proxy::Proxied;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -25,7 +29,7 @@ use std::rc::Rc;
 const AGENTS: u32 = 1 << 16;
 
 /// When something was done: by whom, at which time of theirs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Moment {
     pub(super) block: u32,
     /// A thread or an agent.
@@ -132,14 +136,29 @@ impl Times {
     }
 }
 
+/// What is known of another cluster, whose shared memory is out of reach.
+#[derive(Clone, Debug, Default)]
+struct Foreign {
+    times: Rc<Times>,
+    /// The last times whose writes to tensors a proxy fence made visible to the asynchronous proxy.
+    proxied: Rc<Times>,
+}
+
+impl Foreign {
+    fn merge(&mut self, other: &Foreign) {
+        merge_shared(&mut self.times, &other.times);
+        merge_shared(&mut self.proxied, &other.proxied);
+    }
+}
+
 /// What is known of this cluster and of others.
 #[derive(Clone, Debug, Default)]
 struct Known {
     own: Times,
     /// By the cluster's number.
-    foreign: BTreeMap<u32, Rc<Times>>,
-    /// Of this cluster, the last times whose writes a proxy fence made visible to the asynchronous proxy.
-    proxied: Rc<Times>,
+    foreign: BTreeMap<u32, Foreign>,
+    /// Of this cluster.
+    proxied: Proxied,
     /// Of this cluster, the last times whose accesses of tensor memory were handed on.
     tensor: Rc<Times>,
 }
@@ -162,18 +181,15 @@ fn merge_shared(into: &mut Rc<Times>, from: &Rc<Times>) {
 impl Known {
     fn merge(&mut self, other: &Known) {
         self.own.merge(&other.own);
-        for (&cluster, times) in &other.foreign {
-            self.merge_foreign(cluster, times);
+        for (&cluster, foreign) in &other.foreign {
+            self.merge_foreign(cluster, foreign);
         }
-        merge_shared(&mut self.proxied, &other.proxied);
+        self.proxied.merge(&other.proxied);
         merge_shared(&mut self.tensor, &other.tensor);
     }
 
-    fn merge_foreign(&mut self, cluster: u32, times: &Rc<Times>) {
-        let known = self.foreign.entry(cluster).or_insert_with(|| times.clone());
-        if !Rc::ptr_eq(known, times) {
-            Rc::make_mut(known).merge(times);
-        }
+    fn merge_foreign(&mut self, cluster: u32, foreign: &Foreign) {
+        self.foreign.entry(cluster).or_insert_with(|| foreign.clone()).merge(foreign);
     }
 }
 
@@ -353,19 +369,17 @@ impl Clock {
             self.is_own(moment) || base.own.knows(moment, self.shape)
         } else {
             let known = base.foreign.get(&self.shape.cluster(moment.block));
-            known.is_some_and(|times| times.knows(moment, self.shape))
+            known.is_some_and(|foreign| foreign.times.knows(moment, self.shape))
         }
-    }
-
-    /// Whether a write at a moment was made visible to the asynchronous proxy before now.
-    pub(super) fn proxied(&self, moment: Moment) -> bool {
-        !self.is_near(moment) || self.base.all.proxied.knows(moment, self.shape)
     }
 
     /// Later accesses get a time of their own; gives that of the earlier ones.
     pub(super) fn tick(&mut self) -> Moment {
         let before = self.moment;
-        self.moment.time = before.time.checked_add(1).expect("verified: the step limit comes first");
+        self.moment.time = before
+            .time
+            .checked_add(1)
+            .expect("a thread hands on less than 2³² times: that is days of simulation");
         before
     }
 
@@ -396,9 +410,10 @@ impl Clock {
             }
             let mut times = base.own.clone();
             times.note(snapshot.moment, shape);
-            known.merge_foreign(shape.cluster(snapshot.moment.block), &Rc::new(times));
-            for (&cluster, times) in base.foreign.iter().filter(|(cluster, _)| **cluster != own) {
-                known.merge_foreign(cluster, times);
+            let theirs = Foreign { times: Rc::new(times), proxied: base.proxied.tensors.clone() };
+            known.merge_foreign(shape.cluster(snapshot.moment.block), &theirs);
+            for (&cluster, foreign) in base.foreign.iter().filter(|(cluster, _)| **cluster != own) {
+                known.merge_foreign(cluster, foreign);
             }
         });
     }
@@ -497,17 +512,6 @@ impl Clock {
     /// What came through an execution barrier, which an acquire fence will make use of that has at least this scope.
     pub(super) fn bring(&mut self, joined: &Joined, needed: Scope) {
         self.pending.push((Brought::Many(joined.clone(), needed), Scope::System));
-    }
-
-    /// Everything that comes before now is visible to the asynchronous proxy.
-    pub(super) fn fence_proxy(&mut self) {
-        let (before, shape) = (self.tick(), self.shape);
-        self.base.change(Of::All, |_, known| {
-            let known = Rc::make_mut(known);
-            let mut times = known.own.clone();
-            times.note(before, shape);
-            Rc::make_mut(&mut known.proxied).merge(&times);
-        });
     }
 
     /// The block of the thread.

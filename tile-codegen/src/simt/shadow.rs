@@ -138,7 +138,7 @@ pub(super) enum Conflict {
     Flight { number: u32, writer: bool },
     /// A read of what nobody wrote.
     Unwritten,
-    /// An asynchronous operation that reads what the generic proxy wrote, with no proxy fence in between.
+    /// An asynchronous operation on what the generic proxy wrote, with no proxy fence in between.
     Proxy(Earlier),
 }
 
@@ -245,14 +245,22 @@ impl Cell {
         self.generic = generic;
     }
 
-    /// Whether the asynchronous proxy sees what this byte holds, for an operation that the clock's thread issues.
+    /// The writes that a read must come after, each with whether it was made through the generic proxy.
+    pub(super) fn writes(&self) -> impl Iterator<Item = (Moment, bool)> {
+        let plain = self.writer.iter().map(|write| (write.moment, self.generic));
+        let atomic = self.others.iter().filter(|other| other.writes).map(|write| (write.moment, true));
+        plain.chain(atomic)
+    }
+
+    /// Whether the asynchronous proxy sees what this byte of some memory holds, for an operation that the clock's thread
+    /// issues.
     ///
     /// # Errors
     /// The write that it may miss.
-    pub(super) fn check_proxy(&self, clock: &Clock) -> Result<(), Conflict> {
+    pub(super) fn check_proxy(&self, clock: &Clock, of: Of) -> Result<(), Conflict> {
         let plain = self.writer.iter().filter(|_| self.generic);
         let atomic = self.others.iter().filter(|other| other.writes);
-        match plain.chain(atomic).find(|write| !clock.proxied(write.moment)) {
+        match plain.chain(atomic).find(|write| !clock.proxied(write.moment, of)) {
             Some(write) => Err(Conflict::Proxy(earlier(write, true, clock.block()))),
             None => Ok(()),
         }

@@ -158,6 +158,7 @@ impl Product {
         );
         let reads = reads(block, &leader, a_pieces.iter().chain([&b_pieces])).map_err(fail)?;
         let group = leader.thread / WARPGROUP;
+        block.check_reads_together(calls, &reads)?;
         let flight = issue(block, &leader, group, reads).map_err(fail)?;
         for call in calls {
             block.threads[call.thread as usize].queues.products.add(flight);

@@ -3,7 +3,7 @@
 use crate::simt::barrier::{Reduction, Request};
 use crate::simt::fault::Problem;
 use crate::simt::instruction::{Call, Operation, Party, Then};
-use crate::simt::order::{Joined, Of, Ordering, Scope};
+use crate::simt::order::{Fenced, Joined, Of, Ordering, Scope};
 
 fn give_all(calls: &[Call<'_>], word: u64) {
     calls.iter().for_each(|call| call.give_word(0, word));
@@ -29,16 +29,24 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
             block.fence_mbarriers(call.thread, false);
             Ok(Then::GoOn)
         }),
-        "fence.proxy.async"
-        | "fence.proxy.async.global"
-        | "fence.proxy.async.shared_cta"
-        | "fence.proxy.async.shared_cluster" => Operation::alone(|block, call| {
-            block.threads[call.thread as usize].clock.fence_proxy();
-            block.fence_mbarriers(call.thread, true);
-            Ok(Then::GoOn)
-        }),
+        "fence.proxy.async" => fence_proxy(Fenced { shared: true, tensors: true }),
+        "fence.proxy.async.global" => fence_proxy(Fenced { shared: false, tensors: true }),
+        "fence.proxy.async.shared_cta" | "fence.proxy.async.shared_cluster" => {
+            fence_proxy(Fenced { shared: true, tensors: false })
+        }
         _ => of_block(name.strip_prefix("barrier.cta.")?),
     }
+}
+
+/// Lets the asynchronous proxy see what the generic one did.
+fn fence_proxy(fenced: Fenced) -> Option<Operation> {
+    Operation::alone(move |block, call| {
+        block.threads[call.thread as usize].clock.fence_proxy(fenced);
+        if fenced.shared {
+            block.fence_mbarriers(call.thread, true);
+        }
+        Ok(Then::GoOn)
+    })
 }
 
 /// The barrier of a block that has this name after `barrier.cta.`: what it does, and for how many threads.

@@ -132,18 +132,6 @@ fn agents_are_known_by_whoever_waited() {
     assert!(other.knows(first) && !other.knows(second));
 }
 
-#[test]
-fn a_proxy_fence_covers_what_came_before_it() {
-    let (mut a, mut b) = pair();
-    let written = a.moment();
-    assert!(!a.proxied(written));
-    a.fence_proxy();
-    assert!(a.proxied(written) && !a.proxied(a.moment()) && !b.proxied(written));
-    let snapshot = a.release(Scope::Block);
-    b.acquire(&snapshot, Of::All);
-    assert!(b.proxied(written));
-}
-
 const SHARED: Ordering = Ordering { of: Of::Shared, ..RELAXED };
 
 /// Whether accesses at a moment are known of to shared memory, and to tensors.

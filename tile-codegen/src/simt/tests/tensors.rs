@@ -414,6 +414,33 @@ fn copies_after_each_other_need_a_proxy_fence() {
     }
 }
 
+/// A box comes onto what threads wrote, and from a tensor that threads wrote: each needs a fence for its own memory.
+#[test]
+fn boxes_come_after_a_proxy_fence_of_the_memory_that_was_written() {
+    const ALL: &str = "  call void @llvm.nvvm.fence.proxy.async()\n";
+    const GLOBAL: &str = "  call void @llvm.nvvm.fence.proxy.async.global()\n";
+    let onto = ("  store i32 7, ptr addrspace(3) %box\n", "writes byte 1024 of shared memory", PROXY);
+    let from = ("  store i32 7, ptr addrspace(1) %a\n", "reads byte 0 of `a`", GLOBAL);
+    for (write, told, right) in [onto, from] {
+        for timing in BOTH {
+            let told_with = |fence: &str| {
+                let written = leader("write", &format!("{write}{fence}"));
+                let body = load(64, 0, 0).replacen(BARRIER, &format!("{written}{BARRIER}"), 1);
+                let mut arrays = [aligned(&vec![0; ROWS * COLUMNS / 2]), vec![0; 256]];
+                run(&body, &mut arrays, &map(0, 64, Swizzle::None), timing).map_err(|fault| fault.to_string())
+            };
+            for fence in [right, ALL] {
+                told_with(fence).unwrap_or_else(|fault| panic!("{fault}"));
+            }
+            for fence in [[PROXY, GLOBAL].into_iter().find(|fence| *fence != right).unwrap_or(""), ""] {
+                let fault = told_with(fence).expect_err("a fence is missing");
+                let told = format!("{told} through the asynchronous proxy, which thread 0 wrote");
+                assert!(fault.contains(&told), "{timing:?}: {fault}");
+            }
+        }
+    }
+}
+
 #[test]
 fn boxes_narrower_than_their_swizzle_are_not_modelled() {
     let mut arrays = [aligned(&words(ROWS * COLUMNS / 2, 6)), vec![0; 256]];

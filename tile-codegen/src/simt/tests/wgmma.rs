@@ -276,6 +276,28 @@ fn rows_in_registers() {
     product.compare(&result, 1);
 }
 
+/// Of four warps that multiply together, nothing makes the last wait for what the first thread wrote.
+#[test]
+fn every_thread_of_a_product_must_know_its_factors() {
+    let product = bf16_product("tile.wgmma.m64n8k16.f32.bf16.bf16.ss.ka.kb", 8, [true; 2], [128; 2]);
+    let right = product.body(1);
+    let write = format!("  store i32 0, ptr addrspace(3) @shared\n{PROXY}");
+    let by_first = format!(
+        "{BARRIER}  %is_first = icmp eq i32 %tid, 0\n  br i1 %is_first, label %alone, label %written\nalone:\n{write}  \
+         br label %written\nwritten:\n"
+    );
+    let some = "  %is_early = icmp ult i32 %tid, 96\n  br i1 %is_early, label %meet, label %met\nmeet:\n  \
+                call void @llvm.nvvm.barrier.cta.sync.aligned.count(i32 1, i32 96)\n  br label %met\nmet:\n";
+    for timing in [Timing::Late, Timing::Early] {
+        let all = right.edit(BARRIER, &format!("{by_first}{BARRIER}"));
+        product.run(&all, timing).unwrap_or_else(|fault| panic!("{fault}"));
+        let fault = product.run(&right.edit(BARRIER, &format!("{by_first}{some}")), timing);
+        let fault = fault.expect_err("a warp doesn't wait");
+        let Problem::Race { earlier, writes: false, .. } = &fault.problem else { panic!("{fault}") };
+        assert_eq!((fault.thread, earlier.thread), (96, Some(0)), "{fault}");
+    }
+}
+
 #[test]
 fn what_is_missing_is_found() {
     let product = bf16_product("tile.wgmma.m64n8k16.f32.bf16.bf16.ss.ka.kb", 8, [true; 2], [128; 2]);
