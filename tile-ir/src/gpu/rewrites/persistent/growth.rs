@@ -8,36 +8,42 @@ use std::collections::HashMap;
 /// The axis; `None` where no loop depends on the tile's index, where loops depend on several axes, and where it isn't
 /// known that they take more turns as the index grows.
 pub(super) fn axis(kernel: &Kernel) -> Option<usize> {
-    let made: HashMap<ValueId, &OpData> = kernel
-        .walk()
-        .into_iter()
-        .map(|op| kernel.op(op))
-        .flat_map(|data| data.results.iter().map(move |&result| (result, data)))
-        .collect();
+    let growing = growing(kernel);
     let loops = kernel.walk().into_iter().map(|op| kernel.op(op)).filter(|data| data.op == Op::For);
     let mut axes = 0;
     for bounds in loops.map(|data| &data.operands[..2]) {
-        if growing(&made, bounds[0])? != 0 {
+        if *growing.get(&bounds[0])? != 0 {
             return None;
         }
-        axes |= growing(&made, bounds[1])?;
+        axes |= growing.get(&bounds[1])?;
     }
     (axes.count_ones() == 1).then(|| axes.trailing_zeros() as usize)
 }
 
-/// The axes, a bit each, on whose index a number depends, and only so that it grows; `None` where that isn't known. A number
-/// that loops count or carry is none of the tile's index alone.
-fn growing(made: &HashMap<ValueId, &OpData>, number: ValueId) -> Option<u64> {
-    let data = made.get(&number)?;
-    let all = || data.operands.iter().try_fold(0, |axes, &operand| Some(axes | growing(made, operand)?));
+/// The axes, a bit each, on whose index each number depends, and only so that it grows; without those of which that isn't
+/// known. A number that loops count or carry is none of the tile's index alone.
+fn growing(kernel: &Kernel) -> HashMap<ValueId, u64> {
+    let mut known = HashMap::new();
+    for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
+        if data.op == Op::BlockIndex {
+            known.extend(data.results.iter().enumerate().map(|(axis, &result)| (result, 1 << axis)));
+        } else if let (Some(axes), &[result]) = (growing_with(&known, data), &data.results[..]) {
+            known.insert(result, axes);
+        }
+    }
+    known
+}
+
+/// The axes with which what an op gives grows, of whose operands that is known.
+fn growing_with(known: &HashMap<ValueId, u64>, data: &OpData) -> Option<u64> {
+    let of = |operand: &ValueId| known.get(operand).copied();
+    let all = || data.operands.iter().try_fold(0, |axes, operand| Some(axes | of(operand)?));
     match &data.op {
-        Op::BlockIndex => data.results.iter().position(|&result| result == number).map(|axis| 1 << axis),
         // Indices, extents and counts are never negative.
         Op::Binary(BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max) => all(),
-        Op::Binary(BinaryOp::Div | BinaryOp::DivFloor | BinaryOp::DivCeil) => match all()? {
-            axes if growing(made, data.operands[1])? == 0 => Some(axes),
-            _ => None,
-        },
+        Op::Binary(BinaryOp::Div | BinaryOp::DivFloor | BinaryOp::DivCeil) => {
+            all().filter(|_| of(&data.operands[1]) == Some(0))
+        }
         op if data.operands.is_empty() && op.is_leaf() => Some(0),
         _ => None,
     }
@@ -82,6 +88,16 @@ mod tests {
         assert_eq!(axis_of(up_to, ["%zero", "%last"]), Some(0));
         let least = "  %after = add %j, %one : index\n  %last = min %after, %end : index\n";
         assert_eq!(axis_of(least, ["%zero", "%last"]), Some(1));
+    }
+
+    /// Each is the sum of the two before it, of which the first two grow with the tile's index.
+    #[test]
+    fn an_end_may_be_made_of_many_sums() {
+        let mut sums = "  %s0 = add %i, %one : index\n  %s1 = mul %i, %two : index\n".to_owned();
+        for k in 2..90 {
+            sums += &format!("  %s{k} = add %s{}, %s{} : index\n", k - 1, k - 2);
+        }
+        assert_eq!(axis_of(&sums, ["%zero", "%s89"]), Some(0));
     }
 
     #[test]
