@@ -104,6 +104,8 @@ mod products;
 mod products_beside;
 #[path = "targets/products_kept.rs"]
 mod products_kept;
+#[path = "targets/products_within.rs"]
+mod products_within;
 #[path = "targets/random/mod.rs"]
 mod random;
 #[path = "targets/remarks.rs"]

@@ -16,7 +16,8 @@ pub(crate) type On<'a> = (&'a str, u32);
 fn run(instance: &Instance, arguments: &[Array], (target, threads): On<'_>, timing: Timing) -> Vec<Array> {
     let target = TargetDesc::named(target).unwrap();
     let scheduled = schedule(passes::optimize(instance.clone()), target, None);
-    assert!(!scheduled.pipelines().is_empty(), "{} has no pipeline", instance.name);
+    let remarks = scheduled.remarks();
+    assert!(!scheduled.pipelines().is_empty(), "{} has no pipeline: {remarks:?}", instance.name);
     let kernel = compile_simt(instance, target, None);
     assert_eq!(kernel.threads(), threads, "threads of a block of {}", instance.name);
     let memory = Memory::of(instance, arguments);

@@ -143,6 +143,13 @@ fn products_of_loops(kernel: &Kernel) -> impl Iterator<Item = (OpId, RegionId)> 
     ops.filter(|&(op, _)| kernel.op(op).op == Op::Mma)
 }
 
+/// The products of loops and branches within a body: what they read is copied, and left, in its turn.
+pub(super) fn products_within(kernel: &Kernel, body: RegionId) -> impl Iterator<Item = OpId> {
+    let ops = &kernel.region(body).ops;
+    let all = kernel.walk_in(body).into_iter();
+    all.filter(move |op| kernel.op(*op).op == Op::Mma && !ops.contains(op))
+}
+
 /// What keeps products from rings that stand in the body of no loop.
 pub(super) fn outside_of_loops(kernel: &Kernel, target: &TargetDesc) -> Obstacles {
     let in_loops: HashSet<OpId> = products_of_loops(kernel).map(|(product, _)| product).collect();
@@ -161,9 +168,11 @@ pub(super) fn outside_of_loops(kernel: &Kernel, target: &TargetDesc) -> Obstacle
             continue;
         }
         let around = around(product);
-        let is_in_loop = around.iter().any(|&op| kernel.op(op).op == Op::For);
-        let obstacle = match around.last() {
-            Some(&branch) if is_in_loop => Obstacle::Branch(kernel.op(branch).loc),
+        let loc_of =
+            |kind: Op| around.iter().map(|&op| kernel.op(op)).find(|data| data.op == kind).map(|it| it.loc);
+        let obstacle = match (loc_of(Op::While), loc_of(Op::For), around.last()) {
+            (Some(turns), ..) => Obstacle::While(turns),
+            (None, Some(_), Some(&branch)) => Obstacle::Branch(kernel.op(branch).loc),
             _ => Obstacle::NoLoop,
         };
         obstacles.add(FactorId::right(product), obstacle);

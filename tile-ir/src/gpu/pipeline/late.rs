@@ -1,6 +1,8 @@
 //! Products that are done a turn later than the numbers that they multiply.
 //!
-//! A turn one of whose right factors consumers bring to shared memory, and wait for each other, has none.
+//! A turn one of whose right factors consumers bring to shared memory, and wait for each other, has none. Nor has one with
+//! loops that multiply: a producer copies what the first product reads behind what these do, and waits for their turns,
+//! which come after that product if it is done ahead.
 //!
 //! A turn that multiplies, computes with what comes of that, and multiplies again keeps matrix units and threads busy
 //! by turns: each waits for the other. Nothing but the second product's own sums needs that product, so it can go on in
@@ -17,7 +19,7 @@
 
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
-use super::factor::carries_sums;
+use super::factor::{carries_sums, products_within};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{Carried, Op};
@@ -71,7 +73,11 @@ impl Late {
     /// The late product of a loop with this body, if one pays and fits in registers.
     pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, region: RegionId) -> Option<Late> {
         let body = Body::of(&laid_out.instance, region)?;
-        if laid_out.instance.walk_in(region).into_iter().any(|op| pipelines.brought_right_for(op).is_some()) {
+        let is_brought = |op| pipelines.brought_right_for(op).is_some();
+        let has_ring = |op| pipelines.factors(op).is_some();
+        if laid_out.instance.walk_in(region).into_iter().any(is_brought)
+            || products_within(&laid_out.instance, region).any(has_ring)
+        {
             return None;
         }
         let is_product = |op: &OpId| pipelines.factors(*op).is_some();

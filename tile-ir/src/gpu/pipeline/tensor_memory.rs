@@ -15,7 +15,7 @@
 use super::super::copies::is_zero_tile;
 use super::super::dtype_of;
 use super::super::products::{extents, share_columns};
-use super::factor::{Factor, FactorId, carries_sums};
+use super::factor::{Factor, FactorId, carries_sums, products_within};
 use super::obstacle::{BringingLimit, Named, Obstacle, Obstacles};
 use super::ring::BARRIER_BYTES;
 use super::shared_tile::SharedTile;
@@ -480,12 +480,14 @@ impl TensorMemory {
         Ok(())
     }
 
-    /// Whether a product stands before the first of its turn for which consumers bring something.
+    /// Whether a product stands before the first of its turn for which consumers bring something, in a turn without loops that
+    /// multiply: the producer copies what the next turn's product reads behind what all of this one's do, which wait for it.
     fn comes_before_what_is_brought(&self, kernel: &Kernel, product: OpId) -> bool {
         let body = kernel.region_of(product).expect("a product stands in a region");
         let waits = |op: &OpId| self.brought_for(*op).is_some();
         let mut turn = kernel.region(body).ops.iter().filter(|&op| *op == product || waits(op));
-        turn.next() == Some(&product) && !waits(&product) && turn.any(waits)
+        let is_first = turn.next() == Some(&product) && !waits(&product) && turn.any(waits);
+        is_first && products_within(kernel, body).next().is_none()
     }
 
     /// Finds the sums that consumers add to others a turn later: of products for which they bring something, so that the next

@@ -104,6 +104,19 @@ fn in_branch() -> String {
     matmul().edit(PRODUCT, branch)
 }
 
+/// The product's loop itself is one that nobody can count.
+fn in_while() -> String {
+    let [before, body, after] = in_parts();
+    let turns = "  %first = lt %1, %2 : bool
+  %sum, %last = while %first carry (%acc = %zero, %p = %1) : tile<64 x 64 x f32>, index {\n";
+    let end = "    %one = constant 1 : index
+    %after = add %p, %one : index
+    %again = lt %after, %2 : bool
+    yield %again, %next, %after
+  }\n";
+    format!("{before}{turns}{body}{end}{after}")
+}
+
 /// A loop that nobody can count, behind the one over products.
 fn with_while() -> String {
     let turns = "  %some = lt %i, %j : bool
@@ -331,6 +344,7 @@ fn cases() -> Vec<(&'static str, String, On)> {
     let joined = cut("k x n", "8, 512", "%p, %j");
     let open = [
         ("While", with_while()),
+        ("While", in_while()),
         ("NoLoop", alone()),
         ("Branch", in_branch()),
         ("Stacked", stack()),
