@@ -232,6 +232,11 @@ impl Problem {
     }
 }
 
+/// What an access does.
+fn verb(writes: bool) -> &'static str {
+    if writes { "writes" } else { "reads" }
+}
+
 /// A place, where it is known.
 struct At(Loc);
 
@@ -266,7 +271,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Race { memory, offset, writes, earlier } => {
-                let access = if *writes { "writes" } else { "reads" };
+                let access = verb(*writes);
                 let missing = if earlier.block.is_some() { "order" } else { "barrier" };
                 write!(
                     f,
@@ -302,8 +307,7 @@ impl fmt::Display for Problem {
                 "has {other:#x} where the first lane of its warp has {first:#x}, but all lanes must agree"
             ),
             Problem::InFlight { memory, offset, writes, operation } => {
-                let access = if *writes { "writes" } else { "reads" };
-                let still = if operation.writes { "writes" } else { "reads" };
+                let (access, still) = (verb(*writes), verb(operation.writes));
                 let Operation { name, thread, place, .. } = operation;
                 let (place, block) = (At(*place), operation.block);
                 let block = block.map_or_else(String::new, |block| format!(" of block {block}"));
@@ -313,7 +317,7 @@ impl fmt::Display for Problem {
                 )
             }
             Problem::Unfenced { memory, offset, writes, earlier } => {
-                let access = if *writes { "writes" } else { "reads" };
+                let access = verb(*writes);
                 write!(
                     f,
                     "{access} byte {offset} of {memory} through the asynchronous proxy, which {earlier}, with no proxy \

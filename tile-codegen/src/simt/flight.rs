@@ -152,25 +152,14 @@ impl Block<'_> {
     /// If it conflicts with what was done before.
     pub(super) fn issue(&mut self, mut order: Order) -> Result<u32, Problem> {
         let flight = self.flights.next();
-        let clock_moment = self.threads[order.thread as usize].clock.moment();
-        let access = |writes: bool| Access {
-            moment: clock_moment,
-            reads: !writes,
-            writes,
-            atomic: None,
-            begins: true,
-            place: order.place,
-        };
-        for piece in &order.pieces {
-            for (address, writes) in [(piece.from, false), (piece.to, true)] {
-                let Some(address) = address else { continue };
-                // Asked before the access is noted, which then is the last write; a race is the first thing to tell.
-                let is_seen = match order.proxy {
-                    Proxy::Asynchronous => self.check_proxy(order.thread, address, piece.bytes, writes),
-                    Proxy::Generic => Ok(()),
-                };
-                self.note(order.thread, address, piece.bytes, access(writes))?;
-                is_seen?;
+        let issuer = self.threads[order.thread as usize].clock.moment();
+        for &Piece { from, to, bytes } in &order.pieces {
+            let by = (order.thread, order.place, order.proxy);
+            if let Some(from) = from {
+                self.begin_access(by, from, bytes, false)?;
+            }
+            if let Some(to) = to {
+                self.begin_access(by, to, bytes, true)?;
             }
         }
         for piece in &order.pieces {
@@ -181,7 +170,6 @@ impl Block<'_> {
                 self.each_cell(to, piece.bytes, |_, cell| cell.begin_write(flight))?;
             }
         }
-        let issuer = clock_moment;
         let data = order.data.take();
         self.flights.add(Flight { order, issuer, data, delivered: false, read: false, landed: false });
         if self.timing == Timing::Early {
@@ -189,6 +177,28 @@ impl Block<'_> {
             self.deliver(flight);
         }
         Ok(flight)
+    }
+
+    /// An operation of a thread is about to read or write bytes, if it may.
+    ///
+    /// # Errors
+    /// If it conflicts with what was done before.
+    fn begin_access(
+        &mut self,
+        (thread, place, proxy): (u32, Loc, Proxy),
+        address: u64,
+        bytes: usize,
+        writes: bool,
+    ) -> Result<(), Problem> {
+        let moment = self.threads[thread as usize].clock.moment();
+        let access = Access { moment, reads: !writes, writes, atomic: None, begins: true, place };
+        // Asked before the access is noted, which then is the last write; a race is the first thing to tell.
+        let is_seen = match proxy {
+            Proxy::Asynchronous => self.check_proxy(thread, address, bytes, writes),
+            Proxy::Generic => Ok(()),
+        };
+        self.note(thread, address, bytes, access)?;
+        is_seen
     }
 
     /// Whether all threads that issue an operation of the asynchronous proxy together may read this shared memory.
@@ -214,18 +224,10 @@ impl Block<'_> {
             if writes.iter().all(is_seen) {
                 continue;
             }
-            let access = Access {
-                moment: clock.moment(),
-                reads: true,
-                writes: false,
-                atomic: None,
-                begins: true,
-                place: call.place(),
-            };
+            let by = (call.thread, call.place(), Proxy::Asynchronous);
             for (from, bytes) in reads() {
-                let seen = self.note(call.thread, from, bytes, access);
-                let seen = seen.and_then(|()| self.check_proxy(call.thread, from, bytes, false));
-                seen.map_err(|problem| (call.thread, problem))?;
+                let may_read = self.begin_access(by, from, bytes, false);
+                may_read.map_err(|problem| (call.thread, problem))?;
             }
         }
         Ok(())

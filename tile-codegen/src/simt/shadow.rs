@@ -246,10 +246,14 @@ impl Cell {
     }
 
     /// The writes that a read must come after, each with whether it was made through the generic proxy.
+    fn entries_of_writes(&self) -> impl Iterator<Item = (&Entry, bool)> {
+        let plain = self.writer.iter().map(|write| (write, self.generic));
+        plain.chain(self.others.iter().filter(|other| other.writes).map(|write| (write, true)))
+    }
+
+    /// The same by their moments.
     pub(super) fn writes(&self) -> impl Iterator<Item = (Moment, bool)> {
-        let plain = self.writer.iter().map(|write| (write.moment, self.generic));
-        let atomic = self.others.iter().filter(|other| other.writes).map(|write| (write.moment, true));
-        plain.chain(atomic)
+        self.entries_of_writes().map(|(write, generic)| (write.moment, generic))
     }
 
     /// Whether the asynchronous proxy sees what this byte of some memory holds, for an operation that the clock's thread
@@ -258,10 +262,9 @@ impl Cell {
     /// # Errors
     /// The write that it may miss.
     pub(super) fn check_proxy(&self, clock: &Clock, of: Of) -> Result<(), Conflict> {
-        let plain = self.writer.iter().filter(|_| self.generic);
-        let atomic = self.others.iter().filter(|other| other.writes);
-        match plain.chain(atomic).find(|write| !clock.proxied(write.moment, of)) {
-            Some(write) => Err(Conflict::Proxy(earlier(write, true, clock.block()))),
+        let is_missed = |&(write, generic): &(&Entry, bool)| generic && !clock.proxied(write.moment, of);
+        match self.entries_of_writes().find(is_missed) {
+            Some((write, _)) => Err(Conflict::Proxy(earlier(write, true, clock.block()))),
             None => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 //! their turns, so nothing is multiplied ahead of what it copies later.
 
 use crate::pipelines::{arguments_of_attention, check_on};
+use crate::support::sample;
 use tile_ir::DType;
 use tile_test_edit::Edit;
 
@@ -60,8 +61,7 @@ fn check(source: &str) {
     for depth in [0, 64, 328] {
         let [queries, keys] = [136, 200];
         let [q, k, v, o, _] = arguments_of_attention([queries, keys, 64]);
-        let [x, y] =
-            [[queries, depth], [depth, keys]].map(|extents| crate::support::sample(DType::BF16, &extents, 7));
+        let [x, y] = [[queries, depth], [depth, keys]].map(|extents| sample(DType::BF16, &extents, 7));
         let arguments = [q, k, v, o.clone(), o, x, y];
         for on in [("sm_90a", 384), ("sm_100a", 384)] {
             check_on(on, source, &[], &arguments, 1e-2);
