@@ -22,7 +22,7 @@ mod round_up;
 mod vectors;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::Ir;
+use crate::emit::{Ir, fences};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -35,7 +35,7 @@ use inkwell::targets::FileType;
 use memory::scratch::Scratch;
 use product::Products;
 use tile_ir::abi::Launch;
-use tile_ir::target::CpuLevel;
+use tile_ir::target::{Architecture, CpuLevel};
 use tile_ir::{Instance, Op, passes};
 use vectors::processor::Processor;
 
@@ -107,6 +107,9 @@ pub(crate) fn emit<'c>(
         machine.optimize(&instance.name, &ir.module)?;
     }
     memory::single_lanes::store_elements(&ir);
+    if machine.is_of(Architecture::Aarch64) {
+        fences::keep_signs_of_zeros(&ir);
+    }
     if processor.masks_cost {
         memory::blended::select_before_stores(&ir);
     }

@@ -6,6 +6,7 @@ mod control;
 pub(crate) mod convert;
 mod extent;
 mod extremum;
+pub(crate) mod fences;
 mod float8;
 pub(crate) mod fmod;
 mod fold;
