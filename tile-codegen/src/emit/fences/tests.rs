@@ -1,3 +1,5 @@
+//! The machine code of small functions with and without each pass.
+
 use super::*;
 use crate::gpu::targets::features;
 use crate::llvm::Machine;
