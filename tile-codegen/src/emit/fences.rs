@@ -56,7 +56,7 @@ fn value<'c>(instruction: InstructionValue<'c>, operand: u32) -> BasicValueEnum<
 }
 
 /// The instruction that gives a value, if it is such a one.
-fn given_by(value: BasicValueEnum<'_>, opcode: InstructionOpcode) -> Option<InstructionValue<'_>> {
+pub(crate) fn given_by(value: BasicValueEnum<'_>, opcode: InstructionOpcode) -> Option<InstructionValue<'_>> {
     value.as_instruction_value().filter(|instruction| instruction.get_opcode() == opcode)
 }
 
@@ -66,7 +66,11 @@ fn is_division(opcode: InstructionOpcode) -> bool {
 }
 
 /// A value behind a fence: as numbers of a float's format, if that is given.
-fn fenced<'c>(ir: &Ir<'c>, value: BasicValueEnum<'c>, as_float: Option<FloatType<'c>>) -> BasicValueEnum<'c> {
+pub(crate) fn fenced<'c>(
+    ir: &Ir<'c>,
+    value: BasicValueEnum<'c>,
+    as_float: Option<FloatType<'c>>,
+) -> BasicValueEnum<'c> {
     let own = value.get_type();
     let cast = |value: BasicValueEnum<'c>, ty: BasicTypeEnum<'c>| {
         ir.builder.build_bit_cast(value, ty, "").expect("the builder stands before an instruction")

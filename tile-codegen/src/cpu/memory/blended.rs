@@ -6,8 +6,9 @@
 //! instruction keeps the code generator from seeing through them.
 
 use crate::emit::Ir;
-use inkwell::types::{BasicTypeEnum, VectorType};
-use inkwell::values::{BasicValue, BasicValueEnum, InstructionOpcode, InstructionValue};
+use crate::emit::fences::{fenced, given_by};
+use inkwell::types::{BasicTypeEnum, FloatType};
+use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
 
 /// Has the vectors that stores take from selections computed before they are stored, in an optimised module.
 pub(in crate::cpu) fn select_before_stores(ir: &Ir<'_>) {
@@ -16,22 +17,15 @@ pub(in crate::cpu) fn select_before_stores(ir: &Ir<'_>) {
     for store in stores {
         let stored =
             store.get_operand(0).expect("a store has a value").expect_value("what is stored is a value");
-        if let Some(floats) = floats_of(ir, stored).filter(|_| keeps_what_was_read(stored)) {
+        if let Some(float) = float_of(ir, stored).filter(|_| keeps_what_was_read(stored)) {
             ir.builder.position_before(&store);
-            let vector = as_type(ir, stored, floats.into());
-            let fenced = ir.intrinsic("llvm.arithmetic.fence", &[floats.into()], &[vector]);
-            let selected = as_type(ir, fenced.expect("a fence gives its operand"), stored.get_type());
-            assert!(store.set_operand(0, selected), "a store has a value");
+            assert!(store.set_operand(0, fenced(ir, stored, Some(float))), "a store has a value");
         }
     }
 }
 
-fn as_type<'c>(ir: &Ir<'c>, value: BasicValueEnum<'c>, ty: BasicTypeEnum<'c>) -> BasicValueEnum<'c> {
-    ir.builder.build_bit_cast(value, ty, "").expect("the builder stands before a store")
-}
-
-/// The vector of floats that is as wide, lane by lane, as one that AVX2 can store by a mask.
-fn floats_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<VectorType<'c>> {
+/// The float that is as wide as an element of a vector that AVX2 can store by a mask.
+fn float_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<FloatType<'c>> {
     let BasicTypeEnum::VectorType(vector) = stored.get_type() else { return None };
     let bits = match vector.get_element_type() {
         BasicTypeEnum::FloatType(float) => float.get_bit_width(),
@@ -39,8 +33,8 @@ fn floats_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<VectorType<'
         _ => return None,
     };
     match bits {
-        32 => Some(ir.context.f32_type().vec_type(vector.get_size())),
-        64 => Some(ir.context.f64_type().vec_type(vector.get_size())),
+        32 => Some(ir.context.f32_type()),
+        64 => Some(ir.context.f64_type()),
         _ => None,
     }
 }
@@ -51,11 +45,6 @@ fn keeps_what_was_read(value: BasicValueEnum<'_>) -> bool {
         let sides = [1, 2].into_iter().filter_map(|side| select.get_operand(side)?.value());
         sides.into_iter().any(|side| given_by(side, InstructionOpcode::Load).is_some())
     })
-}
-
-/// The instruction that gives a value, if it is such a one.
-fn given_by(value: BasicValueEnum<'_>, opcode: InstructionOpcode) -> Option<InstructionValue<'_>> {
-    value.as_instruction_value().filter(|instruction| instruction.get_opcode() == opcode)
 }
 
 #[cfg(test)]
