@@ -7,7 +7,7 @@ use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::grid::Grid;
 use crate::loc::Loc;
-use crate::ops::{Domain, Op};
+use crate::ops::{Domain, Literal, Op};
 use crate::schedule_hints::ScheduleHints;
 use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
@@ -122,6 +122,14 @@ pub struct LoadOperands<'k> {
 }
 
 impl OpData {
+    /// The number that a constant is; `None` for other ops.
+    pub fn constant(&self) -> Option<Literal> {
+        match self.op {
+            Op::Constant { value, .. } => Some(value),
+            _ => None,
+        }
+    }
+
     /// The operands of a load; `None` for other ops.
     pub fn load(&self) -> Option<LoadOperands<'_>> {
         match (&self.op, self.operands.as_slice()) {
@@ -246,6 +254,19 @@ impl Kernel {
         self.ops.iter().rev().find(|data| data.results.contains(&value)).map(|data| &**data)
     }
 
+    /// The number that a constant gives; `None` for values of other ops, and parameters.
+    pub fn constant(&self, value: ValueId) -> Option<Literal> {
+        self.definition(value).and_then(OpData::constant)
+    }
+
+    /// Whether all bits of a number, or of the elements of a tile, are known to be zero: it is a constant, or a splat of one.
+    pub(crate) fn is_zero(&self, value: ValueId) -> bool {
+        self.definition(value).is_some_and(|data| match data.op {
+            Op::Splat(_) => self.is_zero(data.operands[0]),
+            _ => data.constant().is_some_and(Literal::is_zero),
+        })
+    }
+
     /// The op that gives each value of the body; parameters of regions have none.
     pub(crate) fn definitions(&self) -> HashMap<ValueId, OpId> {
         let results = |op: OpId| self.op(op).results.iter().map(move |&result| (result, op));
@@ -362,6 +383,11 @@ impl Kernel {
     /// The op that a region belongs to; `None` for the body, and for a region of an op that was taken out.
     pub fn owner_of(&self, region: RegionId) -> Option<OpId> {
         self.walk().into_iter().find(|&op| self.op(op).regions.contains(&region))
+    }
+
+    /// Whether an op stands in a region of another, or in one within that.
+    pub fn stands_in(&self, op: OpId, outer: OpId) -> bool {
+        self.op(outer).regions.iter().any(|&region| self.walk_in(region).contains(&op))
     }
 
     fn walk_region(&self, region: RegionId, found: &mut Vec<OpId>) {

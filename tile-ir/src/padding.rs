@@ -14,7 +14,7 @@ use crate::abi::{Argument, Check, KernelAbi, LaunchSizes};
 use crate::analysis::uses::Uses;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
-use crate::ops::{Literal, Op};
+use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::variant::{Variant, alignments};
@@ -218,12 +218,8 @@ fn growth(kernel: &Kernel, abi: &KernelAbi, size: &str, multiple: u64) -> Option
 
 /// Whether a view is only read, with zeros outside.
 fn is_read_with_zeros(kernel: &Kernel, uses: &Uses, view: ValueId) -> bool {
-    let is_zero = |pad: ValueId| {
-        let made = kernel.definition(pad).map(|data| &data.op);
-        matches!(made, Some(Op::Constant { value, .. }) if [Literal::Int(0), Literal::Float(0.0)].contains(value))
-    };
     let mut uses = uses.of_value(view).iter().map(|&op| kernel.op(op));
-    uses.all(|data| data.load().is_some_and(|load| load.pad.is_some_and(is_zero)))
+    uses.all(|data| data.load().is_some_and(|load| load.pad.is_some_and(|pad| kernel.is_zero(pad))))
 }
 
 #[cfg(test)]

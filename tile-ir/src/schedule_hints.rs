@@ -29,6 +29,12 @@ struct Wording {
     powers_of_two: bool,
 }
 
+/// The fewest stages: one is read while another is filled.
+pub(crate) const LEAST_STAGES: u64 = 2;
+
+/// The most stages.
+pub(crate) const MOST_STAGES: u64 = 8;
+
 impl ScheduleHint {
     /// All, in the order in which text has them.
     pub const ALL: [ScheduleHint; 3] = [ScheduleHint::Threads, ScheduleHint::Stages, ScheduleHint::Occupancy];
@@ -36,7 +42,7 @@ impl ScheduleHint {
     const fn wording(self) -> Wording {
         let (name, least, most, powers_of_two) = match self {
             ScheduleHint::Threads => ("threads", 32, 1024, true),
-            ScheduleHint::Stages => ("stages", 2, 8, false),
+            ScheduleHint::Stages => ("stages", LEAST_STAGES as i64, MOST_STAGES as i64, false),
             ScheduleHint::Occupancy => ("occupancy", 1, 32, false),
         };
         Wording { name, least, most, powers_of_two }

@@ -20,7 +20,7 @@ pub const TENSOR_MAP_ALIGNMENT: usize = 64;
 pub const MOST_AXES: usize = 5;
 
 /// What addresses, strides and the first extents of boxes are multiples of, in bytes.
-const PIECE: u64 = 16;
+pub(crate) const PIECE: u64 = 16;
 
 /// Strides are less, in bytes.
 const STRIDE_LIMIT: u64 = 1 << 40;
@@ -30,7 +30,7 @@ const STRIDE_LIMIT: u64 = 1 << 40;
 const MOST_EXTENT: u64 = (1 << 31) - 1;
 
 /// The largest extent of a box.
-const MOST_TILE: u32 = 256;
+pub(crate) const MOST_TILE: u32 = 256;
 
 /// How 16-byte pieces of a box change places in shared memory (PTX ISA, "Tensor swizzling modes").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

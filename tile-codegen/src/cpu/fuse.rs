@@ -482,7 +482,7 @@ impl<'a> Fusion<'a> {
 
     /// Whether a constant gives a value.
     pub(super) fn is_constant(&self, value: ValueId) -> bool {
-        matches!(self.definition(value).map(|data| &data.op), Some(Op::Constant { .. }))
+        self.definition(value).is_some_and(|data| data.constant().is_some())
     }
 
     /// The reductions that others' loops do.

@@ -220,10 +220,9 @@ impl Analysis<'_> {
 
     fn constant(&self, value: ValueId) -> Option<i128> {
         let data = self.kernel.definition(value)?;
-        match &data.op {
-            Op::Constant { value: Literal::Int(value), .. } => Some(*value),
+        match data.op {
             Op::Splat(_) => self.constant(data.operands[0]),
-            _ => None,
+            _ => data.constant()?.as_int(),
         }
     }
 

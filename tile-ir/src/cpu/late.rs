@@ -120,10 +120,7 @@ impl Late<'_> {
     /// The integer that all elements of a tile are.
     fn number_of_all(&self, tile: ValueId) -> Option<i128> {
         let OpData { op: Op::Splat(_), operands, .. } = self.definition(tile)? else { return None };
-        match self.definition(operands[0])?.op {
-            Op::Constant { value: Literal::Int(number), .. } => Some(number),
-            _ => None,
-        }
+        self.definition(operands[0])?.constant()?.as_int()
     }
 }
 

@@ -13,26 +13,20 @@
 
 use super::exchange::movement::Movement;
 use super::followers::{Follower, addresses, followers, unused};
-use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
+use super::{LaidOut, SCRATCH_ALIGNMENT, Swizzled, Way, dtype_of, shape_of};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
-use crate::ops::{Literal, Op};
-use crate::schedule_hints::ScheduleHint;
+use crate::ops::Op;
+use crate::schedule_hints::{LEAST_STAGES, ScheduleHint};
 use crate::target::TargetDesc;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
 
-/// Fewer stages are none: copies must go on while a tile is read.
-const LEAST_STAGES: u64 = 2;
-
 /// The most stages, where the author doesn't say: what hides the way to memory and back.
-const MOST_STAGES: u64 = 4;
+const USUAL_STAGES: u64 = 4;
 
 /// What one instruction copies, in bytes (PTX ISA, "cp.async").
 const GROUP_BYTES: [u64; 3] = [4, 8, 16];
-
-/// What a tile in a stage begins at a multiple of, in bytes: 32 banks.
-const TILE_ALIGNMENT: u64 = 128;
 
 /// A loop whose tiles are copied ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +79,7 @@ impl Copies {
     pub(super) fn of(laid_out: &LaidOut, target: &TargetDesc, scratch_bytes: u64) -> Copies {
         let mut copies = Copies::default();
         let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
-        let most_stages = laid_out.instance.hints.of(ScheduleHint::Stages).unwrap_or(MOST_STAGES);
+        let most_stages = laid_out.instance.hints.of(ScheduleHint::Stages).unwrap_or(USUAL_STAGES);
         let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
         for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
             let room = available - copies.around(finder.kernel, op);
@@ -102,7 +96,7 @@ impl Copies {
         let mut stage_bytes = 0;
         for (copy, bytes) in &mut copies {
             copy.offset = stage_bytes;
-            stage_bytes += bytes.next_multiple_of(TILE_ALIGNMENT);
+            stage_bytes += bytes.next_multiple_of(SCRATCH_ALIGNMENT);
         }
         let stages = available.checked_div(stage_bytes).unwrap_or(0).min(most_stages);
         if stages < LEAST_STAGES {
@@ -116,8 +110,8 @@ impl Copies {
 
     /// Bytes of the stages of loops that an op stands in.
     fn around(&self, kernel: &Kernel, op: OpId) -> u64 {
-        let holds = |outer: OpId| kernel.walk_in(kernel.op(outer).regions[0]).contains(&op);
-        self.loops.iter().filter(|&(&outer, _)| holds(outer)).map(|(_, copied)| copied.bytes()).sum()
+        let around = self.loops.iter().filter(|&(&outer, _)| kernel.stands_in(op, outer));
+        around.map(|(_, copied)| copied.bytes()).sum()
     }
 
     /// Whether there are any.
@@ -212,7 +206,7 @@ impl Finder<'_> {
 
     fn copy(&self, follower: &Follower) -> Option<(StageCopy, u64)> {
         let load = follower.load;
-        if self.pad(load).is_some_and(|pad| !is_zero(self.kernel, pad)) {
+        if self.pad(load).is_some_and(|pad| !self.kernel.is_zero(pad)) {
             return None;
         }
         let tile = self.kernel.op(load).results[0];
@@ -286,19 +280,4 @@ impl Finder<'_> {
             && from.slots() == to.slots()
             && (0..from.slots()).all(|slot| number(from, slot) == number(to, slot))
     }
-}
-
-/// Whether all bits of a tile's elements are known to be zero, as it is a splat.
-pub(super) fn is_zero_tile(kernel: &Kernel, tile: ValueId) -> bool {
-    let splat = kernel.definition(tile).filter(|data| matches!(data.op, Op::Splat(_)));
-    splat.is_some_and(|data| is_zero(kernel, data.operands[0]))
-}
-
-/// Whether all bits of a number are known to be zero.
-pub(super) fn is_zero(kernel: &Kernel, value: ValueId) -> bool {
-    kernel.definition(value).is_some_and(|data| match data.op {
-        Op::Constant { value: Literal::Int(value), .. } => value == 0,
-        Op::Constant { value: Literal::Float(value), .. } => value.to_bits() == 0,
-        _ => false,
-    })
 }

@@ -266,10 +266,7 @@ fn factors(scheduled: &Scheduled) -> Result<(), Broken> {
         }
         for factor in scheduled.pipelines().factors(op).into_iter().flatten().flatten() {
             let pipeline = scheduled.pipelines().of_region(factor.pipeline);
-            let is_read_by = |reader: &OpId| {
-                let mut regions = scheduled.op(*reader).regions.iter();
-                *reader == op || regions.any(|&region| scheduled.walk_in(region).contains(&op))
-            };
+            let is_read_by = |&reader: &OpId| reader == op || scheduled.stands_in(op, reader);
             if pipeline.is_none_or(|pipeline| !pipeline.fills[factor.fill].readers.iter().any(is_read_by)) {
                 let problem = "it neither waits for the tile that it reads, nor keeps it from being left";
                 return Err(Broken { op, problem: problem.to_owned() });

@@ -82,6 +82,19 @@ impl Literal {
             literal => literal,
         }
     }
+
+    /// The integer that it is; `None` for a float.
+    pub fn as_int(self) -> Option<i128> {
+        match self {
+            Literal::Int(value) => Some(value),
+            Literal::Float(_) => None,
+        }
+    }
+
+    /// Whether all its bits are zero in every format: −0 isn't such a number.
+    pub fn is_zero(self) -> bool {
+        [Literal::Int(0), Literal::Float(0.0)].contains(&self)
+    }
 }
 
 impl PartialEq for Literal {

@@ -159,10 +159,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Whether a load's place is made of constants.
     fn is_same_in_all_blocks(&self, load: &OpData) -> bool {
-        let is_constant = |&value: &ValueId| {
-            self.definition(value).is_some_and(|data| matches!(data.op, Op::Constant { .. }))
-        };
-        load.load().is_some_and(|load| load.index.iter().all(is_constant))
+        load.load().is_some_and(|load| load.index.iter().all(|&value| self.fusion.is_constant(value)))
     }
 
     /// Ends the search behind the last loop that asks.

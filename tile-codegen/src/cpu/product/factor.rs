@@ -236,10 +236,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn streamed_factor(&self, data: &OpData, matrix: Matrix<'c>) -> Strided<'c> {
         let Matrix { first, strides, valid, tensor } = matrix;
         let pad = data.load().and_then(|load| load.pad);
-        let is_zero = |pad: ValueId| match self.definition(pad).map(|data| &data.op) {
-            Some(Op::Constant { value: Literal::Float(value), .. }) => *value == 0.0,
-            Some(Op::Constant { value: Literal::Int(value), .. }) => *value == 0,
-            _ => false,
+        let is_zero = |pad: ValueId| {
+            let constant = self.definition(pad).and_then(OpData::constant);
+            constant.is_some_and(|constant| {
+                [Literal::Int(0), Literal::Float(0.0), Literal::Float(-0.0)].contains(&constant)
+            })
         };
         Strided {
             first,

@@ -79,9 +79,9 @@ impl Lowering {
 
     fn constant_number(&mut self, value: &Val, elem: &Elem, span: Span) -> Lowered<(Literal, Option<f32>)> {
         let number = self.number(value, elem, "a number of the table", span)?;
-        match self.kernel.definition(number).map(|data| &data.op) {
-            Some(Op::Constant { value, .. }) => Ok((*value, self.singles.get(&number).copied())),
-            _ => {
+        match self.kernel.constant(number) {
+            Some(value) => Ok((value, self.singles.get(&number).copied())),
+            None => {
                 let help = "a table has literals and constants; numbers that are computed are joined as tiles, \
                             `cat([Tile::full([1], a), Tile::full([1], b)], 0)`";
                 self.error(span, "a number of the table is computed in the kernel", help)

@@ -4,20 +4,22 @@
 //! writes, too, where a buffer lies over what may have been read since the last barrier; a product waits where what is
 //! staged for it was written since. What a loop reads in one turn is known to the next: its body is gone through until
 //! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote, and where
-//! atomic operations may come to an element in another thread than the one that came there before ([`super::atomics`]).
+//! atomic operations may come to an element in another thread than the one that came there before ([`atomics`]).
 //!
 //! Where the blocks of a cluster share tiles, threads wait before an op for those of all blocks, but what warps of a block
 //! exchange, and what blocks are sent, lets other blocks go on as they may. So what such blocks write to each other is asked of
 //! all that was read since the last barrier of the cluster.
 
+mod atomics;
+
 use super::Exchanges;
-use super::atomics::Atomics;
 use super::scratch::Scratch;
 use crate::gpu::Buffer;
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
 use crate::view::Source;
+use atomics::Atomics;
 use std::collections::HashSet;
 
 /// The ops of a kernel before which the threads that hold tiles wait for each other.

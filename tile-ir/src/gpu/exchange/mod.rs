@@ -2,7 +2,6 @@
 //! [`reduction`], [`scan`], [`sorting`], [`ways`]), through which shared memory ([`swizzled`], [`scratch`]), and where threads wait for
 //! each other ([`barriers`], [`orders`]).
 
-mod atomics;
 pub(super) mod barriers;
 pub(super) mod movement;
 pub(super) mod orders;

@@ -153,12 +153,8 @@ pub(super) fn products_within(kernel: &Kernel, body: RegionId) -> impl Iterator<
 /// What keeps products from rings that stand in the body of no loop.
 pub(super) fn outside_of_loops(kernel: &Kernel, target: &TargetDesc) -> Obstacles {
     let in_loops: HashSet<OpId> = products_of_loops(kernel).map(|(product, _)| product).collect();
-    let around = |product: OpId| {
-        let is_around = |op: &OpId| {
-            let regions = kernel.op(*op).regions.iter();
-            regions.into_iter().any(|&region| kernel.walk_in(region).contains(&product))
-        };
-        kernel.walk().into_iter().filter(is_around).collect::<Vec<OpId>>()
+    let around = |product: OpId| -> Vec<OpId> {
+        kernel.walk().into_iter().filter(|&op| kernel.stands_in(product, op)).collect()
     };
     let mut obstacles = Obstacles::default();
     let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);

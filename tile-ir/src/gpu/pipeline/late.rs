@@ -25,8 +25,8 @@ use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{Carried, Op};
 use std::collections::HashSet;
 
-/// The most 32-bit registers of a thread for the sums of both products and their left factors. A consumer has 240; rows'
-/// sums, addresses and what is computed meanwhile need the others: causal attention with 192 for these just fits.
+/// The most 32-bit registers of a thread for the sums of both products and their left factors. A consumer has 232 at
+/// least; rows' sums, addresses and what is computed meanwhile need the others: causal attention with 192 for these just fits.
 const MOST_WORDS: u64 = 200;
 
 /// A product that is done a turn later.

@@ -70,11 +70,8 @@ fn shared(kernel: &Kernel, factors: &[Factor], axis: usize) -> HashSet<OpId> {
         deciding.iter().all(|&number| same(number))
     };
     let around = |op: OpId| {
-        let is_around = |other: &OpId| {
-            let data = kernel.op(*other);
-            let holds = || data.regions.iter().any(|&region| kernel.walk_in(region).contains(&op));
-            matches!(data.op, Op::For | Op::If) && holds()
-        };
+        let is_around =
+            |&outer: &OpId| matches!(kernel.op(outer).op, Op::For | Op::If) && kernel.stands_in(op, outer);
         kernel.walk().into_iter().filter(is_around).collect::<Vec<_>>()
     };
     let alike = factors.iter().all(|factor| {

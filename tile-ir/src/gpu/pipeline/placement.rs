@@ -15,18 +15,12 @@ use super::{PAIR, Pipelines, TILE_ALIGNMENT, empty};
 use crate::analysis::Ranges;
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId};
-use crate::schedule_hints::ScheduleHint;
+use crate::schedule_hints::{LEAST_STAGES, MOST_STAGES, ScheduleHint};
 use std::collections::HashSet;
-
-/// Fewer stages of a loop are none: a copy must go on while a tile is read.
-pub(super) const LEAST_STAGES: u64 = 2;
 
 /// What should be on its way while one stage is read, in bytes: a multiprocessor's share of the bandwidth times the
 /// time that memory takes, with a margin.
 const BYTES_ON_THEIR_WAY: u64 = 128 * 1024;
-
-/// The most stages; an author asks for no more.
-const MOST_STAGES: u64 = 8;
 
 /// Room for the mbarriers of a ring, in bytes.
 const BARRIERS_BYTES: u64 = 1024;
@@ -231,12 +225,9 @@ impl Placement<'_> {
 
     /// The ops of a region that are the products of these factors, or stand around them, in order.
     fn readers(&self, region: RegionId, factors: &[&Factor]) -> Vec<OpId> {
-        let stands_around = |op: OpId, product: OpId| {
-            let mut regions = self.kernel.op(op).regions.iter();
-            op == product || regions.any(|&inner| self.kernel.walk_in(inner).contains(&product))
-        };
+        let reads = |op: OpId, product: OpId| op == product || self.kernel.stands_in(product, op);
         let ops = self.kernel.region(region).ops.iter().copied();
-        ops.filter(|&op| factors.iter().any(|factor| stands_around(op, factor.id.product))).collect()
+        ops.filter(|&op| factors.iter().any(|factor| reads(op, factor.id.product))).collect()
     }
 
     /// Whether the product that alone reads tiles of a loop's ring goes on while the next turn's begins: it is the only

@@ -2,22 +2,18 @@
 //! pieces are swizzled; a tile with longer rows is several of these side by side, *panels*.
 
 use super::super::access::Access;
-use super::super::copies::is_zero;
 use super::super::numbers::Numbers;
 use super::obstacle::Obstacle;
 use crate::analysis::divisibility::form_divisor;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpId, ValueId};
-use crate::tensor_map::{MOST_AXES, MapAxis, Swizzle, TensorMap};
+use crate::tensor_map::{MOST_AXES, MOST_TILE, MapAxis, PIECE, Swizzle, TensorMap};
 use crate::types::PartitionType;
 use crate::view::Source;
 
-/// What strides of a tensor map are multiples of, in bytes (CUDA Driver API, `cuTensorMapEncodeTiled`).
-const STRIDE_BYTES: u64 = 16;
-
-/// The longest box of a copy, in elements along an axis (the same).
-pub(super) const MOST_ROWS: u64 = 256;
+/// The longest box of a copy, in elements along an axis.
+pub(super) const MOST_ROWS: u64 = MOST_TILE as u64;
 
 /// The rows in which the pattern of a swizzle repeats.
 const PATTERN_ROWS: u64 = 8;
@@ -114,7 +110,7 @@ impl Numbers<'_> {
         if view.tensor.mutable {
             return Err(Obstacle::Written(self.kernel.tensor_name(load.view)));
         }
-        if load.pad.is_some_and(|pad| !is_zero(self.kernel, pad)) {
+        if load.pad.is_some_and(|pad| !self.kernel.is_zero(pad)) {
             return Err(Obstacle::Pad(self.kernel.tensor_name(load.view)));
         }
         let axes = self.long_axes(op, load.view);
@@ -172,7 +168,7 @@ impl Numbers<'_> {
         let (strided, tensor) = (view.tensor.strided(), || tensor.to_owned());
         let is_aligned = |dim: &Dim| {
             let elements = form_divisor(&self.facts.apply(dim));
-            elements == 0 || (elements * elem.bytes() as u64).is_multiple_of(STRIDE_BYTES)
+            elements == 0 || (elements * elem.bytes() as u64).is_multiple_of(PIECE)
         };
         if 1 + others.len() > MOST_AXES {
             return Err(Obstacle::ManyAxes(tensor()));

@@ -12,7 +12,6 @@
 //! room, kept sums have two stages: those of the next turn are added up while consumers load these. So have those of a turn
 //! that is multiplied *ahead* of the turn before, whose other products wait for what consumers bring.
 
-use super::super::copies::is_zero_tile;
 use super::super::dtype_of;
 use super::super::products::{extents, share_columns};
 use super::factor::{Factor, FactorId, carries_sums, products_within};
@@ -247,12 +246,12 @@ pub(in super::super) fn changed_by_threads(kernel: &Kernel, uses: &Uses) -> Vec<
 
 /// Whether a product adds to nothing.
 fn begins_at_zero(kernel: &Kernel, product: OpId) -> bool {
-    is_zero_tile(kernel, kernel.op(product).operands[2])
+    kernel.is_zero(kernel.op(product).operands[2])
 }
 
 /// Whether the sums of a loop's product begin at zero, and only the next turn's product needs them.
 fn are_kept(kernel: &Kernel, uses: &Uses, body: RegionId, product: OpId) -> bool {
-    carries_sums(kernel, uses, body, product) && is_zero_tile(kernel, initial_sums(kernel, body, product))
+    carries_sums(kernel, uses, body, product) && kernel.is_zero(initial_sums(kernel, body, product))
 }
 
 /// What a loop's sums begin as.

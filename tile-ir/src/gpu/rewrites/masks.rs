@@ -73,9 +73,9 @@ impl<'a> Reader<'a> {
                 let extent = self.kernel.ty(tile).as_tile()?.shape[*axis].as_const()?;
                 Some(Positions { greatest: extent - 1, ..Positions::default() })
             }
-            Op::Splat(_) => match self.kernel.definition(data.operands[0]).map(|scalar| &scalar.op) {
-                Some(Op::Constant { value: Literal::Int(value), .. }) => {
-                    let value = i64::try_from(*value).ok()?;
+            Op::Splat(_) => match self.kernel.constant(data.operands[0]) {
+                Some(Literal::Int(value)) => {
+                    let value = i64::try_from(value).ok()?;
                     Some(Positions { scalars: Vec::new(), least: value, greatest: value })
                 }
                 _ => Some(Positions { scalars: vec![data.operands[0]], ..Positions::default() }),

@@ -11,7 +11,6 @@
 //!   ([`crate::gpu::pipeline`]).
 
 use crate::gpu::Pipelines;
-use crate::gpu::copies::is_zero_tile;
 use crate::insert::Inserter;
 use crate::kernel::{FastAccumulation, Kernel, OpData, OpId};
 use crate::ops::{BinaryOp, Op};
@@ -25,7 +24,7 @@ pub(in crate::gpu) fn is_needed(kernel: &Kernel, pipelines: &Pipelines, op: OpId
         && pipelines.factors(op).is_some()
         && crate::gpu::dtype_of(kernel, data.operands[0]).is_float()
         && crate::gpu::dtype_of(kernel, data.operands[0]).bits() == 8
-        && !is_zero_tile(kernel, data.operands[2])
+        && !kernel.is_zero(data.operands[2])
 }
 
 /// Rewrites these products.

@@ -107,8 +107,7 @@ fn same(kernel: &mut Kernel, yielded: &[ValueId], before: &mut Vec<OpId>) -> Opt
     if a == b {
         return Some(a);
     }
-    let constant =
-        |value: ValueId| kernel.definition(value).filter(|data| matches!(data.op, Op::Constant { .. }));
+    let constant = |value: ValueId| kernel.definition(value).filter(|data| data.constant().is_some());
     let (first, second) = (constant(a)?, constant(b)?);
     if first.op != second.op {
         return None;
