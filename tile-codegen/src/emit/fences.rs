@@ -5,8 +5,10 @@
 
 use super::Ir;
 use inkwell::FloatPredicate;
+use inkwell::llvm_sys::core::{LLVMConstRealGetDouble, LLVMGetAggregateElement, LLVMIsAConstantFP};
+use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::types::{BasicTypeEnum, FloatType};
-use inkwell::values::{BasicValue, BasicValueEnum, InstructionOpcode, InstructionValue};
+use inkwell::values::{AsValueRef, BasicValue, BasicValueEnum, InstructionOpcode, InstructionValue};
 
 /// Keeps selections between a number and zero from becoming minima and maxima, which order −0 below +0: by `x < 0` a zero of
 /// either sign is none of those chosen, and the result is the other side, not the lesser zero (llvm/llvm-project#93414, mended
@@ -89,42 +91,55 @@ pub(crate) fn fenced<'c>(
 fn chosen_beside_zero(select: InstructionValue<'_>) -> Option<u32> {
     let compare = given_by(value(select, 0), InstructionOpcode::FCmp)?;
     let predicate = compare.get_fcmp_predicate()?;
-    let (side, zero, predicate) = match [1, 2].map(|side| zero(value(select, side))) {
-        [None, Some(zero)] => (1, zero, predicate),
-        [Some(zero), None] => (2, zero, inverse(predicate)),
+    let (side, zeros, predicate) = match [1, 2].map(|side| Zeros::among(value(select, side))) {
+        [None, Some(zeros)] => (1, zeros, predicate),
+        [Some(zeros), None] => (2, zeros, inverse(predicate)),
         _ => return None,
     };
-    let predicate = match [0, 1].map(|side| self::zero(value(compare, side)).is_some()) {
+    let predicate = match [0, 1].map(|side| Zeros::among(value(compare, side)).is_some()) {
         [false, true] => predicate,
         [true, false] => swapped(predicate),
         _ => return None,
     };
     use FloatPredicate::{OGT, OLT, UGT, ULT};
-    let other_is_lesser = matches!(predicate, OLT | ULT) && zero == Zero::Positive;
-    let other_is_greater = matches!(predicate, OGT | UGT) && zero == Zero::Negative;
+    let other_is_lesser = matches!(predicate, OLT | ULT) && zeros.positive;
+    let other_is_greater = matches!(predicate, OGT | UGT) && zeros.negative;
     (other_is_lesser || other_is_greater).then_some(side)
 }
 
+/// Which zeros are among the elements of a constant, or are it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Zero {
-    Positive,
-    Negative,
+struct Zeros {
+    positive: bool,
+    negative: bool,
 }
 
-/// Which zero a constant is, or all elements of one are.
-fn zero(value: BasicValueEnum<'_>) -> Option<Zero> {
-    let of = |number: inkwell::values::FloatValue<'_>| match number.get_constant()?.0 {
-        number if number != 0.0 => None,
-        number if number.is_sign_negative() => Some(Zero::Negative),
-        _ => Some(Zero::Positive),
-    };
-    match value {
-        BasicValueEnum::FloatValue(number) => of(number),
-        BasicValueEnum::VectorValue(vector) if vector.is_const() => {
-            let BasicValueEnum::FloatValue(first) = vector.get_element_as_constant(0) else { return None };
-            of(first)
-        }
-        _ => None,
+impl Zeros {
+    /// `None` of what is no constant, and of one without a zero.
+    fn among(value: BasicValueEnum<'_>) -> Option<Zeros> {
+        let numbers = numbers(value);
+        let has = |zero: f64| numbers.iter().any(|number| number.to_bits() == zero.to_bits());
+        let zeros = Zeros { positive: has(0.0), negative: has(-0.0) };
+        (zeros.positive || zeros.negative).then_some(zeros)
+    }
+}
+
+/// The numbers that are known of a float's constant, or of a vector of such.
+fn numbers(value: BasicValueEnum<'_>) -> Vec<f64> {
+    let value_ref = value.as_value_ref();
+    // SAFETY: the value belongs to a module that is alive. An element of a constant is asked for of a constant, below the
+    // number of its elements, and is null where LLVM doesn't know it; a number is asked for of a number alone.
+    unsafe {
+        let elements = match value {
+            BasicValueEnum::FloatValue(_) => vec![value_ref],
+            BasicValueEnum::VectorValue(vector) if vector.is_const() => {
+                (0..vector.get_type().get_size()).map(|i| LLVMGetAggregateElement(value_ref, i)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let is_number = |element: &LLVMValueRef| !element.is_null() && !LLVMIsAConstantFP(*element).is_null();
+        let number = |element| LLVMConstRealGetDouble(element, &mut 0);
+        elements.into_iter().filter(is_number).map(number).collect()
     }
 }
 

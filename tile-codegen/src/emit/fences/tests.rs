@@ -10,13 +10,17 @@ use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::targets::FileType;
 use tile_ir::target::CpuLevel;
 
+fn read<'c>(context: &'c Context, text: &str) -> Ir<'c> {
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
+    let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    Ir::in_module(context, module, features::NVPTX)
+}
+
 /// The machine code of a function, with and without a pass.
 fn codes(machine: &Machine, text: &str, pass: fn(&Ir<'_>)) -> [String; 2] {
     [true, false].map(|applied| {
         let context = Context::create();
-        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
-        let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let ir = Ir::in_module(&context, module, features::NVPTX);
+        let ir = read(&context, text);
         machine.prepare(&ir.module);
         if applied {
             pass(&ir);
@@ -73,6 +77,55 @@ fn selections_beside_a_zero_stay_selections() {
         amd().iter().for_each(|machine| keeps_from(machine, &text, keep_signs_of_zeros, &MINIMA));
         keeps_from(&arm(), &text, keep_signs_of_zeros, &MINIMA);
     }
+}
+
+/// LLVM keeps a vector of zeros, one of equal numbers, one of which an element isn't known and what it computes from addresses
+/// each in its own way.
+#[test]
+fn zeros_are_found_in_constants_of_every_kind() {
+    for float in ["half", "bfloat", "float", "double"] {
+        for other in ["0.0", "-0.0", "1.0", "undef"] {
+            let text = selected(float, "i1", other, "0.0");
+            assert_eq!(is_fenced(&text), other == "0.0", "{text}");
+        }
+        let splat = |number: &str| format!("splat ({float} {number})");
+        let lanes =
+            |lanes: [&str; 4]| format!("<{}>", lanes.map(|lane| format!("{float} {lane}")).join(", "));
+        for (other, expected) in [
+            ("zeroinitializer".to_owned(), true),
+            (splat("0.0"), true),
+            (splat("-0.0"), false),
+            (splat("1.0"), false),
+            ("poison".to_owned(), false),
+            (lanes(["1.0", "poison", "0.0", "2.0"]), true),
+            (lanes(["1.0", "undef", "-0.0", "2.0"]), false),
+        ] {
+            let text = selected(&format!("<4 x {float}>"), "<4 x i1>", &other, "zeroinitializer");
+            assert_eq!(is_fenced(&text), expected, "{text}");
+        }
+    }
+}
+
+#[test]
+fn numbers_made_of_addresses_are_none() {
+    let address = "bitcast (<2 x i64> <i64 ptrtoint (ptr @k to i64), i64 1> to <2 x double>)";
+    let text = selected("<2 x double>", "<2 x i1>", address, "zeroinitializer");
+    assert!(!is_fenced(&text), "{text}");
+}
+
+/// `x < zero ? x : other`.
+fn selected(ty: &str, condition: &str, other: &str, zero: &str) -> String {
+    format!(
+        "define {ty} @k({ty} %x) {{\n  %c = fcmp olt {ty} %x, {zero}\n  \
+         %r = select {condition} %c, {ty} %x, {ty} {other}\n  ret {ty} %r\n}}\n"
+    )
+}
+
+fn is_fenced(text: &str) -> bool {
+    let context = Context::create();
+    let ir = read(&context, text);
+    keep_signs_of_zeros(&ir);
+    ir.module.to_string().contains("llvm.arithmetic.fence")
 }
 
 /// `max(x, 0)` as a selection is what a maximum gives, of either zero.
