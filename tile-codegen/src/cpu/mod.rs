@@ -22,7 +22,8 @@ mod round_up;
 mod vectors;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::{Ir, fences};
+use crate::emit::Ir;
+use crate::emit::fences::{self, Fence};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -108,7 +109,7 @@ pub(crate) fn emit<'c>(
     }
     memory::single_lanes::store_elements(&ir);
     if machine.is_of(Architecture::Aarch64) {
-        fences::keep_signs_of_zeros(&ir);
+        fences::keep_signs_of_zeros(&ir, Fence::Own);
     }
     if processor.masks_cost {
         memory::blended::select_before_stores(&ir);

@@ -1,59 +1,45 @@
-//! What LLVM 22's code generators make other numbers of, kept from them in the optimised module. Each is mended in a later LLVM,
-//! and none shows on simulated GPUs, whose code x86's generator makes.
-//!
-//! A fence (`llvm.arithmetic.fence`) is no instruction: a value with a name of its own, of which a code generator knows nothing.
+//! Fences: values of which LLVM's code generators know nothing, for what they would make other numbers or slower code of in the
+//! optimised module. No fence is an instruction.
 
 use super::Ir;
 use inkwell::FloatPredicate;
 use inkwell::llvm_sys::core::{LLVMConstRealGetDouble, LLVMGetAggregateElement, LLVMIsAConstantFP};
 use inkwell::llvm_sys::prelude::LLVMValueRef;
-use inkwell::types::{BasicTypeEnum, FloatType};
 use inkwell::values::{AsValueRef, BasicValue, BasicValueEnum, InstructionOpcode, InstructionValue};
+
+/// How a value is fenced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fence {
+    /// By LLVM's own, `llvm.arithmetic.fence`.
+    Own,
+    /// By an empty statement on a register, of this constraint. Of LLVM's own the code generator for AMD's GPUs makes a scalar
+    /// where all threads have the number alike, can't copy what vector instructions give to that, and ends the process.
+    Register(&'static str),
+}
 
 /// Keeps selections between a number and zero from becoming minima and maxima, which order −0 below +0: by `x < 0` a zero of
 /// either sign is none of those chosen, and the result is the other side, not the lesser zero (llvm/llvm-project#93414, mended
-/// in LLVM 23). x86 has minima of comparisons, and isn't concerned.
-pub(crate) fn keep_signs_of_zeros(ir: &Ir<'_>) {
+/// in LLVM 23). x86 has minima of comparisons, and isn't concerned: simulated GPUs don't show it.
+pub(crate) fn keep_signs_of_zeros(ir: &Ir<'_>, fence: Fence) {
     for select in found(ir, |opcode| opcode == InstructionOpcode::Select) {
         if let Some(side) = chosen_beside_zero(select) {
             ir.builder.position_before(&select);
-            let chosen = fenced(ir, value(select, side), None);
+            let chosen = fence.set(ir, value(select, side));
             assert!(select.set_operand(side, chosen), "a selection has two sides");
         }
     }
 }
 
-/// Keeps quotients of numbers that are known to be short from code for AMD's GPUs that divides them as floats of 24 bits: its
-/// quotients may be one too large, of numbers of 23 and 24 bits (llvm/llvm-project#201186, #202753, #209711, mended in LLVM 23).
-pub(crate) fn hide_short_dividends(ir: &Ir<'_>) {
-    for division in found(ir, is_division) {
-        if value(division, 1).is_const() {
-            continue;
-        }
-        ir.builder.position_before(&division);
-        if let Some(hidden) = hidden(ir, value(division, 0)) {
-            assert!(division.set_operand(0, hidden), "a division has a dividend");
-        }
-    }
-}
-
-/// Keeps products that are rounded to f16 from code for AMD's GPUs that does both by one instruction, which adds +0 and so
-/// loses the sign of a zero (llvm/llvm-project#214544, mended in LLVM 23).
-pub(crate) fn keep_rounded_products_apart(ir: &Ir<'_>) {
-    for rounding in found(ir, |opcode| opcode == InstructionOpcode::FPTrunc) {
-        let product = value(rounding, 0);
-        if given_by(product, InstructionOpcode::FMul).is_some() {
-            ir.builder.position_before(&rounding);
-            assert!(rounding.set_operand(0, fenced(ir, product, None)), "what is rounded is one value");
-        }
-    }
-}
-
-fn found<'c>(ir: &Ir<'c>, is_one: impl Fn(InstructionOpcode) -> bool) -> Vec<InstructionValue<'c>> {
+/// The instructions that are such.
+pub(crate) fn found<'c>(
+    ir: &Ir<'c>,
+    is_one: impl Fn(InstructionOpcode) -> bool,
+) -> Vec<InstructionValue<'c>> {
     ir.instructions().filter(|instruction| is_one(instruction.get_opcode())).collect()
 }
 
-fn value<'c>(instruction: InstructionValue<'c>, operand: u32) -> BasicValueEnum<'c> {
+/// An operand of an instruction.
+pub(crate) fn value<'c>(instruction: InstructionValue<'c>, operand: u32) -> BasicValueEnum<'c> {
     instruction.get_operand(operand).expect("it has so many operands").expect_value("a number")
 }
 
@@ -62,28 +48,17 @@ pub(crate) fn given_by(value: BasicValueEnum<'_>, opcode: InstructionOpcode) -> 
     value.as_instruction_value().filter(|instruction| instruction.get_opcode() == opcode)
 }
 
-fn is_division(opcode: InstructionOpcode) -> bool {
-    use InstructionOpcode::{SDiv, SRem, UDiv, URem};
-    matches!(opcode, UDiv | URem | SDiv | SRem)
-}
-
-/// A value behind a fence: as numbers of a float's format, if that is given.
-pub(crate) fn fenced<'c>(
-    ir: &Ir<'c>,
-    value: BasicValueEnum<'c>,
-    as_float: Option<FloatType<'c>>,
-) -> BasicValueEnum<'c> {
-    let own = value.get_type();
-    let cast = |value: BasicValueEnum<'c>, ty: BasicTypeEnum<'c>| {
-        ir.builder.build_bit_cast(value, ty, "").expect("the builder stands before an instruction")
-    };
-    let ty = match (as_float, own) {
-        (None, _) => own,
-        (Some(float), BasicTypeEnum::VectorType(vector)) => float.vec_type(vector.get_size()).into(),
-        (Some(float), _) => float.into(),
-    };
-    let fenced = ir.intrinsic("llvm.arithmetic.fence", &[ty], &[cast(value, ty)]);
-    cast(fenced.expect("a fence gives its operand"), own)
+impl Fence {
+    /// A value behind it.
+    pub(crate) fn set<'c>(self, ir: &Ir<'c>, value: BasicValueEnum<'c>) -> BasicValueEnum<'c> {
+        let given = match self {
+            Fence::Own => ir.intrinsic("llvm.arithmetic.fence", &[value.get_type()], &[value]),
+            Fence::Register(constraint) => {
+                ir.through_register(value, constraint).try_as_basic_value().basic()
+            }
+        };
+        given.expect("a fence gives its operand")
+    }
 }
 
 /// Of a selection between a number and the zero that it isn't compared for, by whether it lies beyond zero: the operand that is
@@ -175,49 +150,5 @@ fn swapped(predicate: FloatPredicate) -> FloatPredicate {
     }
 }
 
-/// A dividend of which nobody knows how many of its 32 bits it uses, or more of 64 than it has behind an extension; `None` of one
-/// of 16 bits and fewer, which floats divide as they should.
-fn hidden<'c>(ir: &Ir<'c>, dividend: BasicValueEnum<'c>) -> Option<BasicValueEnum<'c>> {
-    use InstructionOpcode::{And, LShr, SExt, ZExt};
-    let (builder, i32) = (&ir.builder, ir.context.i32_type());
-    let bits = |value: BasicValueEnum<'c>| match value.get_type() {
-        BasicTypeEnum::IntType(ty) => ty.get_bit_width(),
-        BasicTypeEnum::VectorType(ty) => ty.get_element_type().into_int_type().get_bit_width(),
-        _ => unreachable!("integers are divided"),
-    };
-    let extended = dividend.as_instruction_value().filter(|it| matches!(it.get_opcode(), ZExt | SExt));
-    let of = bits(extended.map_or(dividend, |extension| value(extension, 0)));
-    if of <= 16 {
-        return None;
-    }
-    let BasicValueEnum::IntValue(number) = dividend else {
-        let float = if bits(dividend) == 32 { ir.context.f32_type() } else { ir.context.f64_type() };
-        return Some(fenced(ir, dividend, Some(float)));
-    };
-    if bits(dividend) == 32 {
-        return Some(fenced(ir, dividend, Some(ir.context.f32_type())));
-    }
-    let constant = |it: InstructionValue<'c>| {
-        let constants =
-            [0, 1].map(|operand| value(it, operand).into_int_value().get_zero_extended_constant());
-        constants.into_iter().flatten().next()
-    };
-    let is_short = given_by(dividend, And).and_then(constant).is_some_and(|mask| mask <= u32::MAX.into())
-        || given_by(dividend, LShr).and_then(constant).is_some_and(|by| by >= 32);
-    let is_signed = extended.is_some_and(|it| it.get_opcode() == SExt);
-    if !is_short && (extended.is_none() || of != 32) {
-        return Some(fenced(ir, dividend, Some(ir.context.f64_type())));
-    }
-    let ty = number.get_type();
-    let built = "the builder stands before a division";
-    let short = builder.build_int_truncate(number, i32, "").expect(built);
-    let short = fenced(ir, short.into(), Some(ir.context.f32_type())).into_int_value();
-    let wide = match is_signed {
-        true => builder.build_int_s_extend(short, ty, ""),
-        false => builder.build_int_z_extend(short, ty, ""),
-    };
-    Some(wide.expect(built).into())
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

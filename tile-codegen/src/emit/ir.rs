@@ -10,9 +10,10 @@ use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::{Linkage, Module};
-use inkwell::types::{BasicTypeEnum, FloatType, IntType};
+use inkwell::types::{BasicType, BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{
-    BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue,
+    BasicValue, BasicValueEnum, CallSiteValue, FloatValue, FunctionValue, InstructionValue, IntValue,
+    PointerValue,
 };
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 use std::cell::RefCell;
@@ -350,6 +351,17 @@ impl<'c> Ir<'c> {
     }
 
     /// An intrinsic of one float type throughout.
+    /// A value by way of a register that an empty statement of assembly "changes".
+    pub(crate) fn through_register(&self, value: Value<'c>, register: &str) -> CallSiteValue<'c> {
+        let ty = value.get_type();
+        let function = ty.fn_type(&[ty.into()], false);
+        let constraints = format!("={register},0");
+        let statement =
+            self.context.create_inline_asm(function, String::new(), constraints, false, false, None, false);
+        let call = self.builder.build_indirect_call(function, statement, &[value.into()], "");
+        call.expect("the builder is positioned")
+    }
+
     pub(crate) fn float_intrinsic(&self, name: &str, args: &[FloatValue<'c>]) -> FloatValue<'c> {
         let values: Vec<Value<'c>> = args.iter().map(|&arg| arg.into()).collect();
         let result = self.intrinsic(name, &[args[0].get_type().into()], &values);

@@ -19,7 +19,8 @@ mod registers;
 pub(crate) mod targets;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::{Features, Ir, fences};
+use crate::emit::fences::{self, Fence};
+use crate::emit::{Features, Ir};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -216,7 +217,7 @@ fn emit(
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
     targets::strides::rename(ir);
-    fences::keep_signs_of_zeros(ir);
+    fences::keep_signs_of_zeros(ir, Fence::Own);
     targets::dialect::without_merged_accesses(ir);
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
@@ -235,9 +236,9 @@ const CODE_OBJECT_VERSION: u64 = 500;
 
 /// What LLVM's code generator for AMD's GPUs needs to be told.
 fn tell_code_generator(ir: &Ir<'_>) {
-    fences::keep_signs_of_zeros(ir);
-    fences::hide_short_dividends(ir);
-    fences::keep_rounded_products_apart(ir);
+    fences::keep_signs_of_zeros(ir, targets::amd_numbers::FENCE);
+    targets::amd_numbers::hide_short_dividends(ir);
+    targets::amd_numbers::keep_rounded_products_apart(ir);
     targets::scalars::keep(ir);
     targets::own_memory::say(ir);
     let version = ir.context.i32_type().const_int(CODE_OBJECT_VERSION, false);

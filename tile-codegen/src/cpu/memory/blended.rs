@@ -6,8 +6,8 @@
 //! instruction keeps the code generator from seeing through them.
 
 use crate::emit::Ir;
-use crate::emit::fences::{fenced, given_by};
-use inkwell::types::{BasicTypeEnum, FloatType};
+use crate::emit::fences::{Fence, given_by};
+use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
 
 /// Has the vectors that stores take from selections computed before they are stored, in an optimised module.
@@ -17,15 +17,20 @@ pub(in crate::cpu) fn select_before_stores(ir: &Ir<'_>) {
     for store in stores {
         let stored =
             store.get_operand(0).expect("a store has a value").expect_value("what is stored is a value");
-        if let Some(float) = float_of(ir, stored).filter(|_| keeps_what_was_read(stored)) {
+        if let Some(floats) = floats_of(ir, stored).filter(|_| keeps_what_was_read(stored)) {
             ir.builder.position_before(&store);
-            assert!(store.set_operand(0, fenced(ir, stored, Some(float))), "a store has a value");
+            let fenced = Fence::Own.set(ir, as_type(ir, stored, floats.into()));
+            assert!(store.set_operand(0, as_type(ir, fenced, stored.get_type())), "a store has a value");
         }
     }
 }
 
-/// The float that is as wide as an element of a vector that AVX2 can store by a mask.
-fn float_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<FloatType<'c>> {
+fn as_type<'c>(ir: &Ir<'c>, value: BasicValueEnum<'c>, ty: BasicTypeEnum<'c>) -> BasicValueEnum<'c> {
+    ir.builder.build_bit_cast(value, ty, "").expect("the builder stands before a store")
+}
+
+/// The vector of floats that is as wide, lane by lane, as one that AVX2 can store by a mask.
+fn floats_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<VectorType<'c>> {
     let BasicTypeEnum::VectorType(vector) = stored.get_type() else { return None };
     let bits = match vector.get_element_type() {
         BasicTypeEnum::FloatType(float) => float.get_bit_width(),
@@ -33,8 +38,8 @@ fn float_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<FloatType<'c>
         _ => return None,
     };
     match bits {
-        32 => Some(ir.context.f32_type()),
-        64 => Some(ir.context.f64_type()),
+        32 => Some(ir.context.f32_type().vec_type(vector.get_size())),
+        64 => Some(ir.context.f64_type().vec_type(vector.get_size())),
         _ => None,
     }
 }

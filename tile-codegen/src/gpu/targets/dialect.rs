@@ -369,17 +369,11 @@ impl Device {
         value: IntValue<'c>,
         spread: Spread,
     ) -> IntValue<'c> {
-        let ty = value.get_type();
-        let function = ty.fn_type(&[ty.into()], false);
         let register = match spread {
             Spread::Varying => self.varying_register,
             Spread::Uniform => self.uniform_register,
         };
-        let constraints = format!("={register},0");
-        let assembly =
-            ir.context.create_inline_asm(function, String::new(), constraints, false, false, None, false);
-        let call = ir.builder.build_indirect_call(function, assembly, &[value.into()], "");
-        let call = call.expect("the builder is positioned");
+        let call = ir.through_register(value.into(), register);
         for (name, value) in [("convergent", 0), ("nounwind", 0), ("memory", 0)] {
             let kind = Attribute::get_named_enum_kind_id(name);
             call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
