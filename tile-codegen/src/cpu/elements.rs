@@ -26,9 +26,11 @@ impl<'c> IndexRange<'c> {
         IndexRange { start: ir.i64(0), end }
     }
 
-    /// Those that are in another range, too.
+    /// Those that are in another range, too. Of ranges that have none in common that is where the later one begins, so that what
+    /// lies before and what lies behind is apart.
     pub(super) fn both(self, ir: &Ir<'c>, other: IndexRange<'c>) -> IndexRange<'c> {
-        IndexRange { start: ir.greater(self.start, other.start), end: ir.lesser(self.end, other.end) }
+        let start = ir.greater(self.start, other.start);
+        IndexRange { start, end: ir.greater(start, ir.lesser(self.end, other.end)) }
     }
 
     /// Whether all of them are in another range.

@@ -176,6 +176,72 @@ kernel @k(%x: tensor<n x f32>, %y: mut tensor<m x f32>) {
     crate::support::agree(source, &[], &arguments, 0.0);
 }
 
+/// A sum that is carried, and so added to in place, of neighbours each of which lacks another part of a row; where a corner
+/// lacks two, no place of the row has all.
+#[test]
+fn parts_of_rows_that_have_no_place_in_common() {
+    let corner = "\
+kernel @corner(%x: tensor<c x m x 512 x f32>, %y: mut tensor<m x 512 x f32>) {
+  %vy = partition %y [4, 512] : mut partition<m x 512 x f32, [4, 512]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %four = constant 4 : index
+  %b = mul %i, %four : index
+  %from = cast %b : i32
+  %begin = splat %from : tile<4 x 512 x i32>
+  %r = iota 0 : tile<4 x 512 x i32>
+  %rows = add %r, %begin : tile<4 x 512 x i32>
+  %cols = iota 1 : tile<4 x 512 x i32>
+  %1 = constant 1 : i32
+  %one = splat %1 : tile<4 x 512 x i32>
+  %left = sub %cols, %one : tile<4 x 512 x i32>
+  %above = sub %rows, %one : tile<4 x 512 x i32>
+  %0 = constant 0 : index
+  %end = extent c : index
+  %start = splat %pad : tile<4 x 512 x f32>
+  %sum = for %p = %0 to %end carry (%acc = %start) : tile<4 x 512 x f32> {
+    %q = cast %p : i32
+    %channel = splat %q : tile<4 x 512 x i32>
+    %mid = gather_load %x[%channel, %rows, %cols] pad %pad : tile<4 x 512 x f32>
+    %l = gather_load %x[%channel, %rows, %left] pad %pad : tile<4 x 512 x f32>
+    %a = gather_load %x[%channel, %above, %cols] pad %pad : tile<4 x 512 x f32>
+    %s1 = add %acc, %mid : tile<4 x 512 x f32>
+    %s2 = add %s1, %l : tile<4 x 512 x f32>
+    %next = add %s2, %a : tile<4 x 512 x f32>
+    yield %next
+  }
+  store_masked %vy, %sum
+}
+";
+    let output = |shape: &[usize]| Array::iota(DType::F32, shape, 0);
+    let arguments = [Array::full(DType::F32, &[3, 8, 512], Literal::Float(1.0)), output(&[8, 512])];
+    crate::support::agree(corner, &[], &arguments, 0.0);
+
+    let apart = "\
+kernel @apart(%x: tensor<n x f32>, %y: mut tensor<m x f32>) {
+  %v = partition %y [256] : mut partition<m x f32, [256]>
+  %at = iota 0 : tile<256 x i32>
+  %far = constant 200 : i32
+  %distance = splat %far : tile<256 x i32>
+  %back = sub %at, %distance : tile<256 x i32>
+  %pad = constant 0.0 : f32
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  %start = splat %pad : tile<256 x f32>
+  %sum = for %p = %0 to %3 carry (%acc = %start) : tile<256 x f32> {
+    %a = gather_load %x[%at] pad %pad : tile<256 x f32>
+    %b = gather_load %x[%back] pad %pad : tile<256 x f32>
+    %s = add %acc, %a : tile<256 x f32>
+    %next = add %s, %b : tile<256 x f32>
+    yield %next
+  }
+  store_masked %v, %sum
+}
+";
+    let arguments = [Array::full(DType::F32, &[150], Literal::Float(1.0)), output(&[256])];
+    crate::support::agree(apart, &[], &arguments, 0.0);
+}
+
 #[test]
 fn an_empty_tensor_has_no_rows() {
     let lookup = Lookup::of(DType::F32, DType::I32, [4, 64]);
