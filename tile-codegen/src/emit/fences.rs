@@ -61,25 +61,30 @@ impl Fence {
     }
 }
 
-/// Of a selection between a number and the zero that it isn't compared for, by whether it lies beyond zero: the operand that is
-/// the number.
+/// Of a selection between a number and a zero, by whether the number lies on one side of zero: the operand that is the number,
+/// where LLVM makes a minimum or maximum of it that gives another zero for one of the two.
 fn chosen_beside_zero(select: InstructionValue<'_>) -> Option<u32> {
+    use FloatPredicate::{OGE, OGT, OLE, OLT, UGE, UGT, ULE, ULT};
     let compare = given_by(value(select, 0), InstructionOpcode::FCmp)?;
     let predicate = compare.get_fcmp_predicate()?;
-    let (side, zeros, predicate) = match [1, 2].map(|side| Zeros::among(value(select, side))) {
-        [None, Some(zeros)] => (1, zeros, predicate),
-        [Some(zeros), None] => (2, zeros, inverse(predicate)),
-        _ => return None,
-    };
     let predicate = match [0, 1].map(|side| Zeros::among(value(compare, side)).is_some()) {
         [false, true] => predicate,
         [true, false] => swapped(predicate),
         _ => return None,
     };
-    use FloatPredicate::{OGT, OLT, UGT, ULT};
-    let other_is_lesser = matches!(predicate, OLT | ULT) && zeros.positive;
-    let other_is_greater = matches!(predicate, OGT | UGT) && zeros.negative;
-    (other_is_lesser || other_is_greater).then_some(side)
+    match [1, 2].map(|side| Zeros::among(value(select, side))) {
+        [None, Some(zeros)] => match predicate {
+            OLT | ULT => zeros.positive.then_some(1),
+            OGT | UGT => zeros.negative.then_some(1),
+            _ => None,
+        },
+        [Some(zeros), None] => match predicate {
+            ULT | OGE | UGE => zeros.positive.then_some(2),
+            UGT | OLE | ULE => zeros.negative.then_some(2),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Which zeros are among the elements of a constant, or are it.
@@ -115,22 +120,6 @@ fn numbers(value: BasicValueEnum<'_>) -> Vec<f64> {
         let is_number = |element: &LLVMValueRef| !element.is_null() && !LLVMIsAConstantFP(*element).is_null();
         let number = |element| LLVMConstRealGetDouble(element, &mut 0);
         elements.into_iter().filter(is_number).map(number).collect()
-    }
-}
-
-/// What holds where a comparison doesn't.
-fn inverse(predicate: FloatPredicate) -> FloatPredicate {
-    use FloatPredicate::*;
-    match predicate {
-        OGE => ULT,
-        UGE => OLT,
-        OLE => UGT,
-        ULE => OGT,
-        OLT => UGE,
-        ULT => OGE,
-        OGT => ULE,
-        UGT => OLE,
-        other => other,
     }
 }
 

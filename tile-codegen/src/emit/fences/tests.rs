@@ -64,6 +64,8 @@ fn selections_beside_a_zero_stay_selections() {
             (format!("uge {ty} %x, 0.0"), format!("{ty} 0.0, {ty} %x")),
             (format!("ogt {ty} 0.0, %x"), format!("{ty} %x, {ty} 0.0")),
             (format!("ogt {ty} %x, 0.0"), format!("{ty} %x, {ty} -0.0")),
+            (format!("ult {ty} %x, 0.0"), format!("{ty} 0.0, {ty} %x")),
+            (format!("ugt {ty} %x, 0.0"), format!("{ty} -0.0, {ty} %x")),
         ] {
             let text = selection(ty, &compare, &sides);
             let nvidia = Machine::nvptx("sm_90a", "").unwrap();
@@ -74,10 +76,12 @@ fn selections_beside_a_zero_stay_selections() {
             }
         }
         let text = selection(ty, &format!("olt {ty} %x, 0.0"), &format!("{ty} %x, {ty} 0.0"));
+        let chosen_zero = selection(ty, &format!("ult {ty} %x, 0.0"), &format!("{ty} 0.0, {ty} %x"));
         let by = |fence| move |ir: &Ir<'_>| keep_signs_of_zeros(ir, fence);
         keeps_from(&Machine::nvptx("sm_90a", "").unwrap(), &text, by(Fence::Own), &MINIMA);
         amd().iter().for_each(|machine| keeps_from(machine, &text, by(amd_numbers::FENCE), &MINIMA));
         keeps_from(&arm(), &text, by(Fence::Own), &MINIMA);
+        keeps_from(&arm(), &chosen_zero, by(Fence::Own), &MINIMA);
     }
 }
 

@@ -9,6 +9,12 @@ use inkwell::values::{BasicValue, BasicValueEnum, InstructionOpcode, Instruction
 /// Fences floats, which are in vector registers.
 pub(crate) const FENCE: Fence = Fence::Register("v");
 
+/// The intrinsics that number blocks.
+const BLOCK_NUMBER: &str = "llvm.amdgcn.workgroup.id.";
+
+/// How many ops are asked for what a number is made of.
+const MOST_ASKED: u32 = 4;
+
 /// Keeps quotients of numbers that are known to be short from code that divides them as floats of 24 bits: its quotients may be
 /// one too large, of numbers of 23 and 24 bits (llvm/llvm-project#201186, #202753, #209711).
 pub(in crate::gpu) fn hide_short_dividends(ir: &Ir<'_>) {
@@ -41,13 +47,13 @@ fn is_division(opcode: InstructionOpcode) -> bool {
 }
 
 /// A dividend of which nobody knows how many of its 32 bits it uses, or more of 64 than it has behind an extension; `None` of one
-/// of 16 bits and fewer, which floats divide as they should.
+/// that is so itself, and of one of 16 bits and fewer, which floats divide as they should.
 fn hidden<'c>(ir: &Ir<'c>, dividend: BasicValueEnum<'c>) -> Option<BasicValueEnum<'c>> {
     use InstructionOpcode::{And, LShr, SExt, ZExt};
     let (builder, i32) = (&ir.builder, ir.context.i32_type());
     let extended = dividend.as_instruction_value().filter(|it| matches!(it.get_opcode(), ZExt | SExt));
     let of = bits(extended.map_or(dividend, |extension| value(extension, 0)));
-    if of <= 16 {
+    if of <= 16 || is_unknown(extended.map_or(dividend, |extension| value(extension, 0)), MOST_ASKED) {
         return None;
     }
     let built = "the builder stands before a division";
@@ -82,6 +88,32 @@ fn hidden<'c>(ir: &Ir<'c>, dividend: BasicValueEnum<'c>) -> Option<BasicValueEnu
         false => builder.build_int_z_extend(short, number.get_type(), ""),
     };
     Some(wide.expect(built).into())
+}
+
+/// Whether nobody can know how many of a number's bits are used: an argument, what was read from memory, the number of a block,
+/// and sums of such and of what is chosen among them.
+fn is_unknown(number: BasicValueEnum<'_>, asked: u32) -> bool {
+    use InstructionOpcode::{Add, Call, Load, Select, Sub, Trunc};
+    if number.is_const() {
+        return false;
+    }
+    let Some(made) = number.as_instruction_value() else { return true };
+    let is_of = |operand: u32| asked > 0 && is_unknown(value(made, operand), asked - 1);
+    match made.get_opcode() {
+        Load => true,
+        Call => called(made).is_some_and(|name| name.starts_with(BLOCK_NUMBER)),
+        Add | Sub => is_of(0) || is_of(1),
+        Trunc => is_of(0),
+        Select => is_of(1) || is_of(2),
+        _ => false,
+    }
+}
+
+/// The name of what an instruction calls.
+fn called(call: InstructionValue<'_>) -> Option<String> {
+    let callee = call.get_operand(call.get_num_operands().checked_sub(1)?)?.value()?;
+    let name = callee.into_pointer_value().get_name().to_str().ok()?.to_owned();
+    Some(name)
 }
 
 /// A number, and a zero that nobody knows. Threads that have the number alike have this alike.

@@ -35,6 +35,23 @@ fn short_dividends_are_divided_as_long_ones() {
     }
 }
 
+/// Indices that are divided by numbers of tiles.
+#[test]
+fn dividends_of_which_nothing_is_known_stay() {
+    for dividend in ["%a", "%block", "%tile", "%read"] {
+        let text = format!(
+            "declare i32 @llvm.amdgcn.workgroup.id.x()\ndefine amdgpu_kernel void @k(i32 %a, i32 %b, ptr addrspace(1) %to) {{\n  \
+             %block = call i32 @llvm.amdgcn.workgroup.id.x()\n  %tile = add i32 %block, 7\n  \
+             %read = load i32, ptr addrspace(1) %to\n  %r = udiv i32 {dividend}, %b\n  \
+             store i32 %r, ptr addrspace(1) %to\n  ret void\n}}\n"
+        );
+        for machine in amd() {
+            let [with, without] = codes(&machine, &text, hide_short_dividends);
+            assert_eq!(with, without);
+        }
+    }
+}
+
 #[test]
 fn dividends_of_16_bits_stay() {
     let text = "define i32 @k(i16 %a, i16 %b) {\n  %x = zext i16 %a to i32\n  %y = zext i16 %b to i32\n  \
