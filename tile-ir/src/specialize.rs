@@ -17,6 +17,7 @@ use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
 use crate::view::ArgumentLayout;
 use arguments::{drop_absent, lay_out};
+use std::fmt;
 
 /// Parameter name → value, in the order of the kernel's generics.
 pub type Bindings = Vec<(String, Binding)>;
@@ -71,6 +72,12 @@ impl std::ops::Deref for Instance {
     type Target = VerifiedKernel;
     fn deref(&self) -> &VerifiedKernel {
         &self.kernel
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kernel.fmt(f)
     }
 }
 
@@ -134,6 +141,20 @@ pub enum SpecializeError {
 
 /// Substitutes parameters by values, takes the branches that these decide, and verifies the result: nothing is asked of
 /// what stands in other branches.
+///
+/// ```
+/// use tile_ir::{Binding, VerifiedKernel, specialize};
+///
+/// let kernel = VerifiedKernel::parse("kernel @fill<B>(%y: mut tensor<n x f32>) {
+///   %vy = partition %y [B] : mut partition<n x f32, [B]>
+/// }")?;
+/// let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(64))])?;
+/// assert_eq!(format!("{instance}"), "kernel @fill(%y: mut tensor<n x f32>) {
+///   %vy = partition %y [64] : mut partition<n x f32, [64]>
+/// }
+/// ");
+/// # Ok::<(), tile_ir::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`SpecializeError`] where a binding is missing or wrong, or the result isn't valid.
