@@ -100,10 +100,10 @@ pub(crate) fn found(origin: Origin, time: Duration, file: Option<&Path>) {
     );
 }
 
-/// Which products of code that was compiled for a GPU are slower than the target could do them, where somebody hears it:
-/// the schedule is made once more for that. Where a build script compiles, it has warned of the same.
+/// What a person should know of code that was compiled for a GPU (slow products, hints that aren't followed), where somebody
+/// hears it: the schedule is made once more for that. Where a build script compiles, it has warned of the same.
 #[cfg(feature = "jit")]
-pub(crate) fn slow_products(instance: &Instance, target: &TargetDesc) {
+pub(crate) fn remarks(instance: &Instance, target: &TargetDesc) {
     let is_line = lines::wants(Level::INFO);
     if is_line || tracing::enabled!(target: TARGET, Level::INFO) {
         for remark in tile_codegen::remarks(instance, target) {

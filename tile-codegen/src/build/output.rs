@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use tile_ir::gpu::{self, Scheduled};
+use tile_ir::gpu::{self, Remark, RemarkKind, Scheduled};
 use tile_ir::specialize::Binding;
 use tile_ir::target::{CpuLevel, Family};
 use tile_ir::{Bindings, Instance, TargetDesc, Variant, passes, specialize, text};
@@ -237,8 +237,10 @@ impl<'e> Output<'e> {
             .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, variant, level))
             .collect::<Result<_, _>>()?;
         // Of an instance that is left out nothing is slow.
-        let told = scheduled.iter().filter(|_| !kernel.allows_slow_products);
-        for remark in told.flat_map(Scheduled::remarks) {
+        let is_allowed =
+            |remark: &Remark| kernel.allows_slow_products && remark.kind == RemarkKind::SlowProduct;
+        let remarks = scheduled.iter().flat_map(Scheduled::remarks);
+        for remark in remarks.filter(|remark| !is_allowed(remark)) {
             self.remarks.add(&kernel.place, target.name, remark);
         }
         Ok(compiled)

@@ -66,13 +66,18 @@ fn listed<S: AsRef<str>>(names: &[S]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_ir::gpu::Multiplied;
+    use tile_ir::gpu::{Multiplied, RemarkKind};
     use tile_ir::{DType, Loc};
 
     fn remark(line: Option<u32>, message: &str, factors: &[&str]) -> Remark {
         let loc = line.map_or(Loc::UNKNOWN, |line| Loc::new(line, 5));
         let multiplied = |factors: &&str| Multiplied { factors: (*factors).to_owned(), sum: DType::F32 };
-        Remark { loc, message: message.to_owned(), multiplied: factors.iter().map(multiplied).collect() }
+        Remark {
+            kind: RemarkKind::SlowProduct,
+            loc,
+            message: message.to_owned(),
+            multiplied: factors.iter().map(multiplied).collect(),
+        }
     }
 
     #[test]

@@ -230,6 +230,11 @@ fn slow_products_are_warned_of_where_they_are_not_allowed() {
     );
     let allowed = scan::Found { allows_slow_products: true, ..found(FEW_ROWS, "slow", &[32]) };
     assert_eq!(warnings(allowed), [""; 0]);
+    // Nobody said so of hints.
+    let hinted = FEW_ROWS.edit(" {\n  %va", " occupancy 32 {\n  %va");
+    let allowed = scan::Found { allows_slow_products: true, ..found(&hinted, "slow", &[32]) };
+    let [hint] = &warnings(allowed)[..] else { panic!("one hint isn't followed") };
+    assert!(hint.starts_with("src/lib.rs:4, on sm_90a: `occupancy = 32` isn't followed"), "{hint}");
 }
 
 #[test]

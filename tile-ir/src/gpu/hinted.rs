@@ -6,7 +6,6 @@
 use super::scheduler::schedule_as;
 use super::{Remark, Scheduled, Threads, products};
 use crate::kernel::Kernel;
-use crate::loc::Loc;
 use crate::schedule_hints::ScheduleHint;
 use crate::specialize::Instance;
 use crate::target::{Rates, TargetDesc};
@@ -19,21 +18,39 @@ pub(super) fn threads(kernel: &Kernel, target: &TargetDesc) -> Option<Threads> {
     Some(Threads::of(asked.min(most), target))
 }
 
-/// That fewer threads than a warp are asked for: the others of it would be idle, and it could use no matrix instruction.
-fn part_of_a_warp(kernel: &Kernel, target: &TargetDesc) -> Option<Remark> {
-    let asked = kernel.hints.of(ScheduleHint::Threads).filter(|&asked| asked < target.warp.into())?;
+/// That tiles are held by other threads than are asked for. Of fewer than a warp the others would be idle, and they could use
+/// no matrix instruction.
+fn other_threads(scheduled: &Scheduled, target: &TargetDesc) -> Option<Remark> {
+    let (asked, has) = (scheduled.hints.of(ScheduleHint::Threads)?, scheduled.threads().of_block());
     let (name, warp) = (target.name, target.warp);
-    let message = format!(
-        "`threads = {asked}` isn't followed on {name}: its threads run in waves of {warp}, of which a block has a whole one"
-    );
-    Some(Remark { loc: Loc::UNKNOWN, message, multiplied: Vec::new() })
+    let reason = if asked < u64::from(warp) {
+        format!("its threads run in waves of {warp}, of which a block has a whole one")
+    } else if asked > has {
+        format!("there is work for {has} in the kernel's products")
+    } else {
+        return None;
+    };
+    Some(Remark::of_hint(format!("`threads = {asked}` isn't followed on {name}: {reason}")))
+}
+
+/// That stages are asked for where no tile is copied ahead, of a target that copies some.
+fn no_stages(scheduled: &Scheduled, target: &TargetDesc) -> Option<Remark> {
+    let asked = scheduled.hints.of(ScheduleHint::Stages)?;
+    let copies_none = target.asynchronous_copies && scheduled.copied_bytes() == 0;
+    copies_none.then(|| {
+        Remark::of_hint(format!(
+            "`stages = {asked}` isn't followed on {}: no loop's tiles are copied ahead",
+            target.name
+        ))
+    })
 }
 
 /// The schedule that follows an instance's hints as far as the target can, in blocks of `given` threads if that is given.
 pub(super) fn schedule(instance: Instance, target: &TargetDesc, given: Option<Threads>) -> Scheduled {
-    let remark = if given.is_none() { part_of_a_warp(&instance, target) } else { None };
     let mut scheduled = in_shares(instance, target, given);
-    scheduled.remarks.extend(remark);
+    let threads = if given.is_none() { other_threads(&scheduled, target) } else { None };
+    let stages = no_stages(&scheduled, target);
+    scheduled.remarks.extend(threads.into_iter().chain(stages));
     scheduled
 }
 
@@ -50,7 +67,7 @@ fn in_shares(instance: Instance, target: &TargetDesc, threads: Option<Threads>) 
         Some(reason) => {
             let mut alone = schedule_as(instance, target, threads);
             let message = format!("`occupancy = {blocks}` isn't followed on {}: {reason}", target.name);
-            alone.remarks.push(Remark { loc: Loc::UNKNOWN, message, multiplied: Vec::new() });
+            alone.remarks.push(Remark::of_hint(message));
             alone
         }
     }
@@ -91,6 +108,7 @@ mod tests {
     use super::super::schedule;
     use super::*;
     use crate::passes;
+    use tile_test_edit::Edit;
 
     /// A product of bf16 in tiles of 128×128×64, and the hints that its text has.
     fn product(hints: &str, target: &str) -> Scheduled {
@@ -154,6 +172,24 @@ mod tests {
         }
     }
 
+    /// A product that goes on by rows has none for further warps.
+    #[test]
+    fn a_block_has_no_threads_without_work_in_products() {
+        let rest = "    %most = reduce max %next axis 1 : tile<M x 1 x f32>
+    %all = broadcast %most : tile<M x N x f32>
+    %rest = sub %next, %all : tile<M x N x f32>
+    yield %rest";
+        let by_rows = MATMUL.edit("    yield %next", rest);
+        let product = |threads: u64, target: &str| {
+            let text = by_rows.replacen(" {\n", &format!(" threads {threads} {{\n"), 1);
+            let product = scheduled(&text, &[("M", 64), ("N", 64), ("K", 64)], target);
+            (product.threads().of_block(), remarks(&product))
+        };
+        let said = "`threads = 512` isn't followed on sm_80: there is work for 128 in the kernel's products";
+        assert_eq!(product(512, "sm_80"), (128, vec![said.to_owned()]));
+        assert_eq!(product(128, "sm_80"), (128, vec![]));
+    }
+
     #[test]
     fn blocks_of_a_cluster_have_them_too() {
         let of = |hints: &str| row(131_072, hints, "sm_90a").threads();
@@ -167,6 +203,19 @@ mod tests {
         assert_eq!(["", " stages 2", " stages 6", " stages 8"].map(ring), [5, 2, 6, 6]);
         let copied = |hints: &str| product(hints, "sm_80").copies().loops().next().unwrap().1.stages;
         assert_eq!(["", " stages 2", " stages 5", " stages 8"].map(copied), [4, 2, 5, 5]);
+    }
+
+    /// Nothing is said of targets that copy nothing ahead, whatever the kernel is.
+    #[test]
+    fn stages_of_nothing_that_is_copied_ahead_are_told_of() {
+        for target in ["sm_80", "sm_90a", "sm_100a", "sm_120f"] {
+            let said = format!("`stages = 3` isn't followed on {target}: no loop's tiles are copied ahead");
+            assert_eq!(remarks(&row(2048, " stages 3", target)), [said], "{target}");
+            assert_eq!(remarks(&product(" stages 3", target)), [""; 0], "{target}");
+        }
+        for target in ["gfx942", "gfx1100"] {
+            assert_eq!(remarks(&row(2048, " stages 3", target)), [""; 0], "{target}");
+        }
     }
 
     /// What one ring would take of shared memory, the other needs.

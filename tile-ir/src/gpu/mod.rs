@@ -47,7 +47,7 @@ pub use exchange::ways::Way;
 pub use pipeline::{Pipeline, Pipelines, pair_axis};
 pub use print::print;
 pub use products::Product;
-pub use remarks::{Multiplied, Remark};
+pub use remarks::{Multiplied, Remark, RemarkKind};
 pub use scheduled::Scheduled;
 pub use threads::Threads;
 pub use verify::{Broken, verify};

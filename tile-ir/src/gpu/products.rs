@@ -281,7 +281,7 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
         (reason, Vec::new())
     };
     let message = format!("a product is computed without matrix instructions: {reason}");
-    Remark { loc: data.loc, message, multiplied }
+    Remark::of_product(data, message, multiplied)
 }
 
 /// What instructions multiply, each pair of formats once.

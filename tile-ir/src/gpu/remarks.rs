@@ -20,12 +20,23 @@ use std::fmt;
 /// What a person should know of a schedule: why it isn't what they may expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
+    /// What it is about.
+    pub kind: RemarkKind,
     /// The op.
     pub loc: Loc,
     /// The reason, and what to do about it.
     pub message: String,
     /// Of a product for whose formats there is no instruction: those for which there are.
     pub multiplied: Vec<Multiplied>,
+}
+
+/// What remarks are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemarkKind {
+    /// A product that the target could do faster.
+    SlowProduct,
+    /// A [`ScheduleHint`](crate::ScheduleHint) that the schedule doesn't follow.
+    Hint,
 }
 
 /// Formats of factors, as messages name them, and that in which a matrix instruction sums their products.
@@ -38,6 +49,16 @@ pub struct Multiplied {
 }
 
 impl Remark {
+    /// Why a kernel's hint isn't followed.
+    pub(super) fn of_hint(message: String) -> Remark {
+        Remark { kind: RemarkKind::Hint, loc: Loc::UNKNOWN, message, multiplied: Vec::new() }
+    }
+
+    /// Why a product is slower than the target could do it.
+    pub(super) fn of_product(data: &OpData, message: String, multiplied: Vec<Multiplied>) -> Remark {
+        Remark { kind: RemarkKind::SlowProduct, loc: data.loc, message, multiplied }
+    }
+
     /// The message with the formats that are multiplied: `…; there are for f16, bf16 summed in f32; i8 summed in i32`.
     pub fn told(&self) -> String {
         let mut by_sum: Vec<(DType, Vec<&str>)> = Vec::new();
@@ -94,7 +115,7 @@ pub(super) fn remarks(
             ),
             [None, None] => return None,
         };
-        Some(Remark { loc: data.loc, message, multiplied: Vec::new() })
+        Some(Remark::of_product(data, message, Vec::new()))
     };
     products.filter_map(remark).collect()
 }

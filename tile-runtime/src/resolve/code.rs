@@ -145,7 +145,7 @@ impl Prepared {
             let code = SimulatedCode::compile(&instance, target)?;
             journal::found(Origin::Compiled, start.elapsed(), None);
             #[cfg(feature = "jit")]
-            journal::slow_products(&instance, target);
+            journal::remarks(&instance, target);
             Ok(code)
         })
     }
@@ -181,7 +181,7 @@ impl Prepared {
         let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
         let (_, instance) = Variant::first_of(variants, &self.instance);
         let artifact = compile::artifact(&instance, target)?;
-        journal::slow_products(&instance, target);
+        journal::remarks(&instance, target);
         // Compiled once per instance and GPU, for as long as the process lives.
         let image: &'static [u8] = match artifact.code {
             tile_codegen::Code::Ptx(text) => text.leak().as_bytes(),
