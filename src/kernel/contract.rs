@@ -50,9 +50,10 @@ mma_operands! {
 }
 
 /// Matrix multiply-accumulate: `a · b + acc` for `a: […, M, K]`, `b: […, K, N]`, `acc: […, M, N]`, in the format
-/// of `acc`. Products are exact; floats are summed in any order, integers wrap. Of 8-bit floats Hopper keeps about 14 bits
-/// of what it adds within a turn of a loop. Subnormal numbers of bf16, and on `gfx90a` of f16, may count as zeros. Leading
-/// axes count matrices. A transposed operand is `a.t()`.
+/// of `acc`. Products are exact, but on processors without FMA (`x86-64-v2`) those of f32 and f64 are rounded before they are
+/// added, and on AArch64 those of bf16, to odd. Floats are summed in any order, integers wrap. Of 8-bit floats Hopper and Ada
+/// keep about 14 bits of what they add within a turn of a loop. Subnormal numbers of bf16, and on `gfx90a` of f16, and sums
+/// of such may count as zeros. Leading axes count matrices. A transposed operand is `a.t()`.
 ///
 /// ```
 /// use tile::prelude::*;

@@ -97,7 +97,7 @@ impl<T: Element, const R: usize> Tile<T, R> {
     ///
     /// # Panics
     /// If the extent isn't a multiple of the number of parts; in a kernel that is a compile error, also where a
-    /// const parameter might not be one: declare it as half the extent and write `2 * HALF`.
+    /// const parameter might not be one: ask for it by `#[tile_kernel(where(D % 2 == 0))]`.
     ///
     /// ```
     /// use tile::prelude::*;

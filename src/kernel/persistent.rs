@@ -14,10 +14,10 @@ pub struct TilesPersistent<'v, 'a, T, const R: usize> {
 }
 
 impl<'a, T: Element, const R: usize> PartitionViewMut<'a, T, R> {
-    /// The tiles of this view for a `for` to go through, in a kernel whose blocks share them: a launch has as many
-    /// blocks as the device runs at once, or as [`Launch::blocks`](crate::Launch::blocks) says, and block `b` of `n`
-    /// handles the tiles that have the numbers `b`, `b + n`, `b + 2n` … in the order. What a block computes before
-    /// the loop is computed once for all of its tiles.
+    /// The tiles of this view for a `for` to go through, in a kernel whose blocks share them: a launch has a
+    /// block for each multiprocessor of the GPU or thread of the CPU, also where a multiprocessor runs several at once, or as
+    /// many as [`Launch::blocks`](crate::Launch::blocks) says, and block `b` of `n` handles the tiles that have the numbers
+    /// `b`, `b + n`, `b + 2n` … in the order. What a block computes before the loop is computed once for all of its tiles.
     ///
     /// The loop's tile has the methods of this view. Other outputs, whose tiles must have the same indices, are used
     /// by their own names; in the loop these mean the tile with the loop's index. A kernel has one such loop, at its

@@ -84,8 +84,8 @@ impl<T: Number, const R: usize> Tile<T, R> {
     }
 
     /// The `count` largest elements of every line along `axis`, the largest first, and where they are. NaN counts
-    /// as the largest; of equal elements the first comes first. Costs what [`Self::sort`] costs, and less on GPUs where
-    /// `count` is small.
+    /// as the largest; of equal elements the first comes first. Costs what [`Self::sort`] costs, and less where
+    /// `count` is small, but for elements of 64 bits on CPUs.
     ///
     /// In a kernel `count` is a literal or a const parameter, because it is an extent.
     ///

@@ -51,7 +51,7 @@ impl Partition {
         Partition::strided(extents, tile, tile)
     }
 
-    /// Tiles `steps` apart, which overlap or leave gaps; `None` where ranks differ or an extent or a step is zero.
+    /// Tiles `steps` apart, which overlap or leave gaps; `None` where ranks differ or a tile extent or a step is zero.
     ///
     /// ```
     /// use tile_layout::Partition;

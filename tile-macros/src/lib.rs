@@ -32,7 +32,7 @@ use syn::{AttrStyle, File, Item, ItemFn};
 /// | `grid = [m.div_ceil(BM), 4]` | a grid of its own, for a kernel whose blocks own no tiles |
 /// | `grid = tiles` | a block per tile of the outputs, also where a target would make the kernel persistent |
 /// | `threads = 128`, `stages = 3`, `occupancy = 2` | how GPUs schedule the kernel, by numbers or const parameters, instead of choosing themselves: threads of a block, stages of tiles in shared memory, and blocks of a multiprocessor |
-/// | `fast_accumulation`, `fast_accumulation = FAST` | lets tensor cores add up products of 8-bit floats in the bits that they keep of them: on Hopper about 14, where sums of f32 have 24; in all instances, or in those whose parameter `const FAST: bool` is true |
+/// | `fast_accumulation`, `fast_accumulation = FAST` | lets tensor cores add up products of 8-bit floats in the bits that they keep of them: on Hopper and Ada about 14, where sums of f32 have 24; in all instances, or in those whose parameter `const FAST: bool` is true |
 /// | `allow(slow_product)` | silences the build script's warnings of products that a target could do faster |
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -15,9 +15,9 @@ const ROUNDS: usize = 5;
 
 impl<'a> Launch<'a> {
     /// Runs every instance that a launch of `best` may take, several times in turns, and has launches like this one take
-    /// the fastest: those of the kernel with tensors of such shapes on this device, with the same [`Launch::blocks`] and
-    /// [`Launch::first_tiles`] if they say any, as long as the program runs. What was measured is given, and displayed is a
-    /// table.
+    /// the fastest: those of the kernel on this device with tensors of the same formats and shapes that lie alike, the same
+    /// sizes and `bool`s, the same [`Launch::blocks`] and [`Launch::first_tiles`] if they say any, and as many threads of the
+    /// CPU's pool, as long as the program runs. What was measured is given, and displayed is a table.
     ///
     /// The kernel runs on the launch's tensors. What it writes it has written many times then, so where it adds to what
     /// is there, tune it with a copy.
