@@ -61,11 +61,16 @@ impl Row<'_> {
             quantity::time(seconds),
             format!("{share:.0} %"),
             quantity::time(seconds / self.count as f64),
-            quantity::bytes(self.bytes as f64),
+            format!("{}{}", self.about(), quantity::bytes(self.bytes as f64)),
             self.rate(self.bytes, quantity::byte_rate, Ceiling::Copy),
             self.rate(self.flops, quantity::flop_rate, self.first.arithmetic()),
             device.name(),
         ]
+    }
+
+    /// What stands before numbers that are estimates.
+    fn about(&self) -> &'static str {
+        if self.exact { "" } else { "≈ " }
     }
 
     /// `29.0 GB/s, 71 %`: so much a second, and the part of what the device reaches at most; `≈` before an estimate.
@@ -74,7 +79,7 @@ impl Row<'_> {
             return "–".to_owned();
         }
         let rate = count as f64 / self.time.as_secs_f64();
-        let about = if self.exact { "" } else { "≈ " };
+        let about = self.about();
         match self.first.device.ceiling(ceiling) {
             Some(most) => format!("{about}{}, {:.0} %", show(rate), 100.0 * rate / most),
             None => format!("{about}{}", show(rate)),

@@ -79,10 +79,10 @@ fn kernels_are_summed_up() {
     let profile = Profile { launches, time: Duration::from_millis(1250) };
     let expected = "\
 4 launches took 1.00 s of 1.25 s
-kernel            launches    time  share    each    bytes       memory    arithmetic  device
-matmul (BM = 64)         1  500 ms   50 %  500 ms   100 MB     200 MB/s  1.05 TFLOP/s  reference
-copy                     2  250 ms   25 %  125 ms  3.00 GB    12.0 GB/s             –  reference
-gather (B = 4)           1  250 ms   25 %  250 ms  2.00 kB  ≈ 0.01 MB/s             –  reference
+kernel            launches    time  share    each      bytes       memory    arithmetic  device
+matmul (BM = 64)         1  500 ms   50 %  500 ms     100 MB     200 MB/s  1.05 TFLOP/s  reference
+copy                     2  250 ms   25 %  125 ms    3.00 GB    12.0 GB/s             –  reference
+gather (B = 4)           1  250 ms   25 %  250 ms  ≈ 2.00 kB  ≈ 0.01 MB/s             –  reference
 ";
     assert_eq!(profile.to_string(), expected);
 }
