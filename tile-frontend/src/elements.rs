@@ -6,6 +6,9 @@
 
 use tile_ir::Elem;
 
+/// The formats that elements may have, for messages.
+pub(crate) const FORMATS: &str = "bool, i8 … u64, f8e4m3fn, f8e5m2, f8e8m0fnu, f16, bf16, f32, f64";
+
 /// The placeholders of a kernel.
 #[derive(Default)]
 pub(crate) struct Elements {
@@ -168,5 +171,14 @@ mod tests {
         assert!(!elements.unify(&sums, &integers));
         let parameter = elements.one_of(formats(&[DType::F32]));
         assert!(elements.unify(&parameter, &Elem::Param("T".into())));
+    }
+
+    /// Indices are no elements of a program's, and `i8 … u64` are all integers.
+    #[test]
+    fn messages_name_every_format() {
+        let is_named = |format: &DType| FORMATS.split(", ").any(|name| name == format.rust_name());
+        let others = DType::ALL.iter().filter(|format| !format.is_int() && **format != DType::Index);
+        let missing: Vec<_> = others.filter(|format| !is_named(format)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

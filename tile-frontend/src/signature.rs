@@ -11,6 +11,7 @@ pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter
 pub use sizes::{Size, lone_name, sizes};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::elements::FORMATS;
 use crate::helpers::Helpers;
 use crate::scope::{Changes, Scopes, Variable};
 use crate::span::{Span, Spanned};
@@ -351,8 +352,8 @@ impl Parser<'_> {
         let elem = match arguments.next() {
             Some(GenericArgument::Type(ty)) => match element(generics, ty) {
                 Some(Elem::Known(DType::Index)) | None => {
-                    let help = "use bool, i8 … u64, f8e4m3fn, f8e5m2, f8e8m0fnu, f16, bf16, f32, f64 or a type parameter of the kernel";
-                    self.error(ty.span(), "this isn't an element type", help);
+                    let help = format!("use {FORMATS} or a type parameter of the kernel");
+                    self.error(ty.span(), "this isn't an element type", &help);
                     None
                 }
                 elem => elem,

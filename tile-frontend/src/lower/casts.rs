@@ -2,6 +2,7 @@
 
 use super::known::known;
 use super::{Lowered, Lowering};
+use crate::elements::FORMATS;
 use crate::span::Spanned;
 use crate::value::{Float, Int, Val};
 use syn::{Expr, ExprCast, Lit, UnOp};
@@ -40,12 +41,13 @@ impl Lowering {
         let target = self.element(&cast.ty);
         let value = self.operand_of_cast(&cast.expr, target.as_ref())?;
         let Some(to) = target else {
+            let formats = format!("use {FORMATS} or usize");
             let help = match crate::lower::functions::conform::type_text(&cast.ty).as_str() {
                 "isize" | "i128" => "use i64: indices fit it, below zero too",
                 "u128" => "use u64",
                 "_" => "write the type: the front end doesn't know what rustc infers",
                 "char" => "a kernel has no texts; use u32",
-                _ => "use bool, i8 … u64, usize, f32 or f64",
+                _ => &formats,
             };
             return self.error(cast.ty.span(), "`as` converts to number types only", help);
         };

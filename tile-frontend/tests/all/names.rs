@@ -27,6 +27,16 @@ fn lowered_in(module: &str, body: &str) -> Result<String, String> {
 }
 
 #[test]
+fn a_type_that_is_no_format_is_told_all_formats() {
+    let module = "#[tile_fn] fn wide<T: Float>(x: Tile<T, 1>) -> Tile<T, 1> { x }";
+    let refused = |value: &str| lowered_in(module, &format!("y.store_masked({value});")).expect_err(value);
+    let formats = "help: use bool, i8 … u64, f8e4m3fn, f8e5m2, f8e8m0fnu, f16, bf16, f32, f64 or";
+    for (value, more) in [("wide::<String>(t)", "a type parameter"), ("t * (1 as String)", "usize")] {
+        assert!(refused(value).contains(&format!("{formats} {more}")), "{}", refused(value));
+    }
+}
+
+#[test]
 fn type_parameters_of_a_kernel_mean_nothing_in_functions_and_constants() {
     let module = "
 type T = f16;

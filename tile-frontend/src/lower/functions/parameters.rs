@@ -4,6 +4,7 @@ use super::Call;
 use super::conform::arguments_of;
 use crate::callable;
 use crate::diagnostic::Diagnostic;
+use crate::elements::FORMATS;
 use crate::helpers::Helper;
 use crate::lower::{Lowered, Lowering};
 use crate::scope::{Changes, Variable};
@@ -81,8 +82,8 @@ impl Lowering {
         match elem {
             Some(elem) => Ok(elem),
             None => {
-                let help = "use bool, i8 … u64, f16, bf16, f32, f64 or a type parameter";
-                self.error(given.span(), "this isn't an element type", help)
+                let help = format!("use {FORMATS} or a type parameter");
+                self.error(given.span(), "this isn't an element type", &help)
             }
         }
     }
