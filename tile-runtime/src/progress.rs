@@ -15,16 +15,28 @@ const EVERY: Duration = Duration::from_millis(200);
 /// Does some work; where that takes long, says so: to the program if it takes events, else on standard error, on a terminal
 /// in a line that counts the seconds and goes away, elsewhere once. `title` names the work, where it is needed.
 pub(crate) fn told<T>(title: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
+    let patience = patience();
     match journal::listener() {
         Listener::Nobody => work(),
         Listener::Subscriber(subscriber) => {
-            let event = move |_: &_| journal::goes_on(&subscriber, &text(&title(), PATIENCE));
-            beside(PATIENCE, event, work)
+            let event = move |_: &_| journal::goes_on(&subscriber, &text(&title(), patience));
+            beside(patience, event, work)
         }
         Listener::StandardError => {
-            shown(io::stderr(), io::stderr().is_terminal(), PATIENCE, EVERY, title, work)
+            shown(io::stderr(), io::stderr().is_terminal(), patience, EVERY, title, work)
         }
     }
+}
+
+#[cfg(not(test))]
+fn patience() -> Duration {
+    PATIENCE
+}
+
+/// Tests needn't do work that takes so long.
+#[cfg(test)]
+fn patience() -> Duration {
+    tests::OWN.get().unwrap_or(PATIENCE)
 }
 
 fn text(title: &str, patience: Duration) -> String {
@@ -83,8 +95,22 @@ fn beside<T>(patience: Duration, show: impl FnOnce(&Receiver<()>) + Send, work: 
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// How long nothing is said in a test that is less patient.
+        pub(super) static OWN: Cell<Option<Duration>> = const { Cell::new(None) };
+    }
+
+    /// Does some work of whose parts much shorter ones are told of.
+    pub(crate) fn without_patience<T>(work: impl FnOnce() -> T) -> T {
+        OWN.set(Some(Duration::from_millis(1)));
+        let result = work();
+        OWN.set(None);
+        result
+    }
 
     /// What is shown of work that takes some milliseconds, where one is patient for 30.
     fn of(milliseconds: u64, is_terminal: bool) -> String {

@@ -71,7 +71,8 @@ pub(crate) use code::SimulatedCode;
 
 #[cfg(feature = "jit")]
 mod code {
-    use super::{Error, Result, TargetDesc};
+    use super::{Error, PREFIX, Result, TargetDesc};
+    use crate::{journal, progress};
     use tile_codegen::simt::{self, RunError, SimtKernel};
     use tile_ir::Instance;
     use tile_ir::abi::LaunchSizes;
@@ -97,7 +98,9 @@ mod code {
         /// # Errors
         /// [`Error::Compile`].
         pub(crate) fn compile(instance: &Instance, target: &'static TargetDesc) -> Result<SimulatedCode> {
-            let code = simt::compile(instance, target, None).map_err(|error| Error::Compile {
+            let title = || journal::title(instance, &format!("{PREFIX}{}", target.name));
+            let code = progress::told(title, || simt::compile(instance, target, None));
+            let code = code.map_err(|error| Error::Compile {
                 kernel: instance.name.clone(),
                 message: error.to_string(),
             })?;
@@ -129,6 +132,42 @@ mod code {
                 }
             })
         }
+    }
+}
+
+#[cfg(all(test, feature = "jit"))]
+mod tests {
+    use super::*;
+    use crate::journal::tests::events;
+    use crate::progress::tests::without_patience;
+    use std::fmt::Write;
+    use tile_ir::Instance;
+
+    /// So many sorts take the compiler some hundred milliseconds.
+    #[test]
+    #[cfg_attr(miri, ignore = "it compiles")]
+    fn a_long_compilation_is_told_of() {
+        let mut source = "kernel @sorted(%x: tensor<8192 x f32>, %y: mut tensor<8192 x f32>) {
+  %vx = partition %x [8192] : partition<8192 x f32, [8192]>
+  %vy = partition %y [8192] : mut partition<8192 x f32, [8192]>
+  %i = block_index %vy : index
+  %0 = load %vx[%i] : tile<8192 x f32>
+"
+        .to_owned();
+        for sorted in 0..20 {
+            let next = sorted + 1;
+            let _ = writeln!(
+                source,
+                "  %s{next}, %p{next} = sort %{sorted} axis 0 : tile<8192 x f32>, tile<8192 x i32>
+  %{next} = mul %s{next}, %0 : tile<8192 x f32>"
+            );
+        }
+        source.push_str("  store %vy, %20\n}");
+        let instance = Instance::parse(&source, &[]).unwrap();
+        let compile = || SimulatedCode::compile(&instance, TargetDesc::named("sm_80").unwrap());
+        let (told, code) = without_patience(|| events(compile));
+        assert!(code.is_ok());
+        assert_eq!(told, "INFO: compiling `sorted` for simulated:sm_80 takes longer than 0.001 s\n");
     }
 }
 
