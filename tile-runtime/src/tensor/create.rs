@@ -269,15 +269,17 @@ impl<T: Float> Tensor<T> {
 
     /// Random numbers, normally distributed with mean 0 and standard deviation 1. Element `i` is made of words 0 and 1 of
     /// Philox4x32-10 with counter `i` and key `seed`, by Box and Muller's method as a kernel's `random_normal_at(i, seed)`
-    /// does it: of f32 it is the same within the accuracy of that.
+    /// does it, of the same numbers in f32: of f32 it is the same within the accuracy of that one's `log` and `cos`, and
+    /// other formats are rounded from the same.
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
     pub fn normal(device: &Device, shape: impl AsRef<[usize]>, seed: u64) -> Result<Tensor<T>> {
         let element = move |i: u64| {
             let [first, second] = words(i, seed);
-            // Of (0, 1], so that the logarithm is finite.
-            let radius = (-2.0 * ((f64::from(first) + 1.0) * 2f64.powi(-32)).ln()).sqrt();
+            // Of (0, 1], so that the logarithm is finite. Close to 1 it is what rounding to f32 leaves of it, as in a kernel.
+            let chance = f64::from(first as f32 + 1.0) * 2f64.powi(-32);
+            let radius = (-2.0 * chance.ln()).sqrt();
             T::from_float(radius * (std::f64::consts::TAU * fraction(second)).cos())
         };
         generated(device, shape.as_ref(), element)
