@@ -192,12 +192,13 @@ impl<T: Number> Tensor<T> {
                 // Half of it is a number.
                 _ => T::from_float(2.0 * (step / 2.0).mul_add(i as f64, start / 2.0)),
             };
-            // Where the format rounds, numbers before the end may become it.
+            // Where the format rounds, numbers before the end may become it. The quotient is rounded as well, so there may be
+            // one more.
             let is_before = |i: u64| match step > 0.0 {
                 true => element(i).to_float() < end,
                 false => element(i).to_float() > end,
             };
-            let count = first_without(count.max(0.0) as u64, is_before);
+            let count = first_without((count.max(0.0) as u64).saturating_add(1), is_before);
             return generated(device, &[usize::try_from(count).unwrap_or(usize::MAX)], element);
         }
         let (start, end, step) = (start.to_int(), end.to_int(), step.to_int());

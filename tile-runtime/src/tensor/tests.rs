@@ -335,6 +335,18 @@ fn sequences_have_the_elements_that_they_name() {
     // 0.1 added ten times isn't 1; 10 · 0.1 is.
     let tenths = Tensor::arange(&device, 0.0f64, 1.05, 0.1).unwrap().to_vec().unwrap();
     assert_eq!((tenths.len(), tenths[10]), (11, 1.0));
+    // 3 · 0.3 is before 0.9 and 17 · 0.7 before 11.9 once they are rounded, where the quotients are 3 and 17.
+    for (end, step, count) in [(0.9, 0.3, 4), (11.9, 0.7, 18)] {
+        for sign in [1.0, -1.0] {
+            let numbers = Tensor::arange(&device, 0.0f64, sign * end, sign * step).unwrap().to_vec().unwrap();
+            let expected: Vec<f64> = (0..count).map(|i| f64::from(i) * sign * step).collect();
+            assert!(expected.iter().all(|x| x.abs() < end), "{expected:?}");
+            assert_eq!(numbers, expected);
+        }
+    }
+    // 1e16 + 1 is no f64, and the end no place of the sequence.
+    let far = Tensor::arange(&device, 1.0f64, 1e16 + 2.0, 1e15).unwrap().to_vec().unwrap();
+    assert_eq!((far.len(), far[10]), (11, 1e16));
     assert_eq!(
         Tensor::arange(&device, 0.0f32, 1.0, 0.0).unwrap_err().to_string(),
         "a sequence from 0 to 1 in steps of 0: it has no number of elements; the step must not be 0, and all three be \
