@@ -37,6 +37,31 @@ fn a_read_outside_is_an_error_with_its_line() {
     }
 }
 
+/// Says what it is about to do, and does what no GPU allows.
+#[tile_kernel]
+fn announced(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([64]);
+    let mut y = y.partition_view_mut([64]);
+    let [i] = y.index();
+    tile_println!("block {i} reads tile {}", i + 1);
+    // SAFETY: as above.
+    y.store(unsafe { x.load_unchecked([i + 1]) });
+}
+
+#[test]
+fn what_was_printed_before_a_fault_is_told() {
+    for target in ["sm_90a", "gfx942"] {
+        let device = Device::simulated(target).unwrap();
+        let x = Tensor::from_slice(&device, &[1.0; 128], [128]).unwrap();
+        let mut y = Tensor::zeros(&device, [128]).unwrap();
+        let mut said = Vec::new();
+        let launch = announced(&x, &mut y).on_print(|line| said.push(line.to_owned()));
+        let error = launch.launch().unwrap_err();
+        assert!(matches!(error.reason(), Error::Simulation { .. }), "{error}");
+        assert_eq!(said, ["block 0 reads tile 1", "block 1 reads tile 2"], "{target}");
+    }
+}
+
 #[tile_kernel(instances(BM = 16 | 64, BN = 16 | 64, BK = 16))]
 fn product<const BM: usize, const BN: usize, const BK: usize>(
     a: &Tensor<bf16, m, k>,
