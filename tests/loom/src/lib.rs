@@ -29,6 +29,8 @@ mod flight;
 mod marks;
 #[path = "../../../tile-runtime/src/cpu/pool.rs"]
 mod pool;
+#[path = "../../../tile-runtime/src/stream/turns.rs"]
+mod turns;
 #[path = "../../../tile-runtime/src/cpu/watch.rs"]
 mod watch;
 #[path = "../../../tile-runtime/src/gpu/work.rs"]
@@ -39,6 +41,7 @@ mod flight_tests;
 mod marks_tests;
 mod once;
 mod pool_tests;
+mod turns_tests;
 mod work_tests;
 
 /// Tries all orders with so many preemptions.

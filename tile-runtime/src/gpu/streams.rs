@@ -4,6 +4,7 @@ use super::context::Context;
 use super::driver::{Driver, EventHandle, EventKind, StreamHandle};
 use super::work::Followed;
 use crate::error::Result;
+use crate::stream::Turns;
 use crate::stream::waiting::{self, Ticket};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -61,6 +62,8 @@ pub(crate) struct GpuStream {
     purpose: Purpose,
     /// How much work of the context's stream it has waited for.
     followed: Followed,
+    /// Of the events on it.
+    turns: Turns,
 }
 
 /// A place in a stream.
@@ -179,11 +182,21 @@ impl GpuStream {
     }
 
     fn of(context: &Arc<Context>, handle: StreamHandle, purpose: Purpose) -> GpuStream {
-        GpuStream { context: Arc::clone(context), handle, purpose, followed: Followed::new() }
+        GpuStream {
+            context: Arc::clone(context),
+            handle,
+            purpose,
+            followed: Followed::new(),
+            turns: Turns::new(),
+        }
     }
 
     pub(super) fn handle(&self) -> StreamHandle {
         self.handle
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// The driver's handle.

@@ -1,9 +1,10 @@
 //! Places in streams.
 
 use super::completion::Completion;
+use super::turns::Turn;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::gpu::GpuEvent;
+use crate::gpu::{EventKind, GpuEvent, GpuStream};
 use crate::process::Process;
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ pub struct Event(Arc<Place>);
 
 enum Place {
     Host(Host),
-    Gpu(GpuEvent),
+    Gpu(GpuEvent, Turn),
 }
 
 /// A piece of work of the host's.
@@ -47,14 +48,27 @@ impl Event {
         Event(Arc::new(Place::Host(Host { completion, device, process })))
     }
 
-    pub(super) fn gpu(event: GpuEvent) -> Event {
-        Event(Arc::new(Place::Gpu(event)))
+    /// Behind what a GPU's stream has been given.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub(super) fn behind(stream: &GpuStream, kind: EventKind) -> Result<Event> {
+        let (event, turn) = stream.turns().take(|| stream.record(kind))?;
+        Ok(Event(Arc::new(Place::Gpu(event, turn))))
+    }
+
+    /// Whether both are a GPU's, and this one is known to be behind the other on the same stream.
+    pub(super) fn is_behind(&self, other: &Event) -> bool {
+        match (&*self.0, &*other.0) {
+            (Place::Gpu(_, turn), Place::Gpu(_, other)) => turn.is_behind(other),
+            _ => false,
+        }
     }
 
     /// The event of a GPU, if it is one.
     pub(crate) fn on_gpu(&self) -> Option<&GpuEvent> {
         match &*self.0 {
-            Place::Gpu(event) => Some(event),
+            Place::Gpu(event, _) => Some(event),
             Place::Host(_) => None,
         }
     }
@@ -66,7 +80,7 @@ impl Event {
     pub(super) fn on_host(&self) -> Result<Option<&Arc<Completion>>> {
         match &*self.0 {
             Place::Host(host) => host.end().map(Some),
-            Place::Gpu(_) => Ok(None),
+            Place::Gpu(..) => Ok(None),
         }
     }
 
@@ -74,7 +88,7 @@ impl Event {
     pub(super) fn is_sure_to_end(&self) -> bool {
         match &*self.0 {
             Place::Host(host) => host.end().is_ok(),
-            Place::Gpu(_) => false,
+            Place::Gpu(..) => false,
         }
     }
 
@@ -85,7 +99,7 @@ impl Event {
     pub fn wait(&self) -> Result<()> {
         match &*self.0 {
             Place::Host(host) => host.end()?.tell(),
-            Place::Gpu(event) => event.wait(),
+            Place::Gpu(event, _) => event.wait(),
         }
     }
 
@@ -100,7 +114,7 @@ impl Event {
                 let (_when, _how) = host.end()?.wait();
                 Ok(())
             }
-            Place::Gpu(event) => event.wait(),
+            Place::Gpu(event, _) => event.wait(),
         }
     }
 
@@ -111,7 +125,7 @@ impl Event {
     pub fn is_done(&self) -> Result<bool> {
         match &*self.0 {
             Place::Host(host) => Ok(host.end()?.ended().is_some()),
-            Place::Gpu(event) => event.is_done(),
+            Place::Gpu(event, _) => event.is_done(),
         }
     }
 
@@ -125,7 +139,7 @@ impl Event {
             (Place::Host(end), Place::Host(start)) if end.device == start.device => {
                 Ok(end.end()?.wait().0.saturating_duration_since(start.end()?.wait().0))
             }
-            (Place::Gpu(end), Place::Gpu(start)) if Arc::ptr_eq(end.context(), start.context()) => {
+            (Place::Gpu(end, _), Place::Gpu(start, _)) if Arc::ptr_eq(end.context(), start.context()) => {
                 start.wait()?;
                 end.wait()?;
                 end.since(start)

@@ -1,8 +1,10 @@
 //! The events that the users of some memory have left: those that wrote it, and those that have read it since. Memory that
 //! nobody has used costs a look at a number. `tests/loom` tries all orders of this file's steps on small cases.
 //!
-//! Invariant: an event stays until it is done, or until a write has come that waits for it. Threads may write parts of one
-//! memory at once without having waited for each other, so a write takes the place of what it has waited for alone.
+//! Invariant: an event stays until it is done, or until a write has come that waits for it, or of a read until another has
+//! come behind it. Threads may write parts of one memory at once without having waited for each other, so a write takes the
+//! place of what it has waited for alone. A read takes the place of reads of its own stream that are known to be before it:
+//! so there are few, however many launches read what nobody writes.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 use smallvec::SmallVec;
@@ -18,6 +20,15 @@ pub(crate) enum Access {
 
 /// Events, of which there are few.
 pub(crate) type Few<E> = SmallVec<[E; 2]>;
+
+/// An event of a user of memory.
+pub(crate) trait Mark: Clone + PartialEq {
+    /// Whether the work before it is known to be done.
+    fn is_over(&self) -> bool;
+
+    /// Whether it is known to be behind another one, so that who waits for it has waited for both.
+    fn is_behind(&self, other: &Self) -> bool;
+}
 
 pub(crate) struct Marks<E> {
     /// Whether there may be any. Changed under the lock.
@@ -39,45 +50,44 @@ impl<E> Default for Marks<E> {
     }
 }
 
-impl<E: Clone + PartialEq> Marks<E> {
+impl<E: Mark> Marks<E> {
     fn list(&self) -> MutexGuard<'_, List<E>> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What has to be done before the memory is read, or written. Nothing else is enqueued meanwhile that would have to
     /// be waited for: who is about to read or write borrows the elements, and what is done with others needn't be.
-    pub(crate) fn before(&self, access: Access, is_done: impl Fn(&E) -> bool) -> Few<E> {
+    pub(crate) fn before(&self, access: Access) -> Few<E> {
         if !self.any.load(Ordering::Acquire) {
             return Few::new();
         }
         let mut list = self.list();
-        list.forget(is_done);
+        list.written.retain(|event| !event.is_over());
+        let mut before = list.written.clone();
+        // Who reads doesn't wait for other readers.
+        if access == Access::Write {
+            list.read.retain(|event| !event.is_over());
+            before.extend(list.read.iter().cloned());
+        }
         self.any.store(!(list.written.is_empty() && list.read.is_empty()), Ordering::Release);
-        let reads = if access == Access::Write { list.read.as_slice() } else { &[] };
-        list.written.iter().chain(reads).cloned().collect()
+        before
     }
 
     /// Notes what reads the memory, or writes it, and has waited for some events.
-    pub(crate) fn note(&self, event: &E, access: Access, waited_for: &[E], is_done: impl Fn(&E) -> bool) {
+    pub(crate) fn note(&self, event: &E, access: Access, waited_for: &[E]) {
         let mut list = self.list();
         match access {
             Access::Write => {
-                let comes_after = |other: &E| other == event || waited_for.contains(other);
-                list.forget(comes_after);
+                let stays = |other: &mut E| other != event && !waited_for.contains(other);
+                list.written.retain(stays);
+                list.read.retain(stays);
                 list.written.push(event.clone());
             }
             Access::Read => {
-                list.forget(is_done);
+                list.read.retain(|other| !(event.is_behind(other) || other.is_over()));
                 list.read.push(event.clone());
             }
         }
         self.any.store(true, Ordering::Release);
-    }
-}
-
-impl<E> List<E> {
-    fn forget(&mut self, goes: impl Fn(&E) -> bool) {
-        self.written.retain(|event| !goes(event));
-        self.read.retain(|event| !goes(event));
     }
 }

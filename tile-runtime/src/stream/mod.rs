@@ -10,8 +10,11 @@ mod event;
 pub(crate) mod graph;
 mod host;
 mod marks;
+#[cfg(test)]
+mod marks_tests;
 mod own;
 mod pending;
+mod turns;
 mod uses;
 pub(crate) mod waiting;
 
@@ -20,6 +23,7 @@ pub use graph::{Graph, Recorder};
 pub(crate) use host::{Kept, Owners};
 pub(crate) use marks::Access;
 pub use pending::{Launching, Pending};
+pub(crate) use turns::Turns;
 pub(crate) use uses::{Events, Uses, note_last};
 
 use crate::device::{Device, Kind};
@@ -133,7 +137,7 @@ impl Stream {
         match &self.0.queue {
             Queue::Host(host) => Ok(Event::host(self.device(), host.enqueue(|| Ok(())))),
             Queue::Own => Ok(Event::host(self.device(), own::run(|| Ok(())))),
-            Queue::Gpu(gpu) => gpu.record(EventKind::Timed).map(Event::gpu),
+            Queue::Gpu(gpu) => Event::behind(gpu, EventKind::Timed),
         }
     }
 

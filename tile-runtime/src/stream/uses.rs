@@ -6,7 +6,7 @@
 //! memory later comes after that by itself. So memory that no stream has used costs a look at a number.
 
 use super::event::Event;
-use super::marks::{Access, Few, Marks};
+use super::marks::{Access, Few, Mark, Marks};
 use crate::error::Result;
 use crate::gpu::{Context, EventKind, GpuStream};
 use crate::tensor::Allocation;
@@ -19,21 +19,27 @@ pub(crate) type Events = Few<Event>;
 #[derive(Default)]
 pub(crate) struct Uses(Marks<Event>);
 
-/// What a device refuses to say of isn't known to be done.
-fn is_done(event: &Event) -> bool {
-    event.is_done().unwrap_or(false)
+impl Mark for Event {
+    /// What a device refuses to say of isn't known to be done.
+    fn is_over(&self) -> bool {
+        self.is_done().unwrap_or(false)
+    }
+
+    fn is_behind(&self, other: &Event) -> bool {
+        self.is_behind(other)
+    }
 }
 
 impl Uses {
     /// What has to be done before the memory is read, or written.
     pub(crate) fn before(&self, access: Access) -> Events {
-        self.0.before(access, is_done)
+        self.0.before(access)
     }
 
     /// Notes what a GPU's stream has been given that reads the memory, or writes it, behind some events: the driver keeps the
     /// order, whatever fails.
     pub(crate) fn note(&self, event: &Event, access: Access, waited_for: &[Event]) {
-        self.0.note(event, access, waited_for, is_done);
+        self.0.note(event, access, waited_for);
     }
 
     /// Notes work of the host's that reads the memory, or writes it, and passes some events. What a GPU was to do before stays
@@ -93,9 +99,8 @@ pub(crate) fn note_last<'m>(
     memory: impl Iterator<Item = (&'m Arc<Allocation>, Access)>,
     waited_for: &[Event],
 ) -> Result<Event> {
-    match stream.record(EventKind::Plain) {
+    match Event::behind(stream, EventKind::Plain) {
         Ok(event) => {
-            let event = Event::gpu(event);
             memory.for_each(|(allocation, access)| allocation.uses().note(&event, access, waited_for));
             Ok(event)
         }

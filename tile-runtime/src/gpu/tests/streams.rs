@@ -80,6 +80,26 @@ fn what_uses_a_tensor_comes_after_the_launches_on_streams() {
     assert_eq!(z.to_vec().unwrap(), doubled(8, 2));
 }
 
+/// Launches that read one tensor don't ask for each other, which this driver would take for a chance to run one.
+#[test]
+fn launches_that_read_a_tensor_leave_one_event_there() {
+    const LAUNCHES: usize = 20;
+    let (device, driver) = ready();
+    let stream = Stream::new(&device).unwrap();
+    let mut x = ramp(&device, 8);
+    device.synchronize().unwrap();
+    let mut outputs: Vec<_> = (0..LAUNCHES).map(|_| Tensor::zeros(&device, [8]).unwrap()).collect();
+    device.synchronize().unwrap();
+    for y in &mut outputs {
+        call(&KERNEL, &x, y).on(&stream).unwrap().detach();
+    }
+    assert!(driver.pending() >= LAUNCHES, "{} pieces of work are left", driver.pending());
+    x.fill(-1.0).unwrap();
+    for y in &outputs {
+        assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+    }
+}
+
 #[test]
 fn a_read_waits_for_the_stream_that_writes() {
     let (device, _) = ready();
