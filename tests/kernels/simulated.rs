@@ -37,6 +37,79 @@ fn a_read_outside_is_an_error_with_its_line() {
     }
 }
 
+/// The row behind the block's own, of rows that the blocks of a cluster share where there are clusters.
+#[tile_kernel]
+fn below(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([1, 65536]);
+    let mut y = y.partition_view_mut([1, 65536]);
+    let [i, j] = y.index();
+    // SAFETY: as above.
+    y.store(unsafe { x.load_unchecked([i + 1, j]) } * 2.0);
+}
+
+#[test]
+fn blocks_that_share_a_tile_have_its_index() {
+    let device = Device::simulated("sm_90a").unwrap();
+    let x = Tensor::ones(&device, [2, 65536]).unwrap();
+    let mut y = Tensor::zeros(&device, [2, 65536]).unwrap();
+    let error = below(&x, &mut y).launch().unwrap_err();
+    let Error::Simulation { block, number, .. } = error.reason() else { panic!("{error}") };
+    // Four blocks have the first row.
+    assert_eq!((block.as_deref(), *number), (Some([1, 0].as_slice()), 4));
+    assert!(
+        error.to_string().starts_with("fault in block [1, 0] of kernel `below` on simulated:sm_90a, at ")
+    );
+}
+
+/// The rows of A behind those of the block's tile.
+#[tile_kernel]
+fn product_below(a: &Tensor<bf16, m, k>, b: &Tensor<bf16, k, n>, c: &mut Tensor<f32, m, n>) {
+    let a = a.partition_view([16, 16]);
+    let b = b.partition_view([16, 16]);
+    let mut c = c.partition_view_mut([16, 16]);
+    let [i, j] = c.index();
+    let mut sum = Tile::zeros([16, 16]);
+    for p in 0..a.tiles(1) {
+        // SAFETY: as above.
+        sum = mma(unsafe { a.load_unchecked([i + 1, p]) }, b.load_masked([p, j]), sum);
+    }
+    c.store_masked(sum);
+}
+
+/// As [`product_below`], of blocks that go from tile to tile.
+#[tile_kernel]
+fn persistent_below(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([64]);
+    let mut y = y.partition_view_mut([64]);
+    for mut tile in y.tiles_persistent(RowMajor) {
+        let [i] = tile.index();
+        // SAFETY: as above.
+        tile.store(unsafe { x.load_unchecked([i + 1]) });
+    }
+}
+
+/// Successive blocks of a device of several parts don't have successive places of the grid, and those of a persistent kernel
+/// have many.
+#[test]
+fn blocks_without_a_place_in_the_order_of_the_grid_are_told_by_number() {
+    let device = Device::simulated("gfx942").unwrap();
+    let [a, b] = [0; 2].map(|_| Tensor::<bf16>::ones(&device, [64, 64]).unwrap());
+    let mut c = Tensor::zeros(&device, [64, 64]).unwrap();
+    // Each of 8 parts has two of 16 places, which go down the columns. That of the last row, which faults, and the first
+    // column is the fourth: the second of the second part, whose blocks are 1 and 9.
+    let in_parts = product_below(&a, &b, &mut c).launch().unwrap_err();
+    let x = Tensor::ones(&device, [256]).unwrap();
+    let mut y = Tensor::zeros(&device, [256]).unwrap();
+    let of_many = persistent_below(&x, &mut y).blocks(2).launch().unwrap_err();
+    for (error, name, expected) in [(in_parts, "product_below", 9), (of_many, "persistent_below", 1)] {
+        let Error::Simulation { block, number, .. } = error.reason() else { panic!("{error}") };
+        assert_eq!((block, *number), (&None, expected), "{error}");
+        let message =
+            format!("fault in block {expected} of the launch of kernel `{name}` on simulated:gfx942, at ");
+        assert!(error.to_string().starts_with(&message), "{error}");
+    }
+}
+
 /// Says what it is about to do, and does what no GPU allows.
 #[tile_kernel]
 fn announced(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {

@@ -288,14 +288,19 @@ pub enum Error {
         message: String,
     },
     /// What the kernel does on a GPU that is simulated, and no GPU's code may do. What it wrote is unspecified.
-    #[error("fault in block {block:?} of kernel `{kernel}` on simulated:{target}, at {place}: {problem}")]
+    #[error(
+        "fault in block {} of kernel `{kernel}` on simulated:{target}, at {place}: {problem}",
+        simulated_block(.block.as_deref(), *.number)
+    )]
     Simulation {
         /// The kernel.
         kernel: String,
         /// The target whose code runs.
         target: &'static str,
-        /// The block's index.
-        block: Vec<usize>,
+        /// The block's index in the grid. `None` where blocks take places in another order than the grid's, or many each.
+        block: Option<Vec<usize>>,
+        /// The block's number among those that run. Where a cluster has each place of the grid, each of its blocks counts.
+        number: u64,
         /// File, line and column.
         place: String,
         /// Which thread of the block does what there.
@@ -364,6 +369,11 @@ impl Error {
             other => other,
         }
     }
+}
+
+/// A block that is simulated: its index, or else its number.
+fn simulated_block(index: Option<&[usize]>, number: u64) -> String {
+    index.map_or_else(|| format!("{number} of the launch"), |index| format!("{index:?}"))
 }
 
 /// What limits the memory, and who says so.

@@ -123,7 +123,11 @@ mod code {
                 RunError::Fault(fault) => Error::Simulation {
                     kernel: kernel.to_owned(),
                     target: self.target.name,
-                    block: multi_index(fault.block as usize, &bound.grid),
+                    block: self
+                        .code
+                        .place_of(fault.block)
+                        .map(|place| multi_index(place as usize, &bound.grid)),
+                    number: fault.block,
                     place: fault.place.in_file(&self.file),
                     problem: format!("thread {}: {}", fault.thread, fault.problem),
                 },

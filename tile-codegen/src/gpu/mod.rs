@@ -37,7 +37,8 @@ use tile_ir::gpu::pipeline::TILE_ALIGNMENT;
 use tile_ir::gpu::{SCRATCH_ALIGNMENT, Scheduled, schedule, schedule_without_copies};
 use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
-use tile_ir::{Instance, TargetDesc};
+use tile_ir::tile_order::TileOrder;
+use tile_ir::{Instance, Op, TargetDesc};
 
 /// How code gets from a module to its device.
 struct Backend {
@@ -83,6 +84,8 @@ pub(crate) struct Module<'c> {
     pub(crate) shared_bytes: u64,
     /// What the parameters for tensor maps are made of.
     pub(crate) tensor_maps: Vec<TensorMap>,
+    /// Whether each block, or cluster that shares a tile, has the one place of the grid that has its number.
+    pub(crate) has_order_of_grid: bool,
     machine: Machine,
     backend: Backend,
 }
@@ -120,8 +123,22 @@ impl<'c> Module<'c> {
             blocks_per_tile: scheduled.blocks_per_tile(),
         };
         let tensor_maps = scheduled.tensor_maps().to_vec();
-        Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
+        let has_order_of_grid = has_order_of_grid(&scheduled);
+        Ok(Module { ir, launch, shared_bytes, tensor_maps, has_order_of_grid, machine, backend })
     }
+}
+
+/// Whether the blocks of a launch that has one, or a cluster, for each place of the grid have these in the order of their
+/// numbers.
+fn has_order_of_grid(scheduled: &Scheduled) -> bool {
+    // Of the loop that a plain kernel has become each of so many blocks does one turn.
+    let is_in_order = |op: &Op| match op {
+        Op::Tiles(order) => scheduled.shares_grid() && *order == TileOrder::RowMajor,
+        _ => true,
+    };
+    let has_pairs = scheduled.pipelines().pairs().is_some();
+    let mut ops = scheduled.walk().into_iter().map(|op| &scheduled.op(op).op);
+    scheduled.order_in_parts().is_none() && !has_pairs && ops.all(is_in_order)
 }
 
 /// The schedule of an instance that fits its target.

@@ -86,6 +86,8 @@ pub struct SimtKernel {
     tensor_maps: Vec<TensorMap>,
     /// Blocks that have each place of the grid.
     blocks_per_tile: u32,
+    /// Whether blocks have these in the order of their numbers, each one place.
+    has_order_of_grid: bool,
 }
 
 /// What a run did besides changing memory.
@@ -154,8 +156,9 @@ fn compile_changed(
     let gpu = Gpu { generation, warp: target.warp, banks: target.shared_banks };
     let code = Code::of(context, module.ir, gpu, extent, module.shared_bytes as usize).map_err(refused)?;
     let (abi, sites) = (KernelAbi::of(&instance), log::sites(&instance));
-    let (tensor_maps, blocks_per_tile) = (module.tensor_maps, module.launch.blocks_per_tile);
-    Ok(SimtKernel { code, abi, sites, tensor_maps, blocks_per_tile })
+    let (tensor_maps, has_order_of_grid) = (module.tensor_maps, module.has_order_of_grid);
+    let blocks_per_tile = module.launch.blocks_per_tile;
+    Ok(SimtKernel { code, abi, sites, tensor_maps, blocks_per_tile, has_order_of_grid })
 }
 
 impl Code {
@@ -240,6 +243,12 @@ impl SimtKernel {
     /// Threads per block.
     pub fn threads(&self) -> u32 {
         self.code.geometry.threads
+    }
+
+    /// The row-major number of the place of the grid that a block has, by its own number, as a [`Fault`] has it; `None`
+    /// where blocks take places in another order, or many each.
+    pub fn place_of(&self, block: u64) -> Option<u64> {
+        self.has_order_of_grid.then_some(block / u64::from(self.blocks_per_tile))
     }
 
     /// Runs blocks `0..blocks`, one cluster after the other as long as none waits for another, with asynchronous operations

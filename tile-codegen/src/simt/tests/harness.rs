@@ -146,7 +146,14 @@ impl Kernel {
 
     /// The kernel as if it were emitted for an instance with this contract.
     pub(super) fn emitted(self, abi: KernelAbi, tensor_maps: Vec<TensorMap>) -> SimtKernel {
-        SimtKernel { code: self.code, abi, sites: Vec::new(), tensor_maps, blocks_per_tile: 1 }
+        SimtKernel {
+            code: self.code,
+            abi,
+            sites: Vec::new(),
+            tensor_maps,
+            blocks_per_tile: 1,
+            has_order_of_grid: true,
+        }
     }
 
     /// Runs blocks on arrays, named after the parameters.
