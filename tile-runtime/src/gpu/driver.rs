@@ -51,11 +51,16 @@ impl StreamHandle {
     /// Another handle of that stream: `CU_STREAM_LEGACY`, and `hipStreamLegacy` where HIP knows it.
     const LEGACY: StreamHandle = StreamHandle(1);
 
-    /// The stream of another library's, which has one handle here, by whichever it is known there.
-    pub(crate) fn of_raw(handle: *mut c_void) -> StreamHandle {
+    /// `CU_STREAM_PER_THREAD` and `hipStreamPerThread`: the default stream of whichever thread names it.
+    const PER_THREAD: StreamHandle = StreamHandle(2);
+
+    /// The stream of another library's, which has one handle here, by whichever it is known there; `None` for a handle that
+    /// is another stream on each thread, where what one thread has the stream wait for says nothing of another's.
+    pub(crate) fn of_raw(handle: *mut c_void) -> Option<StreamHandle> {
         match StreamHandle(handle as usize) {
-            StreamHandle::LEGACY => StreamHandle::DEFAULT,
-            handle => handle,
+            StreamHandle::LEGACY => Some(StreamHandle::DEFAULT),
+            StreamHandle::PER_THREAD => None,
+            handle => Some(handle),
         }
     }
 }

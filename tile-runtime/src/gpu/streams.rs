@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::driver::{Driver, EventHandle, EventKind, StreamHandle};
 use super::work::Followed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stream::Turns;
 use crate::stream::waiting::{self, Ticket};
 use std::ffi::c_void;
@@ -175,10 +175,19 @@ impl GpuStream {
     ///
     /// # Safety
     /// The stream is the GPU's, and there as long as this value and what is made of it.
-    pub(crate) unsafe fn foreign(context: &Arc<Context>, handle: *mut c_void) -> GpuStream {
-        let stream = GpuStream::of(context, StreamHandle::of_raw(handle), Purpose::Others);
+    ///
+    /// # Errors
+    /// [`Error::Stream`] for a handle that is another stream on each thread.
+    pub(crate) unsafe fn foreign(context: &Arc<Context>, handle: *mut c_void) -> Result<GpuStream> {
+        let handle = StreamHandle::of_raw(handle).ok_or_else(|| Error::Stream {
+            problem: "handle 2 (`CU_STREAM_PER_THREAD`, `hipStreamPerThread`) is another stream on each thread that names \
+                      it, so it doesn't say after what a launch comes; make a stream in the other library, and give its \
+                      handle"
+                .to_owned(),
+        })?;
+        let stream = GpuStream::of(context, handle, Purpose::Others);
         stream.share();
-        stream
+        Ok(stream)
     }
 
     fn of(context: &Arc<Context>, handle: StreamHandle, purpose: Purpose) -> GpuStream {

@@ -80,21 +80,22 @@ impl Stream {
     }
 
     /// A stream of another library, such as PyTorch's current one, by its driver's handle: a `CUstream`, `cudaStream_t`
-    /// or `hipStream_t`; null is the default stream, and so is 1, as DLPack numbers it.
+    /// or `hipStream_t`; null is the default stream, and so is 1, as DLPack numbers it. Not 2, the default stream of whichever
+    /// thread names it.
     ///
     /// # Safety
     /// The stream is one of the GPU (on NVIDIA's, of its primary context), and there as long as this value, its copies
     /// and what is made of them.
     ///
     /// # Errors
-    /// [`Error::Stream`] where the device has no such streams.
+    /// [`Error::Stream`] where the device has no such streams, and for 2.
     pub unsafe fn from_raw(device: &Device, handle: *mut c_void) -> Result<Stream> {
         let Kind::Gpu(context) = &device.0 else {
             let problem = format!("{} has no streams of other libraries", device.name());
             return Err(Error::Stream { problem });
         };
         // SAFETY: the caller vouches for the stream.
-        let queue = Queue::Gpu(unsafe { GpuStream::foreign(context, handle) });
+        let queue = Queue::Gpu(unsafe { GpuStream::foreign(context, handle) }?);
         Ok(Stream(Arc::new(Inner { device: device.clone(), queue })))
     }
 

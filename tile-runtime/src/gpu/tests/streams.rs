@@ -188,6 +188,19 @@ fn other_libraries_streams_take_launches() {
     assert_eq!(error.to_string(), "cpu has no streams of other libraries");
 }
 
+#[test]
+fn a_handle_that_is_another_stream_on_each_thread_is_refused() {
+    const PER_THREAD: usize = 2;
+    let (device, _) = ready();
+    // SAFETY: every thread has such a stream.
+    let error = unsafe { Stream::from_raw(&device, PER_THREAD as *mut c_void) }.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "handle 2 (`CU_STREAM_PER_THREAD`, `hipStreamPerThread`) is another stream on each thread that names it, so it \
+         doesn't say after what a launch comes; make a stream in the other library, and give its handle"
+    );
+}
+
 /// What another library does with a tensor on a stream of ours, or on one of its own, by address and handle.
 #[test]
 fn other_libraries_use_tensors_between_launches() {
