@@ -1,10 +1,11 @@
 //! Copies between the host and a GPU, on it, and fills. All are enqueued; those from and to ordinary memory of the host
 //! go through pinned memory.
 //!
-//! A driver copies from ordinary memory through pinned memory of its own, and has the host wait. Here the host waits for
-//! nothing when it writes: what it gives is copied to a pinned buffer, from which the device takes it when it comes to it.
-//! No copy is ever in flight that uses memory which isn't ours to keep, so that a wait which is refused ends in an error
-//! and nothing else.
+//! A driver copies from ordinary memory through pinned memory of its own, and has the host wait. Here what the host writes
+//! is copied to a pinned buffer, from which the device takes it when it comes to it. So the host doesn't wait, until four
+//! buffers of a size are in flight (`pinned.rs`): with a fifth, such as that of a write of more than 16 MiB, it waits until
+//! the device has come to the first. No copy is ever in flight that uses memory which isn't ours to keep, so that a wait
+//! which is refused ends in an error and nothing else.
 
 use super::context::Context;
 use super::driver::{Driver, EventKind, Pattern, RowSize, Rows};

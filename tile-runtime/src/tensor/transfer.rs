@@ -130,7 +130,8 @@ impl<T: Element> TensorRef<T> {
     }
 
     /// Writes all elements, in row-major order. On a GPU this returns before the device has them; the slice isn't needed
-    /// any more then.
+    /// any more then. They wait for their turn in pinned buffers, of which four of a size are in flight at most: more than
+    /// 16 MiB, or one write more than four that the device hasn't come to, wait until it has come to the first.
     ///
     /// # Errors
     /// [`Error::ElementCount`] where the slice doesn't fill the shape; as [`TensorRef::to_vec`] else.

@@ -250,6 +250,28 @@ fn what_the_host_writes_is_enqueued_and_its_memory_is_free() {
     assert_eq!((copy.to_vec().unwrap(), x.to_vec().unwrap()), (numbers(0), vec![-1; N]));
 }
 
+/// A look at an event is a chance for this driver to run one piece of work, so many are before the writes.
+#[test]
+fn a_fifth_write_behind_launches_waits_for_the_first() {
+    const LAUNCHES: usize = 20;
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", 3, double);
+    let x = Tensor::<f32>::ones(&device, [N]).unwrap();
+    let mut y = Tensor::zeros(&device, [N]).unwrap();
+    let mut z = Tensor::<i32>::zeros(&device, [N]).unwrap();
+    device.synchronize().unwrap();
+    for _ in 0..LAUNCHES {
+        call(&KERNEL, &x, &mut y).launch().unwrap();
+    }
+    for first in 0..4 {
+        z.copy_from_slice(&numbers(first)).unwrap();
+    }
+    assert!(driver.pending() >= LAUNCHES, "{} pieces of work are left", driver.pending());
+    z.copy_from_slice(&numbers(4)).unwrap();
+    assert!(driver.pending() < LAUNCHES, "the launches are done, and not {} pieces", driver.pending());
+    assert_eq!(z.to_vec().unwrap(), numbers(4));
+}
+
 #[test]
 fn large_copies_go_in_parts_and_few_buffers_are_pinned() {
     // More than four parts, the last of them short.
