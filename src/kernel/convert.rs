@@ -124,9 +124,15 @@ macro_rules! wrapping {
                 }
             )*
 
-            /// The negated integers, as `-`: the smallest wraps to itself.
+            /// The negated integers, 0 − x: the smallest wraps to itself, as do numbers without a sign, of which 1 becomes the
+            /// largest.
             pub fn wrapping_neg(self) -> Self {
-                Tile::hold(self.array().unary(UnaryOp::Neg))
+                Tile::zeros(self.shape()).binary(BinaryOp::Sub, self)
+            }
+
+            /// The absolute values of integers with a sign, as `abs`: the smallest wraps to itself.
+            pub fn wrapping_abs(self) -> Self {
+                Tile::hold(self.array().unary(UnaryOp::Abs))
             }
         }
 

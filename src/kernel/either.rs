@@ -361,7 +361,8 @@ further_methods! {
     wrapping_mul mul (other: T);
     wrapping_div div (by: T);
     wrapping_rem rem (by: T);
-    wrapping_neg neg ();
+    wrapping_neg wrapping_neg ();
+    wrapping_abs abs ();
     wrapping_shl wrapping_shl (by: u32);
     wrapping_shr wrapping_shr (by: u32);
 }

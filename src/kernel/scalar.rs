@@ -94,6 +94,17 @@ tile_ir::unary_ops!(unary_functions);
 tile_ir::binary_ops!(binary_functions);
 tile_ir::classifications!(classifications);
 
+/// `0 - value`, which wraps: of numbers without a sign, too.
+///
+/// ```
+/// use tile::kernel::scalar;
+///
+/// assert_eq!((scalar::wrapping_neg(1u8), scalar::wrapping_neg(i8::MIN)), (255, i8::MIN));
+/// ```
+pub fn wrapping_neg<T: Arithmetic>(value: T) -> T {
+    sub(cast(0i32), value)
+}
+
 /// `value << by` by the low bits of `by`, a `u32` as of Rust's own method.
 pub fn wrapping_shl<T: Arithmetic>(value: T, by: u32) -> T {
     shl(value, by)

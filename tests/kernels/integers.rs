@@ -47,6 +47,90 @@ fn bits_are_counted_as_in_rust() {
     .check();
 }
 
+/// Negated, as tiles, as a number, and both by way of a function.
+#[tile_kernel]
+fn negated<T: Int, const B: usize>(x: &Tensor<T, n>, number: T, y: &mut Tensor<T, 4, n>) {
+    let mut y = y.partition_view_mut([1, B]).spanning([0]);
+    let [_, j] = y.index();
+    let x = x.partition_view([B]).load_masked([j]);
+    let (tile, scalar) = (negated_tile(x), negated_number(number));
+    let rows = [x.wrapping_neg(), Tile::full([B], number.wrapping_neg()), tile, Tile::full([B], scalar)];
+    for i in 0..rows.len() {
+        y.at([i]).store_masked(rows[i].unsqueeze(0));
+    }
+}
+
+#[tile_fn]
+fn negated_tile<T: Int>(x: Tile<T, 1>) -> Tile<T, 1> {
+    x.wrapping_neg()
+}
+
+#[tile_fn]
+fn negated_number<T: Int>(x: T) -> T {
+    x.wrapping_neg()
+}
+
+/// The same of a format that the kernel says.
+#[tile_kernel]
+fn negated_words(x: &Tensor<u32, n>, number: u8, y: &mut Tensor<u32, 2, n>) {
+    let mut y = y.partition_view_mut([1, 4]).spanning([0]);
+    let [_, j] = y.index();
+    let x = x.partition_view([4]).load_masked([j]);
+    y.at([0]).store_masked(x.wrapping_neg().unsqueeze(0));
+    y.at([1]).store_masked(Tile::full([1, 4], number.wrapping_neg() as u32 + 7u32.wrapping_neg()));
+}
+
+/// Absolute values of numbers with a sign.
+#[tile_kernel]
+fn absolute<const B: usize>(x: &Tensor<i8, n>, number: i64, y: &mut Tensor<i8, n>, z: &mut Tensor<i64, n>) {
+    let mut y = y.partition_view_mut([B]);
+    let mut z = z.partition_view_mut([B]);
+    y.store_masked(x.partition_view([B]).load_masked(y.index()).wrapping_abs());
+    z.store_masked(Tile::full([B], absolute_number(number) - 2 * number.wrapping_abs()));
+}
+
+#[tile_fn]
+fn absolute_number(x: i64) -> i64 {
+    x.wrapping_abs()
+}
+
+macro_rules! check_negated {
+    ($($format:ty)*) => { $(
+        let x = [0 as $format, 1, 7, <$format>::MAX, <$format>::MIN];
+        for (device, label) in super::devices() {
+            let values = Tensor::from_slice(&device, &x, [5]).unwrap();
+            for number in x {
+                let mut y = Tensor::zeros(&device, [4, 5]).unwrap();
+                negated::<$format, 4>(&values, number, &mut y).launch().unwrap();
+                let (of_tile, of_number) = (x.map(<$format>::wrapping_neg), [number.wrapping_neg(); 5]);
+                let expected = [of_tile, of_number, of_tile, of_number].concat();
+                assert_eq!(y.to_vec().unwrap(), expected, "{} {label}", stringify!($format));
+            }
+        }
+    )* };
+}
+
+#[test]
+fn integers_are_negated_and_made_absolute_as_in_rust() {
+    check_negated!(i8 u8 i16 u16 i32 u32 i64 u64);
+    let (x, words) = ([0i8, 1, -7, i8::MAX, i8::MIN], [0u32, 1, 7, u32::MAX]);
+    for (device, label) in super::devices() {
+        let tensor = Tensor::from_slice(&device, &words, [4]).unwrap();
+        let mut y = Tensor::zeros(&device, [2, 4]).unwrap();
+        negated_words(&tensor, 200, &mut y).launch().unwrap();
+        let of_number = u32::from(200u8.wrapping_neg()).wrapping_add(7u32.wrapping_neg());
+        assert_eq!(y.to_vec().unwrap(), [words.map(u32::wrapping_neg), [of_number; 4]].concat(), "{label}");
+        let tensor = Tensor::from_slice(&device, &x, [5]).unwrap();
+        for number in [0, 3, -3, i64::MAX, i64::MIN] {
+            let (mut y, mut z) = (Tensor::zeros(&device, [5]).unwrap(), Tensor::zeros(&device, [5]).unwrap());
+            absolute::<4>(&tensor, number, &mut y, &mut z).launch().unwrap();
+            assert_eq!(y.to_vec().unwrap(), x.map(i8::wrapping_abs), "{label}");
+            let (once, twice) = (number.wrapping_abs(), number.wrapping_abs().wrapping_mul(2));
+            assert_eq!(z.to_vec().unwrap(), [once.wrapping_sub(twice); 5], "{label}");
+        }
+    }
+}
+
 /// Floats to bytes and back, through a bool.
 #[tile_kernel]
 fn quantize<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<u8, n>, negative: &mut Tensor<bool, n>) {

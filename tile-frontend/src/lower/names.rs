@@ -79,7 +79,7 @@ pub(super) fn is_of_elements(name: &str) -> bool {
 }
 
 /// Methods of scalars that no row of the op tables names, and how many arguments they have.
-const OF_SCALARS: [(&str, usize); 9] = [
+const OF_SCALARS: [(&str, usize); 10] = [
     ("clamp", 2),
     ("ln", 0),
     ("mul_add", 2),
@@ -88,6 +88,7 @@ const OF_SCALARS: [(&str, usize); 9] = [
     ("overflowing_sub", 1),
     ("pow", 1),
     ("powi", 1),
+    ("wrapping_abs", 0),
     ("wrapping_neg", 0),
 ];
 
@@ -167,6 +168,7 @@ fn tile_methods() -> Vec<Kind> {
         "overflowing_add",
         "overflowing_sub",
         "overflowing_mul",
+        "wrapping_abs",
         "wrapping_neg",
     ]));
     vec![

@@ -4,7 +4,7 @@
 use crate::lower::functions::calls::Arguments;
 use crate::lower::{Lowered, Lowering, rust_elem};
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{ExprCall, ExprMethodCall};
 use tile_ir::ops::{BinaryOp, Classification, Leaf, Predicate, ReduceOp, UnaryOp};
 use tile_ir::{DType, Op};
@@ -63,9 +63,7 @@ impl Lowering {
             }
             let result = self.leaf(leaf, &arguments, span)?;
             if let (Val::Dim(_), true) = (&result, name.starts_with("wrapping_")) {
-                let message = format!("`{name}` of sizes, which don't wrap");
-                let help = "write `n - 1`, or convert first: `(n as i32).wrapping_sub(1)`";
-                return self.error(call.method.span(), message, help);
+                return self.wrapping_size(call);
             }
             let function = match leaf {
                 Leaf::Binary(BinaryOp::Shl) => "wrapping_shl",
@@ -86,12 +84,42 @@ impl Lowering {
             checked if checked.starts_with("checked_") => self.checked(receiver, call),
             "wrapping_neg" => {
                 self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
-                let negated = self.unary(UnaryOp::Neg, receiver, span, call.receiver.span())?;
-                self.note_function(call.method.span().into(), "neg", &negated);
-                Ok(Some(negated))
+                self.wrapping_neg(receiver, call).map(Some)
+            }
+            "wrapping_abs" => {
+                self.arguments(&name, &call.args, 0, "x.wrapping_abs()", span)?;
+                if let Val::Dim(_) = receiver {
+                    return self.wrapping_size(call);
+                }
+                let absolute = self.unary(UnaryOp::Abs, receiver, span, call.receiver.span())?;
+                self.note_function(call.method.span().into(), "abs", &absolute);
+                Ok(Some(absolute))
             }
             _ => Ok(None),
         }
+    }
+
+    /// `x.wrapping_neg()`: `0 - x`, which integers without a sign have, too.
+    fn wrapping_neg(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
+        if let Val::Dim(_) = receiver {
+            return self.wrapping_size(call);
+        }
+        let (span, place) = (call.span(), call.receiver.span());
+        let value = self.data(receiver, "the operand of `wrapping_neg`", place)?;
+        if self.elem(value).known().is_some_and(DType::is_float) {
+            let message = "`wrapping_neg` of floats, which don't wrap";
+            return self.error(call.method.span(), message, "write `-x`");
+        }
+        let zero = Val::Int(Int { value: 0, shared: None, places: Vec::new() });
+        let negated = self.arithmetic(BinaryOp::Sub, &zero, &Val::Data(value), span, [place; 2])?;
+        self.note_function(call.method.span().into(), "wrapping_neg", &negated);
+        Ok(negated)
+    }
+
+    fn wrapping_size<T>(&mut self, call: &ExprMethodCall) -> Lowered<T> {
+        let message = format!("`{}` of sizes, which don't wrap", call.method);
+        let help = "write `n - 1`, or convert first: `(n as i32).wrapping_sub(1)`";
+        self.error(call.method.span(), message, help)
     }
 
     /// Requires of the distance by which a method moves the bits of a number that it is a `u32`, as Rust's own methods want it.
