@@ -91,9 +91,43 @@ mod kernels {
             Tile::from_array(WEIGHTS).gather(x, 0) - 10,
         ));
     }
+
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+
+    /// Byte strings, where arrays are: of the module, the kernel, a `const` block and a function, taken apart and run over.
+    #[tile_kernel]
+    pub(crate) fn spelled<const B: usize>(x: &Tensor<u8, n>, y: &mut Tensor<u8, 8, n>) {
+        const VOWELS: [u8; 5] = *b"aeiou";
+        let mut y = y.partition_view_mut([1, B]).spanning([0]);
+        let [_, j] = y.index();
+        let x = x.partition_view([B]).load_masked([j]);
+        let ([first, .., last], block) = (*b"A\xffz", const { *b"\0\n" });
+        let mut sum = Tile::zeros([B]);
+        for byte in *b"sum" {
+            sum = sum * 3 + byte;
+        }
+        let rows = [
+            x.lookup(DIGITS),
+            x.lookup(VOWELS),
+            x.lookup(*b"\x80."),
+            x + first,
+            x + last,
+            x + block[1],
+            sum,
+            bracket(x),
+        ];
+        for i in 0..rows.len() {
+            y.at([i]).store_masked(rows[i].unsqueeze(0));
+        }
+    }
+
+    #[tile_fn]
+    fn bracket(x: Tile<u8, 1>) -> Tile<u8, 1> {
+        (x & 1).lookup(*b"[]")
+    }
 }
 
-use kernels::{NF4, checksums, dequantized, weighted};
+use kernels::{NF4, checksums, dequantized, spelled, weighted};
 
 #[test]
 fn codes_of_four_bits_are_looked_up() {
@@ -134,6 +168,29 @@ fn tiles_are_made_of_constants() {
     };
     let expected: Vec<i32> = x.iter().enumerate().map(one).map(|y| y as i32).collect();
     check_exact!(weighted<>(x: x, [21]) -> i64, [21] => expected);
+}
+
+#[test]
+fn byte_strings_are_arrays_of_bytes() {
+    let x = [0u8, 1, 4, 5, 9, 15, 16, 255];
+    let of = |table: &[u8], x: u8| table.get(usize::from(x)).copied().unwrap_or(0);
+    let sum = b"sum".iter().fold(0u8, |sum, &byte| sum.wrapping_mul(3).wrapping_add(byte));
+    let expected = [
+        x.map(|x| of(b"0123456789abcdef", x)),
+        x.map(|x| of(b"aeiou", x)),
+        x.map(|x| of(b"\x80.", x)),
+        x.map(|x| x.wrapping_add(b'A')),
+        x.map(|x| x.wrapping_add(b'z')),
+        x.map(|x| x.wrapping_add(b'\n')),
+        [sum; 8],
+        x.map(|x| b"[]"[usize::from(x & 1)]),
+    ];
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &x, [8]).unwrap();
+        let mut y = Tensor::zeros(&device, [8, 8]).unwrap();
+        spelled::<4>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected.concat(), "{label}");
+    }
 }
 
 /// Just above halfway between one and the next f32, and at halfway in f64.

@@ -7,7 +7,7 @@ use crate::copies::Occurrence;
 use crate::rewrite::{bare, is_literal};
 use crate::span::{Span, Spanned};
 use crate::value::{Float, Int, Val, has_a_format};
-use syn::{Expr, ExprLit, ExprPath, ExprUnary, Lit, LitInt, UnOp};
+use syn::{Expr, ExprLit, ExprPath, ExprUnary, Lit, LitByteStr, LitInt, UnOp};
 use tile_ir::array::{int_to_float, wrap_int};
 use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
 use tile_ir::{DType, Dim, Op, Type};
@@ -128,11 +128,21 @@ impl Lowering {
                 let help = "write its number, or `b'a'`, which is one of u8";
                 self.error(span, "a kernel computes with numbers and bools only", help)
             }
+            Lit::ByteStr(_) => {
+                let help = "with a star it is an array of u8, `*b\"abcd\"`";
+                self.error(span, "this is a reference to an array, and a kernel has none", help)
+            }
             _ => {
                 let help = "texts are printed, `tile_println!(\"x = {x}\")`; to choose by a name, use a number or a const parameter";
                 self.error(span, "a kernel computes with numbers and bools only", help)
             }
         }
+    }
+
+    /// `*b"abcd"`, an array of u8.
+    fn bytes(&mut self, bytes: &LitByteStr, span: Span) -> Lowered<Val> {
+        let numbers = bytes.value().into_iter().map(|byte| self.typed_integer(byte.into(), DType::U8, span));
+        numbers.collect::<Lowered<_>>().map(Val::List)
     }
 
     /// A literal of an integer, with a minus before it where it is negative: the least number of a format is none without.
@@ -248,6 +258,11 @@ impl Lowering {
         let span = unary.span();
         if let (UnOp::Neg(_), Expr::Lit(ExprLit { lit: Lit::Int(literal), .. })) = (&unary.op, &*unary.expr) {
             return self.integer_literal(literal, true, span);
+        }
+        if let (UnOp::Deref(_), Expr::Lit(ExprLit { lit: Lit::ByteStr(bytes), .. })) =
+            (&unary.op, &*unary.expr)
+        {
+            return self.bytes(bytes, span);
         }
         let value = self.expression(&unary.expr)?;
         self.operated_on(unary, value)

@@ -16,7 +16,7 @@ use crate::lower::{Lowered, Lowering, rust_elem};
 use crate::rewrite::unwrapped;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
-use syn::{Expr, ExprForLoop, ExprMethodCall, ExprRange, Pat, RangeLimits};
+use syn::{Expr, ExprForLoop, ExprMethodCall, ExprRange, ExprUnary, Pat, RangeLimits, UnOp};
 use tile_ir::array::wrap_int;
 use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
@@ -95,6 +95,7 @@ impl Lowering {
                 | Expr::Index(_)
                 | Expr::Repeat(_)
                 | Expr::MethodCall(_)
+                | Expr::Unary(ExprUnary { op: UnOp::Deref(_), .. })
         ) && !is_counted(expression)
         {
             let sequence = self.expression(expression)?;
