@@ -250,3 +250,54 @@ fn arms_that_are_not_taken_are_rusts_to_check() {
     let (x, z) = ([1.5f32, -2.0], [1.0, 2.0].map(bf16::from_f32));
     check_exact!(by_mode<B = 2>(x: x, [2]; z: z, [2]) -> f32, [2] => [0.0 + 4.5, -2.0 - 6.0]);
 }
+
+/// Several variables of one `let` that get their values later, of types that it says or that the values have.
+#[tile_kernel]
+fn several_later(x: &Tensor<f32, n>, flag: bool, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([4]);
+    let t = x.partition_view([4]).load_masked(y.index());
+    let (mut a, b);
+    let (c, (mut d, _)): (f32, (i32, f32));
+    let [e, f]: [f32; 2];
+    if flag {
+        (a, b) = (t, t * 2.0);
+        c = 1.0;
+        d = 3;
+    } else {
+        a = t * 3.0;
+        b = doubled_later(t);
+        c = 2.0;
+        d = 4;
+    }
+    for _ in 0..3 {
+        a += b;
+        d += 1;
+    }
+    (e, f) = (1.5, 2.0);
+    y.store_masked(a * c + d as f32 + e * f);
+}
+
+#[tile_fn]
+fn doubled_later(x: Tile<f32, 1>) -> Tile<f32, 1> {
+    let (mut a, b);
+    a = x;
+    b = x * 0.5;
+    for _ in 0..2 {
+        a += b;
+    }
+    a
+}
+
+#[test]
+fn several_variables_get_their_values_later() {
+    let x = [1.0f32, -2.0, 0.5, 3.0, 7.0];
+    for (device, label) in super::devices() {
+        let tensor = Tensor::from_slice(&device, &x, [5]).unwrap();
+        for flag in [true, false] {
+            let mut y = Tensor::zeros(&device, [5]).unwrap();
+            several_later(&tensor, flag, &mut y).launch().unwrap();
+            let expected = x.map(|x| if flag { 7.0 * x + 6.0 + 3.0 } else { 2.0 * (9.0 * x) + 7.0 + 3.0 });
+            assert_eq!(y.to_vec().unwrap(), expected, "{label} {flag}");
+        }
+    }
+}

@@ -186,3 +186,86 @@ fn a_named_iterator_makes_its_values_before_the_loop() {
     });
     check_exact!(named_before<B = 2>(x: x, [5]) -> f32, [5] => expected);
 }
+
+#[tile_kernels]
+mod constants {
+    use tile::prelude::*;
+
+    const OF_MODULE: u32 = {
+        let (mut sum, mut i) = (0, 0);
+        while i < 4 {
+            sum += i;
+            i += 1;
+        }
+        sum
+    };
+
+    /// Constants that loops compute: of the module, of the kernel, of its parameter and of a function.
+    #[tile_kernel]
+    pub(super) fn computed<const N: usize>(x: &Tensor<u32, n>, y: &mut Tensor<u32, n>) {
+        const SQUARES: u32 = {
+            let (mut sum, mut i) = (0, 0);
+            while i < 5 {
+                sum += i * i;
+                i += 1;
+            }
+            sum
+        };
+        const OF_PARAMETER: u32 = {
+            let (mut product, mut i) = (1, 0);
+            while i < N as u32 {
+                product *= 3;
+                i += 1;
+            }
+            product
+        };
+        let power = const {
+            let mut power = 1u32;
+            loop {
+                power *= 7;
+                if power > 100 {
+                    break;
+                }
+            }
+            power
+        };
+        let mut y = y.partition_view_mut([4]);
+        let x = x.partition_view([4]).load_masked(y.index());
+        y.store_masked(of_function(x * SQUARES + OF_MODULE) * OF_PARAMETER + power);
+    }
+
+    #[tile_fn]
+    fn of_function(x: Tile<u32, 1>) -> Tile<u32, 1> {
+        const FIVE: u32 = {
+            let mut i = 0;
+            while i < 5 {
+                i += 1;
+            }
+            i
+        };
+        x * FIVE
+            + const {
+                let mut i = 9u32;
+                while i > 2 {
+                    i -= 1;
+                }
+                i
+            }
+    }
+}
+
+#[test]
+fn loops_compute_constants() {
+    let x = [0u32, 1, 7, 1000, u32::MAX];
+    let (squares, of_module, power) = (16 + 9 + 4 + 1, 3 + 2 + 1, 343);
+    let of = |x: u32| {
+        let inside = x.wrapping_mul(squares).wrapping_add(of_module).wrapping_mul(5).wrapping_add(2);
+        inside.wrapping_mul(81).wrapping_add(power)
+    };
+    for (device, label) in super::devices() {
+        let tensor = Tensor::from_slice(&device, &x, [5]).unwrap();
+        let mut y = Tensor::zeros(&device, [5]).unwrap();
+        constants::computed::<4>(&tensor, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), x.map(of), "{label}");
+    }
+}

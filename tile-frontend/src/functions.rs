@@ -125,13 +125,15 @@ fn wrong(function: &ItemFn, seen: &Helpers) -> Vec<Diagnostic> {
     let signature = &function.sig;
     let mut errors = refused::inside(function);
     let words = [
-        signature.asyncness.map(|token| (token.span(), "async")),
-        signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
-        signature.constness.map(|token| (token.span(), "const")),
+        signature.asyncness.map(|token| (token.span(), "async", "remove the word")),
+        signature.abi.as_ref().map(|abi| (abi.span(), "extern", "remove the word")),
+        signature
+            .constness
+            .map(|token| (token.span(), "const", "remove the word; constants call no function of kernels")),
     ];
-    for (span, word) in words.into_iter().flatten() {
+    for (span, word, help) in words.into_iter().flatten() {
         let message = format!("a function of kernels can't be `{word}`");
-        errors.push(Diagnostic::new(span, message).help("remove the word"));
+        errors.push(Diagnostic::new(span, message).help(help));
     }
     errors.extend(refused_const_parameters(&signature.generics));
     errors.extend(crate::parameters::refused(function, seen));

@@ -14,8 +14,8 @@ use quote::quote;
 use std::collections::BTreeSet;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Arm, BinOp, Block, Expr, ExprBinary, ExprBlock, ExprClosure, ExprForLoop, ExprIf, FnArg, Ident, ItemFn,
-    Local, PatIdent, ReceiverKind, Stmt, parse_quote_spanned,
+    Arm, BinOp, Block, Expr, ExprBinary, ExprBlock, ExprClosure, ExprConst, ExprForLoop, ExprIf, FnArg,
+    Ident, ItemConst, ItemFn, Local, PatIdent, ReceiverKind, Stmt, parse_quote_spanned,
 };
 
 /// Adds the beginnings of turns to the loops of a body that sees its function's arguments.
@@ -98,6 +98,11 @@ fn runs_over_values(values: &Expr) -> bool {
 }
 
 impl VisitMut for Marks {
+    /// A constant has no tiles, and Rust computes it before there are turns.
+    fn visit_item_const_mut(&mut self, _: &mut ItemConst) {}
+
+    fn visit_expr_const_mut(&mut self, _: &mut ExprConst) {}
+
     fn visit_block_mut(&mut self, block: &mut Block) {
         self.in_scope(|marks| visit_mut::visit_block_mut(marks, block));
     }
@@ -107,11 +112,10 @@ impl VisitMut for Marks {
         if let Some(init) = &mut local.init {
             self.visit_expr_mut(&mut init.expr);
         }
+        let bound = self.visible.last().map_or(0, Vec::len);
         self.visit_pat_mut(&mut local.pat);
-        if local.init.is_none()
-            && let Some(bound) = self.visible.last_mut().and_then(|scope| scope.last_mut())
-        {
-            bound.has_value = false;
+        if let (None, Some(scope)) = (&local.init, self.visible.last_mut()) {
+            scope.iter_mut().skip(bound).for_each(|name| name.has_value = false);
         }
     }
 
@@ -254,6 +258,17 @@ mod tests {
             }
         };
         assert_eq!(kept(function), [vec!["v"], vec![]]);
+    }
+
+    #[test]
+    fn a_loop_in_a_constant_has_no_turns() {
+        let function = parse_quote! {
+            fn f(x: Tile<f32, 1>) {
+                const SUM: u32 = { let mut i = 0; while i < 4 { i += 1; } i };
+                let other = const { let mut i = 0; loop { i += 1; if i > 4 { break i; } } };
+            }
+        };
+        assert_eq!(kept(function), Vec::<Vec<String>>::new());
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Lowering {
     /// `const N: usize = 2 * BM;`
     fn constant(&mut self, item: &ItemConst) -> Lowered<()> {
         let noted = self.scalar_arithmetic.len();
-        let value = self.expression(&item.expr);
+        let value = self.of_constant(|lowering| lowering.expression(&item.expr));
         let value = value.and_then(|value| self.constant_value(item, &value));
         if !value.as_ref().is_ok_and(|value| self.is_generic(value)) {
             // It stays an item of Rust, whose operators are computed before the kernel runs.
@@ -75,9 +75,23 @@ impl Lowering {
     /// `const { 2 * BM }`, which Rust computes before the kernel runs: with its own operators.
     pub(super) fn const_block(&mut self, block: &Block) -> Lowered<Val> {
         let outer = std::mem::replace(&mut self.in_constant, true);
-        let value = self.block(block);
+        let errors = self.errors.len();
+        let value = self.of_constant(|lowering| lowering.block(block));
+        self.no_function_is_missing(errors);
         self.in_constant = outer;
         value
+    }
+
+    fn of_constant<T>(&mut self, lower: impl FnOnce(&mut Lowering) -> T) -> T {
+        let outer = std::mem::replace(&mut self.is_constant, true);
+        let value = lower(self);
+        self.is_constant = outer;
+        value
+    }
+
+    /// Functions of Rust's `const` world are no functions of kernels: none is looked for in other modules.
+    fn no_function_is_missing(&mut self, errors: usize) {
+        self.errors[errors..].iter_mut().for_each(|error| error.missing = None);
     }
 
     /// Whether a constant is made of the kernel's parameters.
@@ -111,12 +125,11 @@ impl Lowering {
         let errors = self.errors.len();
         let text = Rc::new(self.text.of_constants());
         let value = self.in_text(&text, |lowering| {
-            let value = lowering.expression(&item.expr)?;
+            let value = lowering.of_constant(|lowering| lowering.expression(&item.expr))?;
             lowering.constant_value(item, &value)
         });
         self.constants.pop();
-        // Functions of Rust's `const` world are no functions of kernels.
-        self.errors[errors..].iter_mut().for_each(|error| error.missing = None);
+        self.no_function_is_missing(errors);
         self.scopes.restore(outer);
         value
     }

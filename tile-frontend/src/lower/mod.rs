@@ -133,6 +133,8 @@ pub(crate) struct Lowering {
     declared: HashMap<VariableId, syn::Type>,
     /// Whether the current place is a `const` block, which rustc sees as it is.
     in_constant: bool,
+    /// Whether the current place is in the value of a constant, of a `const` item or block.
+    is_constant: bool,
     /// What was computed of integers whose type may be decided later.
     folded: Vec<ops::folding::Folded>,
     /// Closures of iterators that have an effect, by the place of `map`: mistakes unless what follows asks for every value.
@@ -184,6 +186,7 @@ impl Lowering {
             bounds: Vec::new(),
             declared: HashMap::new(),
             in_constant: false,
+            is_constant: false,
             folded: Vec::new(),
             lazy: Vec::new(),
             structs: Vec::new(),

@@ -200,15 +200,40 @@ impl Lowering {
             Pat::Type(typed) => (&*typed.pat, Some(&typed.ty)),
             pattern => (pattern, None),
         };
-        let Pat::Ident(name) = pattern else {
+        if !is_of_names(pattern) {
             self.define_poison(pattern);
             return self.error(local.span(), "this pattern needs a value", "give it one: `let (a, b) = …;`");
-        };
-        self.define(&name.ident, true, Val::Unset);
-        if let (Some(ty), Some(variable)) = (ty, self.scopes.find(&name.ident.to_string())) {
-            self.declared.insert(variable, Type::clone(ty));
         }
+        self.declare(pattern, ty.map(|ty| &**ty));
         Ok(Val::Unit)
+    }
+
+    /// The variables of a pattern [of names](is_of_names), each of its part of the type.
+    fn declare(&mut self, pattern: &Pat, ty: Option<&Type>) {
+        match (pattern, ty) {
+            (Pat::Ident(name), ty) => {
+                self.define(&name.ident, true, Val::Unset);
+                if let (Some(ty), Some(variable)) = (ty, self.scopes.find(&name.ident.to_string())) {
+                    self.declared.insert(variable, ty.clone());
+                }
+            }
+            (Pat::Paren(inner), ty) => self.declare(&inner.pat, ty),
+            // Whether there are as many types, rustc checks.
+            (Pat::Tuple(names), Some(Type::Tuple(types))) => {
+                let parts =
+                    names.elems.iter().zip(types.elems.iter().map(Some).chain(std::iter::repeat(None)));
+                parts.for_each(|(name, ty)| self.declare(name, ty));
+            }
+            (Pat::Slice(names), ty) => {
+                let ty = match ty {
+                    Some(Type::Array(array)) => Some(&*array.elem),
+                    _ => None,
+                };
+                names.elems.iter().for_each(|name| self.declare(name, ty));
+            }
+            (Pat::Tuple(names), _) => names.elems.iter().for_each(|name| self.declare(name, None)),
+            _ => {}
+        }
     }
 
     /// A value as one of the type that stands at what is given it, if one does.
@@ -482,4 +507,16 @@ impl Lowering {
 
 fn is_tile(path: &TypePath) -> bool {
     path.path.segments.last().is_some_and(|segment| segment.ident == "Tile")
+}
+
+/// Whether a pattern is of names alone, and of tuples and arrays of these: what Rust lets variables without a value stand in.
+fn is_of_names(pattern: &Pat) -> bool {
+    match pattern {
+        Pat::Ident(name) => name.subpat.is_none(),
+        Pat::Wild(_) => true,
+        Pat::Paren(inner) => is_of_names(&inner.pat),
+        Pat::Tuple(names) => names.elems.iter().all(is_of_names),
+        Pat::Slice(names) => names.elems.iter().all(is_of_names),
+        _ => false,
+    }
 }

@@ -12,7 +12,14 @@ use tile_ir::DType;
 impl Lowering {
     pub(super) fn unknown_function(&mut self, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let unknown = Unknown::of(path, "this kernel");
-        let diagnostic = Diagnostic::new(call.func.span(), unknown.message).help(unknown.help);
+        let help = if unknown.may_be_elsewhere && self.is_constant {
+            "the macro computes constants too, and knows no `const fn`: write the value; or make it a const parameter, an \
+             argument or a tensor, which the caller computes"
+                .to_owned()
+        } else {
+            unknown.help
+        };
+        let diagnostic = Diagnostic::new(call.func.span(), unknown.message).help(help);
         if !unknown.may_be_elsewhere {
             return self.report(diagnostic);
         }
