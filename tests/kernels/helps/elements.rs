@@ -110,13 +110,15 @@ fn functions_of_elements_mean_what_they_are_offered_for() {
 }
 
 #[tile_kernel]
-fn integers(x: &Tensor<i32, 1, 8>, a: &Tensor<i32, 1, 8>, b: &Tensor<i32, 1, 8>, y: &mut Tensor<i32, 14, 8>) {
+fn integers(x: &Tensor<i32, 1, 8>, a: &Tensor<i32, 1, 8>, b: &Tensor<i32, 1, 8>, y: &mut Tensor<i32, 16, 8>) {
     let x = x.partition_view([1, 8]).load([0, 0]);
     let a = a.partition_view([1, 8]).load([0, 0]);
     let b = b.partition_view([1, 8]).load([0, 0]);
     let scaled = a.cast::<f32>() * 0.5;
     let rows = [
         (!x).count_ones(),
+        (!x).leading_zeros(),
+        (!x).trailing_zeros(),
         x.count_ones(),
         x.leading_zeros(),
         (x.count_ones() == 1).cast::<i32>(),
@@ -152,8 +154,10 @@ fn functions_of_integers_mean_what_they_are_offered_for() {
     let x = [0, 1, -1, 64, 65, i32::MIN, i32::MIN + 1, 1 << 30];
     let a = [3, -7, 7, -1, 1 << 20, i32::MIN, 3, 0];
     let b = [2, 2, 3, 4, 1 << 15, 2, 2, 5];
-    let of: [&dyn Fn(i32, i32, i32) -> i32; 14] = [
+    let of: [&dyn Fn(i32, i32, i32) -> i32; 16] = [
         &|x, _, _| x.count_zeros() as i32,
+        &|x, _, _| x.leading_ones() as i32,
+        &|x, _, _| x.trailing_ones() as i32,
         &|x, _, _| x.count_ones() as i32,
         &|x, _, _| x.leading_zeros() as i32,
         &|x, _, _| i32::from((x as u32).is_power_of_two()),
@@ -169,7 +173,7 @@ fn functions_of_integers_mean_what_they_are_offered_for() {
         &|_, a, b| a.checked_mul(b).unwrap_or(7),
     ];
     let expected: Vec<i32> = of.iter().flat_map(|of| (0..8).map(move |i| of(x[i], a[i], b[i]))).collect();
-    check_exact!(integers<>(x: x, [1, 8]; a: a, [1, 8]; b: b, [1, 8]) -> i32, [14, 8] => expected);
+    check_exact!(integers<>(x: x, [1, 8]; a: a, [1, 8]; b: b, [1, 8]) -> i32, [16, 8] => expected);
 }
 
 #[tile_kernel]

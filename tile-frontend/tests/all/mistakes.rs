@@ -397,3 +397,27 @@ let mut y = y.partition_view_mut([4]); let t = x.partition_view([4]).load_masked
     });
     insta::assert_snapshot!(report.concat());
 }
+
+/// What Rust has and kernels have by another way: the help says which.
+#[test]
+fn of_what_rust_has_otherwise() {
+    insta::assert_snapshot!(report(
+        &[
+            "let u = t.cast::<u32>().leading_ones();",
+            "let u = t.cast::<u32>().trailing_ones();",
+            "let i = t.sum(0).sum(1).item() as usize; let u = t.extract([i, 0], [1, 4]);",
+            "let u = t.cast::<u8>().lookup(b\"abcd\");",
+            "let u = t.wrapping_neg();",
+            "let u = m.wrapping_neg();",
+            "let u = m.wrapping_abs();",
+            "let u = t.cast::<u32>().wrapping_abs();",
+            "let (a, ..); a = t;",
+            "let u = const { square(3) };",
+            "const K: u32 = square(3); let u = K;",
+            "const K: [u8; 4] = crate::table(); let u = t.cast::<u8>().lookup(K);",
+            "const N: usize = { let mut i = 0; while i < 4 { i += 1; } i };",
+            "const K: [i32; 2] = [{ let mut i = 0; while i < 4 { i += 1; } i }, 2]; let u = t.cast::<u8>().lookup(K);",
+        ],
+        message
+    ));
+}

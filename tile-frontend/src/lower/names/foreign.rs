@@ -168,6 +168,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         Anywhere,
         "write `stack([a, b], axis)` for a new axis, `cat([a, b], axis)` for one after the other",
     ),
+    ("leading_ones", Anywhere, "write `(!x).leading_zeros()`"),
     ("leaky_relu", Anywhere, "write `select(x < 0.0, x * slope, x)`"),
     (
         "len",
@@ -321,6 +322,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ),
     ("topk", Anywhere, "write `let (values, positions) = x.top_k(K, axis);`"),
     ("total_cmp", Anywhere, "compare with `<`, `<=` and `==`; `is_nan` tells NaN"),
+    ("trailing_ones", Anywhere, "write `(!x).trailing_zeros()`"),
     ("trans", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
     ("transpose", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
     ("tril", Anywhere, TRIANGLES),

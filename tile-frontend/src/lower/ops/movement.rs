@@ -81,8 +81,7 @@ impl Lowering {
         let call = Call { tile, values, spans, span, receiver, usage, syntax };
         match name.as_str() {
             "extract" => {
-                let (starts, shape) =
-                    (self.entries(&call, 0, "a start")?, self.entries(&call, 1, "an extent")?);
+                let (starts, shape) = (self.starts(&call)?, self.entries(&call, 1, "an extent")?);
                 let shape = shape.iter().map(|extent| self.facts.joined(extent)).collect();
                 self.moved(&call, Movement::Extract { starts, shape }, &[], &[])
             }
@@ -168,6 +167,15 @@ impl Lowering {
                 self.error(span, message, &format!("write `{}`", call.usage))
             }
         }
+    }
+
+    /// Where a part begins along each axis.
+    fn starts(&mut self, call: &Call<'_>) -> Lowered<Vec<Dim>> {
+        let Val::List(starts) = &call.values[0] else { return self.entries(call, 0, "a start") };
+        let help = "use literals and const parameters; at an index that is computed, `x.take(i, axis)` is the slice there, \
+                    and `x.gather(indices, axis)` looks up several";
+        let start = |start: &Val| self.static_dim_or(start, "a start", help, call.spans[0]);
+        starts.iter().map(start).collect()
     }
 
     fn axis_of(&mut self, call: &Call<'_>, argument: usize) -> Lowered<usize> {

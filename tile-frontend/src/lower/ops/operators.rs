@@ -306,13 +306,25 @@ impl Lowering {
 
     /// A known extent; `None` was reported.
     pub(in crate::lower) fn static_dim(&mut self, value: &Val, what: &str, span: Span) -> Lowered<Dim> {
+        let help =
+            "use literals and const parameters, or the counter of a loop over an array, which is unrolled";
+        self.static_dim_or(value, what, help, span)
+    }
+
+    /// The same, with the help for one that is computed at run time.
+    pub(in crate::lower) fn static_dim_or(
+        &mut self,
+        value: &Val,
+        what: &str,
+        help: &str,
+        span: Span,
+    ) -> Lowered<Dim> {
         self.share(value, &DType::Index.into(), what, span)?;
         match (as_dim(value), value) {
             (Some(dim), _) => Ok(dim),
             (None, Val::Poison) => Err(Reported),
             (None, Val::Data(data)) => {
                 let message = format!("{what} is computed at run time ({})", self.display_type(*data));
-                let help = "use literals and const parameters, or the counter of a loop over an array, which is unrolled";
                 self.error(span, message, help)
             }
             (None, other) => self.error(span, not_a_count(what, other), "use literals and const parameters"),
