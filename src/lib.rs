@@ -69,8 +69,8 @@ pub use tile_macros::{__tile_absent, __tile_conditional, __tile_kernel};
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
     Choice, Choices, Device, Error, Event, Graph, HostTensor, Indices, Launch, Launching, MemoryLimits,
-    MemoryUse, Pending, Properties, Recorder, Result, Stream, Tensor, TensorRef, TensorView, TensorViewMut,
-    bench, cpu, embedded, interchange, launch, profile, properties,
+    MemoryUse, Pending, Properties, Recorder, Result, SimulatedBlock, Stream, Tensor, TensorRef, TensorView,
+    TensorViewMut, bench, cpu, embedded, interchange, launch, profile, properties,
 };
 
 /// What a file with kernels imports: `use tile::prelude::*;`.

@@ -74,6 +74,7 @@ mod scatter;
 mod schedules;
 mod sequences;
 mod serving;
+mod short_rows;
 mod signatures;
 mod simulated;
 mod solvers;

@@ -7,7 +7,7 @@
 use super::numbers;
 use std::process::Command;
 use tile::prelude::*;
-use tile::{Error, Stream};
+use tile::{Error, SimulatedBlock, Stream};
 
 /// The tile behind the block's own, for which nobody can vouch.
 #[tile_kernel]
@@ -53,9 +53,9 @@ fn blocks_that_share_a_tile_have_its_index() {
     let x = Tensor::ones(&device, [2, 65536]).unwrap();
     let mut y = Tensor::zeros(&device, [2, 65536]).unwrap();
     let error = below(&x, &mut y).launch().unwrap_err();
-    let Error::Simulation { block, number, .. } = error.reason() else { panic!("{error}") };
+    let Error::Simulation { block, .. } = error.reason() else { panic!("{error}") };
     // Four blocks have the first row.
-    assert_eq!((block.as_deref(), *number), (Some([1, 0].as_slice()), 4));
+    assert_eq!(*block, SimulatedBlock::Index(vec![1, 0]));
     assert!(
         error.to_string().starts_with("fault in block [1, 0] of kernel `below` on simulated:sm_90a, at ")
     );
@@ -102,8 +102,8 @@ fn blocks_without_a_place_in_the_order_of_the_grid_are_told_by_number() {
     let mut y = Tensor::zeros(&device, [256]).unwrap();
     let of_many = persistent_below(&x, &mut y).blocks(2).launch().unwrap_err();
     for (error, name, expected) in [(in_parts, "product_below", 9), (of_many, "persistent_below", 1)] {
-        let Error::Simulation { block, number, .. } = error.reason() else { panic!("{error}") };
-        assert_eq!((block, *number), (&None, expected), "{error}");
+        let Error::Simulation { block, .. } = error.reason() else { panic!("{error}") };
+        assert_eq!(*block, SimulatedBlock::Number(expected), "{error}");
         let message =
             format!("fault in block {expected} of the launch of kernel `{name}` on simulated:gfx942, at ");
         assert!(error.to_string().starts_with(&message), "{error}");

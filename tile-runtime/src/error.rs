@@ -288,19 +288,14 @@ pub enum Error {
         message: String,
     },
     /// What the kernel does on a GPU that is simulated, and no GPU's code may do. What it wrote is unspecified.
-    #[error(
-        "fault in block {} of kernel `{kernel}` on simulated:{target}, at {place}: {problem}",
-        simulated_block(.block.as_deref(), *.number)
-    )]
+    #[error("fault in block {block} of kernel `{kernel}` on simulated:{target}, at {place}: {problem}")]
     Simulation {
         /// The kernel.
         kernel: String,
         /// The target whose code runs.
         target: &'static str,
-        /// The block's index in the grid. `None` where blocks take places in another order than the grid's, or many each.
-        block: Option<Vec<usize>>,
-        /// The block's number among those that run. Where a cluster has each place of the grid, each of its blocks counts.
-        number: u64,
+        /// The block.
+        block: SimulatedBlock,
         /// File, line and column.
         place: String,
         /// Which thread of the block does what there.
@@ -371,9 +366,23 @@ impl Error {
     }
 }
 
-/// A block that is simulated: its index, or else its number.
-fn simulated_block(index: Option<&[usize]>, number: u64) -> String {
-    index.map_or_else(|| format!("{number} of the launch"), |index| format!("{index:?}"))
+/// A block of a GPU that is simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimulatedBlock {
+    /// Its index in the grid.
+    Index(Vec<usize>),
+    /// Its number among the blocks that run, where these take places in another order than the grid's, or many each.
+    Number(u64),
+}
+
+/// `[1, 0]`, or `3 of the launch`.
+impl std::fmt::Display for SimulatedBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SimulatedBlock::Index(index) => write!(f, "{index:?}"),
+            SimulatedBlock::Number(number) => write!(f, "{number} of the launch"),
+        }
+    }
 }
 
 /// What limits the memory, and who says so.

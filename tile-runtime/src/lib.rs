@@ -54,7 +54,7 @@ pub use tile_layout as layout;
 pub use choices::{Choice, Choices};
 pub use device::Device;
 pub use element::{Element, Float, Int, Number, Scale};
-pub use error::{Error, Result};
+pub use error::{Error, Result, SimulatedBlock};
 pub use float8::{f8e4m3fn, f8e5m2, f8e8m0fnu};
 pub use gpu::{MemoryLimits, MemoryUse};
 pub use launch::Launch;

@@ -72,6 +72,7 @@ pub(crate) use code::SimulatedCode;
 #[cfg(feature = "jit")]
 mod code {
     use super::{Error, PREFIX, Result, TargetDesc};
+    use crate::error::SimulatedBlock;
     use crate::{journal, progress};
     use tile_codegen::simt::{self, RunError, SimtKernel};
     use tile_ir::Instance;
@@ -123,11 +124,10 @@ mod code {
                 RunError::Fault(fault) => Error::Simulation {
                     kernel: kernel.to_owned(),
                     target: self.target.name,
-                    block: self
-                        .code
-                        .place_of(fault.block)
-                        .map(|place| multi_index(place as usize, &bound.grid)),
-                    number: fault.block,
+                    block: match self.code.place_of(fault.block) {
+                        Some(place) => SimulatedBlock::Index(multi_index(place as usize, &bound.grid)),
+                        None => SimulatedBlock::Number(fault.block),
+                    },
                     place: fault.place.in_file(&self.file),
                     problem: format!("thread {}: {}", fault.thread, fault.problem),
                 },

@@ -7,6 +7,7 @@ mod fold;
 mod licm;
 mod prefetch;
 mod reductions;
+mod short_rows;
 mod transpose;
 mod unit_axes;
 mod unmask;
@@ -49,9 +50,10 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "prefetch", rewrite: prefetch::run },
 ];
 
-/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: axes of one element are those of tensors,
-/// and reductions stand behind what they go through.
-pub const OVER_MEMORY: &[Pass] = &[UNIT_AXES, REDUCTIONS];
+/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: tiles of short rows are turned, axes of one
+/// element are those of tensors, and reductions stand behind what they go through.
+pub const OVER_MEMORY: &[Pass] = &[SHORT_ROWS, UNIT_AXES, REDUCTIONS];
+const SHORT_ROWS: Pass = Pass { name: "short-rows", rewrite: short_rows::run };
 const UNIT_AXES: Pass = Pass { name: "unit-axes", rewrite: unit_axes::run };
 const REDUCTIONS: Pass = Pass { name: "reductions", rewrite: reductions::run };
 

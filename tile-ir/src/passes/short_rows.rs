@@ -1,0 +1,218 @@
+//! Tiles of short rows that are used turned, so that a longer axis is last, are turned where they are loaded: a load of a view
+//! of the tensor. Colours of pixels that become planes are read so, and a column of a matrix that becomes a line.
+//!
+//! A target that goes over tiles in memory goes along their rows. In rows of three elements it would compute, and store, three
+//! at a time, and then gather what it needs of them; along a longer axis it reads elements that lie three places apart.
+//!
+//! Between the loads and where their elements change places there may be ops on elements, all of which nothing else needs. It is
+//! done for loads of tensors that the kernel only reads.
+
+use super::{dce, replace_uses};
+use crate::analysis::uses::Uses;
+use crate::dim::Dim;
+use crate::insert::Inserter;
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::{Cut, Op, result_types};
+use crate::types::Type;
+use crate::view::TensorMovement;
+use std::collections::{HashMap, HashSet};
+
+/// Rows have so many elements at most: of longer ones vectors are made.
+const MOST_ELEMENTS: i64 = 4;
+
+/// Turns every such tile.
+pub(super) fn run(kernel: &mut Kernel) {
+    for exit in kernel.walk() {
+        if let Some(turned) = Turned::of(kernel, exit) {
+            turned.rewrite(kernel);
+        }
+    }
+    dce::run(kernel);
+}
+
+/// Tiles that are turned together.
+struct Turned {
+    /// What needs them turned: a permutation, or a reshape that drops axes of one element at the end.
+    exit: OpId,
+    /// Axis `i` of a turned tile is axis `order[i]` of the tile.
+    order: Vec<usize>,
+    /// The ops that give them, in the order in which they stand.
+    ops: Vec<OpId>,
+}
+
+impl Turned {
+    fn of(kernel: &Kernel, exit: OpId) -> Option<Turned> {
+        let order = order(kernel, kernel.op(exit))?;
+        let (definitions, uses) = (kernel.definitions(), Uses::of(kernel));
+        let (mut next, mut found) = (vec![kernel.op(exit).operands[0]], HashSet::new());
+        let (mut loads, mut only_here) = (0, Vec::new());
+        while let Some(tile) = next.pop() {
+            let op = *definitions.get(&tile)?;
+            if !found.insert(op) {
+                continue;
+            }
+            let data = kernel.op(op);
+            match &data.op {
+                Op::Splat(_) | Op::Iota { .. } => continue,
+                Op::Reshape(shape) if keeps_order(shape, &order) => continue,
+                op if op.is_leaf() || matches!(op, Op::Broadcast(_)) => {
+                    next.extend(
+                        data.operands.iter().filter(|&&operand| kernel.ty(operand).as_tile().is_some()),
+                    );
+                }
+                op if op.is_load() && is_of_short_rows(kernel, &definitions, data) => loads += 1,
+                _ => return None,
+            }
+            only_here.push(tile);
+        }
+        let is_inner = |user: &OpId| found.contains(user) || *user == exit;
+        let has_others = only_here.iter().any(|&tile| !uses.of_value(tile).iter().all(is_inner));
+        let ops = kernel.walk().into_iter().filter(|op| found.contains(op)).collect();
+        (loads > 0 && !has_others).then_some(Turned { exit, order, ops })
+    }
+
+    fn rewrite(&self, kernel: &mut Kernel) {
+        let mut turned = HashMap::new();
+        for &op in &self.ops {
+            let data = kernel.op(op).clone();
+            let mut operands = data.operands.clone();
+            if data.op.is_load() {
+                let first = operands.len() - data.tile_index().len();
+                operands.truncate(first);
+                operands.extend(self.turn(data.tile_index()));
+                operands[0] = self.turned_view(kernel, operands[0]);
+            }
+            for operand in &mut operands {
+                *operand = turned.get(operand).copied().unwrap_or(*operand);
+            }
+            let tile = emit(&mut Inserter::before(kernel, op), self.turned_op(&data.op), operands);
+            turned.insert(data.results[0], tile);
+        }
+        let exit = kernel.op(self.exit).clone();
+        let tile = turned[&exit.operands[0]];
+        match exit.op {
+            Op::Permute(_) => replace_uses(kernel, &HashMap::from([(exit.results[0], tile)])),
+            _ => kernel.op_mut(self.exit).operands[0] = tile,
+        }
+    }
+
+    fn turn<T: Clone>(&self, axes: &[T]) -> Vec<T> {
+        self.order.iter().map(|&axis| axes[axis].clone()).collect()
+    }
+
+    fn turned_op(&self, op: &Op) -> Op {
+        match op {
+            Op::Splat(shape) => Op::Splat(self.turn(shape)),
+            Op::Broadcast(shape) => Op::Broadcast(self.turn(shape)),
+            Op::Reshape(shape) => Op::Reshape(self.turn(shape)),
+            Op::Iota { shape, axis, elem } => {
+                let turned = self.order.iter().position(|before| before == axis);
+                let axis = turned.expect("an order has every axis");
+                Op::Iota { shape: self.turn(shape), axis, elem: elem.clone() }
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// The view that another one is, of the turned tensor.
+    fn turned_view(&self, kernel: &mut Kernel, view: ValueId) -> ValueId {
+        let cut = kernel.definitions()[&view];
+        let data = kernel.op(cut).clone();
+        let Op::Partition(cut_of) = data.op else { unreachable!("verified: a view is made by `partition`") };
+        let cut_of = Cut {
+            tile: self.turn(&cut_of.tile),
+            steps: cut_of.steps.as_deref().map(|steps| self.turn(steps)),
+            ..cut_of
+        };
+        let mut place = Inserter::behind(kernel, cut);
+        let movement = Op::View(TensorMovement::Permute(self.order.clone()));
+        let tensor = emit(&mut place, movement, vec![data.operands[0]]);
+        emit(&mut place, Op::Partition(cut_of), vec![tensor])
+    }
+}
+
+fn emit(place: &mut Inserter<'_>, op: Op, operands: Vec<ValueId>) -> ValueId {
+    let types: Vec<Type> = operands.iter().map(|&value| place.kernel.ty(value).clone()).collect();
+    let types = result_types(&op, &types).expect("what could be done can be done turned");
+    place.emit(op, operands, types[0].clone())
+}
+
+/// How an op turns its operand so that a longer axis is last than one of few elements, or than axes of one.
+fn order(kernel: &Kernel, data: &OpData) -> Option<Vec<usize>> {
+    let shape = &kernel.ty(*data.operands.first()?).as_tile()?.shape;
+    let is_longer = |axis: usize| shape[axis].as_const().is_some_and(|extent| extent > MOST_ELEMENTS);
+    let order = match &data.op {
+        // The elements of the axis before it lie as near to each other as elements of other axes can.
+        Op::Permute(order) if order.last()? + 2 == shape.len() => order.clone(),
+        Op::Reshape(_) => {
+            let units = shape.iter().rev().take_while(|extent| extent.as_const() == Some(1)).count();
+            let longer = shape.len() - units;
+            (longer..shape.len()).chain(0..longer).collect()
+        }
+        _ => return None,
+    };
+    let is_short = shape.last()?.as_const()? <= MOST_ELEMENTS;
+    (is_short && is_longer(*order.last()?)).then_some(order)
+}
+
+/// Whether the elements of a tile of this shape have the same order when it is turned.
+fn keeps_order(shape: &[Dim], order: &[usize]) -> bool {
+    let longer = order.iter().filter(|&&axis| shape[axis].as_const() != Some(1));
+    longer.is_sorted()
+}
+
+/// Whether an op loads a tile of a tensor that the kernel only reads, whose rows are short.
+fn is_of_short_rows(kernel: &Kernel, definitions: &HashMap<ValueId, OpId>, data: &OpData) -> bool {
+    let Some(view) = data.load().map(|load| load.view) else { return false };
+    let is_cut = definitions.get(&view).is_some_and(|&cut| matches!(kernel.op(cut).op, Op::Partition(_)));
+    is_cut && kernel.ty(view).as_partition().is_some_and(|view| !view.tensor.mutable)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::passes::{SHORT_ROWS, run};
+    use crate::{Instance, text};
+
+    /// Three colours by a factor for each, with a number for each pixel, to planes; a column to a line; not a tile that something
+    /// else needs as well, one of longer rows, nor one that the block writes.
+    #[test]
+    fn tiles_are_turned_where_they_are_loaded() {
+        let source = "\
+kernel @k(%x: tensor<n x 3 x f32>, %w: tensor<n x f32>, %y: mut tensor<3 x n x f32>, %z: mut tensor<n x 3 x f32>) {
+  %vx = partition %x [64, 3] : partition<n x 3 x f32, [64, 3]>
+  %vc = partition %x [64, 1] : partition<n x 3 x f32, [64, 1]>
+  %vw = partition %w [64] : partition<n x f32, [64]>
+  %vy = partition %y [3, 64] : mut partition<3 x n x f32, [3, 64]>
+  %vz = partition %z [64, 3] : mut partition<n x 3 x f32, [64, 3]>
+  %o, %i = block_index %vy : index, index
+  %none = constant 0.0 : f32
+  %t = load_masked %vx[%i, %o] pad %none : tile<64 x 3 x f32>
+  %number = iota 0 : tile<3 x f32>
+  %row = reshape %number : tile<1 x 3 x f32>
+  %factors = broadcast %row : tile<64 x 3 x f32>
+  %w1 = load_masked %vw[%i] pad %none : tile<64 x f32>
+  %column = reshape %w1 : tile<64 x 1 x f32>
+  %ws = broadcast %column : tile<64 x 3 x f32>
+  %a = mul %t, %factors : tile<64 x 3 x f32>
+  %b = add %a, %ws : tile<64 x 3 x f32>
+  %planes = permute %b [1, 0] : tile<3 x 64 x f32>
+  %2 = constant 2 : index
+  %c = load_masked %vc[%i, %2] pad %none : tile<64 x 1 x f32>
+  %line = reshape %c : tile<64 x f32>
+  %line1 = reshape %line : tile<1 x 64 x f32>
+  %lines = broadcast %line1 : tile<3 x 64 x f32>
+  %u = load_masked %vx[%i, %o] pad %none : tile<64 x 3 x f32>
+  %turned = permute %u [1, 0] : tile<3 x 64 x f32>
+  %own = load_masked %vz pad %none : tile<64 x 3 x f32>
+  %own1 = permute %own [1, 0] : tile<3 x 64 x f32>
+  %s1 = add %planes, %lines : tile<3 x 64 x f32>
+  %s2 = add %s1, %turned : tile<3 x 64 x f32>
+  %s3 = add %s2, %own1 : tile<3 x 64 x f32>
+  store_masked %vy, %s3
+  store_masked %vz, %u
+}
+";
+        let instance = run(Instance::parse(source, &[]).unwrap(), &SHORT_ROWS);
+        insta::assert_snapshot!(text::print(&instance));
+    }
+}
