@@ -549,14 +549,12 @@ pub(super) fn is_elementwise(op: &Op) -> bool {
     }
 }
 
-/// Whether an op reduces rows along the last axis, and they are long enough for partial results in lanes. A vector of i1
-/// is packed in memory, its elements are not: truth values have no lanes.
+/// Whether an op reduces rows along the last axis, and they are long enough for partial results in lanes.
 pub(super) fn is_reduction_of_rows(instance: &Instance, data: &OpData) -> bool {
     let Op::Reduce { axis, .. } = &data.op else { return false };
     let ty = instance.ty(data.operands[0]).as_tile().expect("verified: a tile is reduced");
     let shape = super::region::extents(&ty.shape);
-    let has_lanes = ty.elem.known() != Some(DType::Bool) && shape[*axis] >= SHORTEST;
-    axis + 1 == shape.len() && has_lanes
+    axis + 1 == shape.len() && shape[*axis] >= SHORTEST
 }
 
 /// Whether an op reads each element of an operand at most once, in a loop.

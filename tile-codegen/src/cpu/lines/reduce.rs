@@ -48,6 +48,8 @@ enum Partials {
     Compared(FloatPredicate),
     /// Keys of floats, joined by an op, with the key of NaN.
     Keys(BinaryOp, NanKey),
+    /// Bools, as bytes: a vector of bits is packed in memory, and its elements aren't.
+    Bytes,
 }
 
 /// What is reduced, and how.
@@ -298,11 +300,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// What the partial results amount to.
     fn total(&mut self, fold: &Fold<'_, 'a, 'c>) -> Value<'c> {
-        let total = self.join_halves(fold);
-        match (fold.partials, self.ir.compute_type(fold.reduction.partial)) {
+        let (ir, total) = (self.ir, self.join_halves(fold));
+        match (fold.partials, ir.compute_type(fold.reduction.partial)) {
             (Partials::Keys(..), BasicTypeEnum::FloatType(ty)) => {
-                self.ir.float_of_key(total.into_int_value(), ty).into()
+                ir.float_of_key(total.into_int_value(), ty).into()
             }
+            (Partials::Bytes, _) => ir.resize(total.into_int_value(), 1, false).into(),
             _ => total,
         }
     }
@@ -323,6 +326,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         match partials {
             Partials::Keys(_, nan) => self.ir.key_of_float(element.into_float_value(), nan).into(),
+            Partials::Bytes => self.byte_of(element),
             _ => element,
         }
     }
@@ -330,8 +334,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn partial_type(&self, reduction: &Reduction<'a, 'c>, partials: Partials) -> BasicTypeEnum<'c> {
         match (partials, self.ir.compute_type(reduction.partial)) {
             (Partials::Keys(..), BasicTypeEnum::FloatType(ty)) => self.ir.int_type(ty.get_bit_width()).into(),
+            (Partials::Bytes, _) => self.ir.int_type(8).into(),
             (_, ty) => ty,
         }
+    }
+
+    fn byte_of(&self, truth: Value<'c>) -> Value<'c> {
+        self.ir.resize(truth.into_int_value(), 8, false).into()
     }
 
     /// What partial results are before the first element. Comparisons begin with an infinity, which no number is beyond.
@@ -339,6 +348,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let identity = self.ir.literal(reduction.op.identity(reduction.partial), reduction.partial);
         match (partials, identity) {
             (Partials::Numbers, identity) => identity,
+            (Partials::Bytes, identity) => self.byte_of(identity),
             (Partials::Keys(_, nan), identity) => {
                 self.ir.key_of_float(identity.into_float_value(), nan).into()
             }
@@ -359,6 +369,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         match partials {
             Partials::Numbers => self.join(reduction, before, next),
+            Partials::Bytes => ir.binary(reduction.op.combine(), DType::U8, before, next),
             // Keys are signed, whatever their width.
             Partials::Keys(op, _) => ir.binary(op, DType::I32, before, next),
             // The operand that an x86's instruction for it gives where neither is beyond the other is the second.
@@ -396,6 +407,7 @@ impl Reduction<'_, '_> {
             ReduceOp::Min => (BinaryOp::Min, NanKey::Greatest),
             ReduceOp::Maximum => (BinaryOp::Max, NanKey::Greatest),
             ReduceOp::Minimum => (BinaryOp::Min, NanKey::Least),
+            _ if self.partial == DType::Bool => return Partials::Bytes,
             _ => return Partials::Numbers,
         };
         if self.partial.is_float() { Partials::Keys(op, nan) } else { Partials::Numbers }
@@ -450,6 +462,29 @@ kernel @distances<B>(%x: tensor<m x B x f32>, %z: tensor<n x B x f32>, %p: f32, 
 }
 ";
         Instance::parse(source, &[("B", columns)]).unwrap()
+    }
+
+    /// Whether any, or all, of a row's elements are a number is found for many at once.
+    #[test]
+    fn bools_are_joined_in_vectors() {
+        for (op, dtype, seven) in [("any", "u8", "7"), ("all", "i32", "7"), ("any", "f64", "7.0")] {
+            let source = format!(
+                "kernel @k(%x: tensor<n x 256 x {dtype}>, %y: mut tensor<n x 1 x bool>) {{
+  %vx = partition %x [8, 256] : partition<n x 256 x {dtype}, [8, 256]>
+  %vy = partition %y [8, 1] : mut partition<n x 1 x bool, [8, 1]>
+  %i, %j = block_index %vy : index, index
+  %7 = constant {seven} : {dtype}
+  %t = load_masked %vx[%i, %j] pad %7 : tile<8 x 256 x {dtype}>
+  %sevens = splat %7 : tile<8 x 256 x {dtype}>
+  %is = eq %t, %sevens : tile<8 x 256 x bool>
+  %r = reduce {op} %is axis 1 : tile<8 x 1 x bool>
+  store_masked %vy, %r
+}}
+"
+            );
+            let text = assembly(&Instance::parse(&source, &[]).unwrap(), "x86-64-v4");
+            assert!(text.contains("vpcmpeq") || text.contains("vcmpeqpd"), "{text}");
+        }
     }
 
     /// However long a function is, it is computed in vectors: along rows, or along the results of short ones.
