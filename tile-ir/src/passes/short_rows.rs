@@ -60,7 +60,7 @@ impl Turned {
                         data.operands.iter().filter(|&&operand| kernel.ty(operand).as_tile().is_some()),
                     );
                 }
-                op if op.is_load() && is_of_short_rows(kernel, &definitions, data) => loads += 1,
+                op if op.is_load() && is_of_read_tensor(kernel, &definitions, data) => loads += 1,
                 _ => return None,
             }
             only_here.push(tile);
@@ -161,8 +161,8 @@ fn keeps_order(shape: &[Dim], order: &[usize]) -> bool {
     longer.is_sorted()
 }
 
-/// Whether an op loads a tile of a tensor that the kernel only reads, whose rows are short.
-fn is_of_short_rows(kernel: &Kernel, definitions: &HashMap<ValueId, OpId>, data: &OpData) -> bool {
+/// Whether an op loads a tile of a tensor that the kernel only reads.
+fn is_of_read_tensor(kernel: &Kernel, definitions: &HashMap<ValueId, OpId>, data: &OpData) -> bool {
     let Some(view) = data.load().map(|load| load.view) else { return false };
     let is_cut = definitions.get(&view).is_some_and(|&cut| matches!(kernel.op(cut).op, Op::Partition(_)));
     is_cut && kernel.ty(view).as_partition().is_some_and(|view| !view.tensor.mutable)
