@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Literal, Op};
+use crate::ops::{Literal, Op, result_types};
 use crate::types::Type;
 
 /// A place in a region where ops are added, one after the other.
@@ -49,6 +49,16 @@ impl<'k> Inserter<'k> {
         let result = self.kernel.new_value(ty, None);
         self.insert(OpData { op, operands, results: vec![result], regions: Vec::new(), loc: Loc::UNKNOWN });
         result
+    }
+
+    /// An op whose result has the type that its operands give it.
+    ///
+    /// # Panics
+    /// If they can't be its operands.
+    pub(crate) fn emit_typed(&mut self, op: Op, operands: Vec<ValueId>) -> ValueId {
+        let types: Vec<Type> = operands.iter().map(|&value| self.kernel.ty(value).clone()).collect();
+        let types = result_types(&op, &types).expect("an op that is added has its operands");
+        self.emit(op, operands, types[0].clone())
     }
 
     /// A tile of zeros, of another tile's type.

@@ -45,7 +45,7 @@ use std::collections::{HashMap, HashSet};
 use tile_ir::analysis::{CountedRow, GatheredRow};
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::ops::{BinaryOp, Movement, UnaryOp};
-use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
+use tile_ir::{Dim, Instance, Op, RegionId, Type, ValueId};
 use together::Together;
 
 /// The most uses of a tile that is read from its tensor, or computed, for each of them.

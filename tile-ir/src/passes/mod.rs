@@ -1,5 +1,6 @@
 //! Target-free rewrites. [`PIPELINE`] is their order; each leaves a verified instance.
 
+mod across_rows;
 mod canonicalize;
 mod cse;
 mod dce;
@@ -9,6 +10,7 @@ mod prefetch;
 mod reductions;
 mod short_rows;
 mod transpose;
+mod turned;
 mod unit_axes;
 mod unmask;
 
@@ -50,9 +52,10 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "prefetch", rewrite: prefetch::run },
 ];
 
-/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: tiles of short rows are turned, axes of one
-/// element are those of tensors, and reductions stand behind what they go through.
-pub const OVER_MEMORY: &[Pass] = &[SHORT_ROWS, UNIT_AXES, REDUCTIONS];
+/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: tiles of short rows are turned, loads go
+/// along rows, axes of one element are those of tensors, and reductions stand behind what they go through.
+pub const OVER_MEMORY: &[Pass] = &[SHORT_ROWS, ACROSS_ROWS, UNIT_AXES, REDUCTIONS];
+const ACROSS_ROWS: Pass = Pass { name: "across-rows", rewrite: across_rows::run };
 const SHORT_ROWS: Pass = Pass { name: "short-rows", rewrite: short_rows::run };
 const UNIT_AXES: Pass = Pass { name: "unit-axes", rewrite: unit_axes::run };
 const REDUCTIONS: Pass = Pass { name: "reductions", rewrite: reductions::run };

@@ -7,14 +7,12 @@
 //! Between the loads and where their elements change places there may be ops on elements, all of which nothing else needs. It is
 //! done for loads of tensors that the kernel only reads.
 
-use super::{dce, replace_uses};
+use super::{dce, replace_uses, turned};
 use crate::analysis::uses::Uses;
 use crate::dim::Dim;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
-use crate::ops::{Cut, Op, result_types};
-use crate::types::Type;
-use crate::view::TensorMovement;
+use crate::ops::Op;
 use std::collections::{HashMap, HashSet};
 
 /// Rows have so many elements at most: of longer ones vectors are made.
@@ -72,69 +70,43 @@ impl Turned {
     }
 
     fn rewrite(&self, kernel: &mut Kernel) {
-        let mut turned = HashMap::new();
+        let mut tiles = HashMap::new();
         for &op in &self.ops {
             let data = kernel.op(op).clone();
-            let mut operands = data.operands.clone();
-            if data.op.is_load() {
-                let first = operands.len() - data.tile_index().len();
-                operands.truncate(first);
-                operands.extend(self.turn(data.tile_index()));
-                operands[0] = self.turned_view(kernel, operands[0]);
-            }
+            let mut operands = match data.load() {
+                Some(load) => {
+                    let view = turned::view(kernel, kernel.definitions()[&load.view], &self.order);
+                    turned::operands(&data, view, &self.order)
+                }
+                None => data.operands.clone(),
+            };
             for operand in &mut operands {
-                *operand = turned.get(operand).copied().unwrap_or(*operand);
+                *operand = tiles.get(operand).copied().unwrap_or(*operand);
             }
-            let tile = emit(&mut Inserter::before(kernel, op), self.turned_op(&data.op), operands);
-            turned.insert(data.results[0], tile);
+            let tile = Inserter::before(kernel, op).emit_typed(self.turned_op(&data.op), operands);
+            tiles.insert(data.results[0], tile);
         }
         let exit = kernel.op(self.exit).clone();
-        let tile = turned[&exit.operands[0]];
+        let tile = tiles[&exit.operands[0]];
         match exit.op {
             Op::Permute(_) => replace_uses(kernel, &HashMap::from([(exit.results[0], tile)])),
             _ => kernel.op_mut(self.exit).operands[0] = tile,
         }
     }
 
-    fn turn<T: Clone>(&self, axes: &[T]) -> Vec<T> {
-        self.order.iter().map(|&axis| axes[axis].clone()).collect()
-    }
-
     fn turned_op(&self, op: &Op) -> Op {
         match op {
-            Op::Splat(shape) => Op::Splat(self.turn(shape)),
-            Op::Broadcast(shape) => Op::Broadcast(self.turn(shape)),
-            Op::Reshape(shape) => Op::Reshape(self.turn(shape)),
+            Op::Splat(shape) => Op::Splat(turned::axes(shape, &self.order)),
+            Op::Broadcast(shape) => Op::Broadcast(turned::axes(shape, &self.order)),
+            Op::Reshape(shape) => Op::Reshape(turned::axes(shape, &self.order)),
             Op::Iota { shape, axis, elem } => {
-                let turned = self.order.iter().position(|before| before == axis);
-                let axis = turned.expect("an order has every axis");
-                Op::Iota { shape: self.turn(shape), axis, elem: elem.clone() }
+                let place = self.order.iter().position(|before| before == axis);
+                let axis = place.expect("an order has every axis");
+                Op::Iota { shape: turned::axes(shape, &self.order), axis, elem: elem.clone() }
             }
             other => other.clone(),
         }
     }
-
-    /// The view that another one is, of the turned tensor.
-    fn turned_view(&self, kernel: &mut Kernel, view: ValueId) -> ValueId {
-        let cut = kernel.definitions()[&view];
-        let data = kernel.op(cut).clone();
-        let Op::Partition(cut_of) = data.op else { unreachable!("verified: a view is made by `partition`") };
-        let cut_of = Cut {
-            tile: self.turn(&cut_of.tile),
-            steps: cut_of.steps.as_deref().map(|steps| self.turn(steps)),
-            ..cut_of
-        };
-        let mut place = Inserter::behind(kernel, cut);
-        let movement = Op::View(TensorMovement::Permute(self.order.clone()));
-        let tensor = emit(&mut place, movement, vec![data.operands[0]]);
-        emit(&mut place, Op::Partition(cut_of), vec![tensor])
-    }
-}
-
-fn emit(place: &mut Inserter<'_>, op: Op, operands: Vec<ValueId>) -> ValueId {
-    let types: Vec<Type> = operands.iter().map(|&value| place.kernel.ty(value).clone()).collect();
-    let types = result_types(&op, &types).expect("what could be done can be done turned");
-    place.emit(op, operands, types[0].clone())
 }
 
 /// How an op turns its operand so that a longer axis is last than one of few elements, or than axes of one.

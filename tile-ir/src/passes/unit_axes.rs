@@ -11,8 +11,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::{Literal, Op, result_types};
-use crate::types::Type;
+use crate::ops::{Literal, Op};
 use crate::view::TensorMovement;
 use std::collections::HashMap;
 
@@ -83,20 +82,15 @@ fn view_with(kernel: &mut Kernel, cut: OpId, axes: &[usize]) -> (ValueId, ValueI
         unreachable!("its callers ask of what cuts tensors")
     };
     let mut place = Inserter::behind(kernel, cut);
-    let mut emit = |op: Op, operands: Vec<ValueId>| {
-        let types: Vec<Type> = operands.iter().map(|&value| place.kernel.ty(value).clone()).collect();
-        let types = result_types(&op, &types).expect("a tensor may have more axes of one element");
-        place.emit(op, operands, types[0].clone())
-    };
     let mut tensor = data.operands[0];
     for &axis in axes {
-        tensor = emit(Op::View(TensorMovement::Unsqueeze(axis)), vec![tensor]);
+        tensor = place.emit_typed(Op::View(TensorMovement::Unsqueeze(axis)), vec![tensor]);
         let extents = std::iter::once(&mut cut_of_more.tile).chain(&mut cut_of_more.steps);
         extents.for_each(|extents| extents.insert(axis, Dim::from(1)));
     }
-    let view = emit(Op::Partition(cut_of_more), vec![tensor]);
+    let view = place.emit_typed(Op::Partition(cut_of_more), vec![tensor]);
     let zero = Op::Constant { value: Literal::Int(0), elem: DType::Index.into() };
-    (view, emit(zero, Vec::new()))
+    (view, place.emit_typed(zero, Vec::new()))
 }
 
 #[cfg(test)]
