@@ -1,9 +1,13 @@
-//! How the CPU target goes through products of tiles: what its code and the cost model both go by; and what it makes of an
-//! instance before ([`widened_late`]).
+//! How the CPU target goes through products of tiles, and reads elements that lie apart: what its code goes by as do the cost
+//! model or the passes for it; and what it makes of an instance before ([`widened_late`]).
 
 mod late;
 
 pub use late::widened_late;
+
+/// Elements of a tensor that lie so far apart at most are picked out of vectors that are loaded whole: further ones would be
+/// loaded faster each by itself.
+pub const MOST_APART: i64 = 4;
 
 /// Elements along K that one multiplication of several turns of a loop is to have: its sums are read and written once per
 /// so many multiply-adds of each.

@@ -350,7 +350,6 @@ impl<'c> Ir<'c> {
         built(self.builder.build_call(declaration, &args, "")).try_as_basic_value().basic()
     }
 
-    /// An intrinsic of one float type throughout.
     /// A value by way of a register that an empty statement of assembly "changes".
     pub(crate) fn through_register(&self, value: Value<'c>, register: &str) -> CallSiteValue<'c> {
         let ty = value.get_type();
@@ -359,9 +358,10 @@ impl<'c> Ir<'c> {
         let statement =
             self.context.create_inline_asm(function, String::new(), constraints, false, false, None, false);
         let call = self.builder.build_indirect_call(function, statement, &[value.into()], "");
-        call.expect("the builder is positioned")
+        built(call)
     }
 
+    /// An intrinsic of one float type throughout.
     pub(crate) fn float_intrinsic(&self, name: &str, args: &[FloatValue<'c>]) -> FloatValue<'c> {
         let values: Vec<Value<'c>> = args.iter().map(|&arg| arg.into()).collect();
         let result = self.intrinsic(name, &[args[0].get_type().into()], &values);

@@ -5,14 +5,12 @@
 
 use super::{dce, turned};
 use crate::analysis::uses::Uses;
+use crate::cpu::MOST_APART;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::types::PartitionType;
 use std::collections::HashMap;
-
-/// Elements so far apart at most are picked out of vectors.
-const MOST_APART: i64 = 4;
 
 /// The least elements of a row of a turned tile: of fewer no vectors are made.
 const LEAST_ELEMENTS: i64 = 8;
@@ -39,10 +37,8 @@ fn across(
     load: OpId,
 ) -> Option<(OpId, usize)> {
     let data = kernel.op(load);
-    let view = data.load()?.view;
-    let ty = kernel.ty(view).as_partition().filter(|view| !view.tensor.mutable)?;
-    let cut = *definitions.get(&view).filter(|&&cut| matches!(kernel.op(cut).op, Op::Partition(_)))?;
-    let axis = axis_of_rows(ty)?;
+    let (cut, view) = turned::read_view(kernel, definitions, data)?;
+    let axis = axis_of_rows(view)?;
     let reads_either_way = |user: &OpId| matches!(kernel.op(*user).op, Op::Mma | Op::Permute(_));
     let is_read_in_place = uses.of_value(data.results[0]).iter().all(reads_either_way);
     (!is_read_in_place).then_some((cut, axis))

@@ -9,14 +9,15 @@
 
 use super::{dce, replace_uses, turned};
 use crate::analysis::uses::Uses;
+use crate::cpu::MOST_APART;
 use crate::dim::Dim;
 use crate::insert::Inserter;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId};
 use crate::ops::Op;
 use std::collections::{HashMap, HashSet};
 
-/// Rows have so many elements at most: of longer ones vectors are made.
-const MOST_ELEMENTS: i64 = 4;
+/// Rows have so many elements at most, which then lie as far apart along a longer axis: those are picked out of vectors.
+const MOST_ELEMENTS: i64 = MOST_APART;
 
 /// Turns every such tile.
 pub(super) fn run(kernel: &mut Kernel) {
@@ -36,6 +37,8 @@ struct Turned {
     order: Vec<usize>,
     /// The ops that give them, in the order in which they stand.
     ops: Vec<OpId>,
+    /// What cuts the tensors of those that are loads into tiles.
+    cuts: HashMap<OpId, OpId>,
 }
 
 impl Turned {
@@ -43,7 +46,7 @@ impl Turned {
         let order = order(kernel, kernel.op(exit))?;
         let (definitions, uses) = (kernel.definitions(), Uses::of(kernel));
         let (mut next, mut found) = (vec![kernel.op(exit).operands[0]], HashSet::new());
-        let (mut loads, mut only_here) = (0, Vec::new());
+        let (mut cuts, mut only_here) = (HashMap::new(), Vec::new());
         while let Some(tile) = next.pop() {
             let op = *definitions.get(&tile)?;
             if !found.insert(op) {
@@ -58,24 +61,26 @@ impl Turned {
                         data.operands.iter().filter(|&&operand| kernel.ty(operand).as_tile().is_some()),
                     );
                 }
-                op if op.is_load() && is_of_read_tensor(kernel, &definitions, data) => loads += 1,
-                _ => return None,
+                _ => {
+                    let (cut, _) = turned::read_view(kernel, &definitions, data)?;
+                    cuts.insert(op, cut);
+                }
             }
             only_here.push(tile);
         }
         let is_inner = |user: &OpId| found.contains(user) || *user == exit;
         let has_others = only_here.iter().any(|&tile| !uses.of_value(tile).iter().all(is_inner));
         let ops = kernel.walk().into_iter().filter(|op| found.contains(op)).collect();
-        (loads > 0 && !has_others).then_some(Turned { exit, order, ops })
+        (!cuts.is_empty() && !has_others).then_some(Turned { exit, order, ops, cuts })
     }
 
     fn rewrite(&self, kernel: &mut Kernel) {
         let mut tiles = HashMap::new();
         for &op in &self.ops {
             let data = kernel.op(op).clone();
-            let mut operands = match data.load() {
-                Some(load) => {
-                    let view = turned::view(kernel, kernel.definitions()[&load.view], &self.order);
+            let mut operands = match self.cuts.get(&op) {
+                Some(&cut) => {
+                    let view = turned::view(kernel, cut, &self.order);
                     turned::operands(&data, view, &self.order)
                 }
                 None => data.operands.clone(),
@@ -131,13 +136,6 @@ fn order(kernel: &Kernel, data: &OpData) -> Option<Vec<usize>> {
 fn keeps_order(shape: &[Dim], order: &[usize]) -> bool {
     let longer = order.iter().filter(|&&axis| shape[axis].as_const() != Some(1));
     longer.is_sorted()
-}
-
-/// Whether an op loads a tile of a tensor that the kernel only reads.
-fn is_of_read_tensor(kernel: &Kernel, definitions: &HashMap<ValueId, OpId>, data: &OpData) -> bool {
-    let Some(view) = data.load().map(|load| load.view) else { return false };
-    let is_cut = definitions.get(&view).is_some_and(|&cut| matches!(kernel.op(cut).op, Op::Partition(_)));
-    is_cut && kernel.ty(view).as_partition().is_some_and(|view| !view.tensor.mutable)
 }
 
 #[cfg(test)]

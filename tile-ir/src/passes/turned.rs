@@ -1,10 +1,26 @@
-//! Loads of tiles whose axes have another order than those of a view: from a view of the tensor that is turned as well.
+//! Loads that passes may change, and what becomes of one whose tile's axes get another order: one of a view of the tensor that is
+//! turned as well.
 
 use crate::dim::Dim;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Cut, Op};
+use crate::types::PartitionType;
 use crate::view::TensorMovement;
+use std::collections::HashMap;
+
+/// The view that an op reads a tile of, with what cuts the tensor into such tiles, if it is a load of a tensor that the kernel
+/// only reads.
+pub(super) fn read_view<'k>(
+    kernel: &'k Kernel,
+    definitions: &HashMap<ValueId, OpId>,
+    data: &OpData,
+) -> Option<(OpId, &'k PartitionType)> {
+    let view = data.load()?.view;
+    let ty = kernel.ty(view).as_partition().filter(|view| !view.tensor.mutable)?;
+    let cut = *definitions.get(&view)?;
+    matches!(kernel.op(cut).op, Op::Partition(_)).then_some((cut, ty))
+}
 
 /// The view that an op gives, of a tensor whose axis `i` is axis `order[i]`.
 ///

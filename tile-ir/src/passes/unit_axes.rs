@@ -5,7 +5,7 @@
 //! It is done for loads of tensors that the kernel only reads, whose tile the reshape alone takes, and whose rows stay rows: of
 //! what becomes a column each element would be a row.
 
-use super::dce;
+use super::{dce, turned};
 use crate::analysis::uses::Uses;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -54,12 +54,10 @@ impl Widened {
         let Op::Reshape(shape) = &data.op else { return None };
         let tile = data.operands[0];
         let load = *definitions.get(&tile).filter(|_| uses.only(tile) == Some(reshape))?;
-        let view = kernel.op(load).load()?.view;
-        let ty = kernel.ty(view).as_partition().filter(|ty| !ty.tensor.mutable)?;
-        let cut = *definitions.get(&view)?;
+        let (cut, view) = turned::read_view(kernel, definitions, kernel.op(load))?;
         let keeps_rows = |axes: &Vec<usize>| axes.last().is_some_and(|&last| last + 1 < shape.len());
-        let axes = added_axes(&ty.tile, shape).filter(keeps_rows)?;
-        matches!(kernel.op(cut).op, Op::Partition(_)).then_some(Widened { load, cut, axes })
+        let axes = added_axes(&view.tile, shape).filter(keeps_rows)?;
+        Some(Widened { load, cut, axes })
     }
 }
 

@@ -96,6 +96,7 @@ mod tests {
         assert_eq!(relative.as_deref(), Some(Path::new("/home/a/.cache")));
         assert_eq!(folder(&[]), None);
     }
+
     #[test]
     fn a_folder_that_others_write_to_is_not_used() {
         let problem = |is_users, mode| shared(Path::new("/c/tile"), is_users, mode);

@@ -6,17 +6,14 @@
 //! instruction keeps the code generator from seeing through them.
 
 use crate::emit::Ir;
-use crate::emit::fences::{Fence, given_by};
+use crate::emit::fences::{Fence, found, given_by, value};
 use inkwell::types::{BasicTypeEnum, VectorType};
-use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
+use inkwell::values::{BasicValueEnum, InstructionOpcode};
 
 /// Has the vectors that stores take from selections computed before they are stored, in an optimised module.
 pub(in crate::cpu) fn select_before_stores(ir: &Ir<'_>) {
-    let is_store = |instruction: &InstructionValue<'_>| instruction.get_opcode() == InstructionOpcode::Store;
-    let stores: Vec<InstructionValue<'_>> = ir.instructions().filter(is_store).collect();
-    for store in stores {
-        let stored =
-            store.get_operand(0).expect("a store has a value").expect_value("what is stored is a value");
+    for store in found(ir, |opcode| opcode == InstructionOpcode::Store) {
+        let stored = value(store, 0);
         if let Some(floats) = floats_of(ir, stored).filter(|_| keeps_what_was_read(stored)) {
             ir.builder.position_before(&store);
             let fenced = Fence::Own.set(ir, as_type(ir, stored, floats.into()));
@@ -45,10 +42,9 @@ fn floats_of<'c>(ir: &Ir<'c>, stored: BasicValueEnum<'c>) -> Option<VectorType<'
 }
 
 /// Whether a value is a selection of which one side was loaded.
-fn keeps_what_was_read(value: BasicValueEnum<'_>) -> bool {
-    given_by(value, InstructionOpcode::Select).is_some_and(|select| {
-        let sides = [1, 2].into_iter().filter_map(|side| select.get_operand(side)?.value());
-        sides.into_iter().any(|side| given_by(side, InstructionOpcode::Load).is_some())
+fn keeps_what_was_read(stored: BasicValueEnum<'_>) -> bool {
+    given_by(stored, InstructionOpcode::Select).is_some_and(|select| {
+        [1, 2].into_iter().any(|side| given_by(value(select, side), InstructionOpcode::Load).is_some())
     })
 }
 

@@ -9,9 +9,7 @@ use crate::cpu::vectors::vector_type;
 use crate::emit::Value;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tile_ir::ValueId;
-
-/// The elements lie so far apart at most: further ones would be loaded faster each by itself.
-const MOST_APART: i64 = 4;
+use tile_ir::cpu::MOST_APART;
 
 /// Lanes of a tile's row, as memory has them, on the stack.
 pub(in crate::cpu) struct Picked<'c> {

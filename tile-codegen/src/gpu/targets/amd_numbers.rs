@@ -3,7 +3,7 @@
 
 use crate::emit::Ir;
 use crate::emit::fences::{Fence, found, given_by, value};
-use inkwell::types::{BasicTypeEnum, IntType};
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, InstructionOpcode, InstructionValue, IntValue};
 
 /// Fences floats, which are in vector registers.
@@ -118,9 +118,8 @@ fn called(call: InstructionValue<'_>) -> Option<String> {
 
 /// A number, and a zero that nobody knows. Threads that have the number alike have this alike.
 fn with_unknown_zero<'c>(ir: &Ir<'c>, number: IntValue<'c>) -> IntValue<'c> {
-    let zero: IntType<'c> = number.get_type();
-    let zero = ir.through_register(zero.const_zero().into(), "s").try_as_basic_value().basic();
-    ir.add(number, zero.expect("the statement has a result").into_int_value())
+    let zero = Fence::Register("s").set(ir, number.get_type().const_zero().into());
+    ir.add(number, zero.into_int_value())
 }
 
 /// How many bits an integer has, or the elements of a vector of such.
