@@ -51,6 +51,7 @@ mod margins;
 mod matrices;
 mod messages;
 mod methods;
+mod moved_outputs;
 mod movement;
 mod norms;
 mod optional;

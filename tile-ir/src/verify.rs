@@ -11,8 +11,8 @@
 //!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
 //!    of scalars only.
 //! 4. Arguments are named tensors and scalars; one that not every instance has depends on a `bool` or a number among the
-//!    parameters. A `mut` tensor has at most one partition view; a kernel has a grid or a mutable view, not both;
-//!    partition views are made at the top level of the body.
+//!    parameters. A `mut` tensor has at most one partition view, and where passes were further ones of which accesses say
+//!    every axis' index; a kernel has a grid or a mutable view, not both; partition views are made at the top level of the body.
 //! 5. Every name in an extent or a condition is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
 //! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see

@@ -22,7 +22,7 @@ pub(super) fn run(kernel: &mut Kernel) {
     for load in kernel.walk() {
         let Some((cut, axis)) = across(kernel, &uses, &definitions, load) else { continue };
         let rank = kernel.op(load).tile_index().len();
-        let order: Vec<usize> = (0..rank).filter(|&other| other != axis).chain([axis]).collect();
+        let order = order_of_rows(rank, axis);
         let view = *views.entry((cut, axis)).or_insert_with(|| turned::view(kernel, cut, &order));
         turn(kernel, load, view, &order);
     }
@@ -44,8 +44,13 @@ fn across(
     (!is_read_in_place).then_some((cut, axis))
 }
 
+/// The order of a view's axes in which that axis is last.
+pub(super) fn order_of_rows(rank: usize, axis: usize) -> Vec<usize> {
+    (0..rank).filter(|&other| other != axis).chain([axis]).collect()
+}
+
 /// The axis of a view's tiles along which elements follow each other in memory, where those of the last don't nearly.
-fn axis_of_rows(view: &PartitionType) -> Option<usize> {
+pub(super) fn axis_of_rows(view: &PartitionType) -> Option<usize> {
     let strides = view.tensor.strided().strides;
     let (last, others) = strides.split_last()?;
     let is_near = last.as_const().is_some_and(|stride| stride.abs() <= MOST_APART);

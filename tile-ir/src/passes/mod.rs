@@ -9,8 +9,10 @@ mod licm;
 mod prefetch;
 mod reductions;
 mod short_rows;
+mod stored_rows;
 mod transpose;
 mod turned;
+mod turned_tiles;
 mod unit_axes;
 mod unmask;
 
@@ -52,9 +54,13 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "prefetch", rewrite: prefetch::run },
 ];
 
-/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: tiles of short rows are turned, loads go
-/// along rows, axes of one element are those of tensors, and reductions stand behind what they go through.
-pub const OVER_MEMORY: &[Pass] = &[SHORT_ROWS, ACROSS_ROWS, UNIT_AXES, REDUCTIONS];
+/// For targets that go over tiles in memory, after [`PIPELINE`], in this order: stores go along rows, and products that they
+/// have turned are computed so; tiles of short rows are turned, loads go along rows, axes of one element are those of tensors,
+/// and reductions stand behind what they go through.
+pub const OVER_MEMORY: &[Pass] =
+    &[STORED_ROWS, TRANSPOSE_STORED, SHORT_ROWS, ACROSS_ROWS, UNIT_AXES, REDUCTIONS];
+const STORED_ROWS: Pass = Pass { name: "stored-rows", rewrite: stored_rows::run };
+const TRANSPOSE_STORED: Pass = Pass { name: "transpose-stored", rewrite: transpose::run };
 const ACROSS_ROWS: Pass = Pass { name: "across-rows", rewrite: across_rows::run };
 const SHORT_ROWS: Pass = Pass { name: "short-rows", rewrite: short_rows::run };
 const UNIT_AXES: Pass = Pass { name: "unit-axes", rewrite: unit_axes::run };

@@ -4,17 +4,15 @@
 //! A target that goes over tiles in memory goes along their rows. In rows of three elements it would compute, and store, three
 //! at a time, and then gather what it needs of them; along a longer axis it reads elements that lie three places apart.
 //!
-//! Between the loads and where their elements change places there may be ops on elements, all of which nothing else needs. It is
-//! done for loads of tensors that the kernel only reads.
+//! Between the loads and where their elements change places there may be ops on elements and reductions of tiles that all have
+//! short rows: what is needed of a pixel's colours is then computed of as many pixels as a vector has elements.
 
-use super::{dce, replace_uses, turned};
-use crate::analysis::uses::Uses;
+use super::turned_tiles::TurnedTiles;
+use super::{dce, replace_uses};
 use crate::cpu::MOST_APART;
-use crate::dim::Dim;
-use crate::insert::Inserter;
-use crate::kernel::{Kernel, OpData, OpId};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Rows have so many elements at most, which then lie as far apart along a longer axis: those are picked out of vectors.
 const MOST_ELEMENTS: i64 = MOST_APART;
@@ -22,99 +20,33 @@ const MOST_ELEMENTS: i64 = MOST_APART;
 /// Turns every such tile.
 pub(super) fn run(kernel: &mut Kernel) {
     for exit in kernel.walk() {
-        if let Some(turned) = Turned::of(kernel, exit) {
-            turned.rewrite(kernel);
-        }
+        turn(kernel, exit);
     }
     dce::run(kernel);
 }
 
-/// Tiles that are turned together.
-struct Turned {
-    /// What needs them turned: a permutation, or a reshape that drops axes of one element at the end.
-    exit: OpId,
-    /// Axis `i` of a turned tile is axis `order[i]` of the tile.
-    order: Vec<usize>,
-    /// The ops that give them, in the order in which they stand.
-    ops: Vec<OpId>,
-    /// What cuts the tensors of those that are loads into tiles.
-    cuts: HashMap<OpId, OpId>,
+/// Gives what an op needs turned to the loads.
+fn turn(kernel: &mut Kernel, exit: OpId) -> Option<()> {
+    let order = order(kernel, kernel.op(exit))?;
+    let together = TurnedTiles::of(kernel, kernel.op(exit).operands[0], exit, order)?;
+    if !together.tiles(kernel).iter().all(|&tile| has_short_rows(kernel, tile)) {
+        return None;
+    }
+    let tile = together.turn(kernel);
+    let data = kernel.op(exit).clone();
+    match data.op {
+        Op::Permute(_) => replace_uses(kernel, &HashMap::from([(data.results[0], tile)])),
+        _ => kernel.op_mut(exit).operands[0] = tile,
+    }
+    Some(())
 }
 
-impl Turned {
-    fn of(kernel: &Kernel, exit: OpId) -> Option<Turned> {
-        let order = order(kernel, kernel.op(exit))?;
-        let (definitions, uses) = (kernel.definitions(), Uses::of(kernel));
-        let (mut next, mut found) = (vec![kernel.op(exit).operands[0]], HashSet::new());
-        let (mut cuts, mut only_here) = (HashMap::new(), Vec::new());
-        while let Some(tile) = next.pop() {
-            let op = *definitions.get(&tile)?;
-            if !found.insert(op) {
-                continue;
-            }
-            let data = kernel.op(op);
-            match &data.op {
-                Op::Splat(_) | Op::Iota { .. } => continue,
-                Op::Reshape(shape) if keeps_order(shape, &order) => continue,
-                op if op.is_leaf() || matches!(op, Op::Broadcast(_)) => {
-                    next.extend(
-                        data.operands.iter().filter(|&&operand| kernel.ty(operand).as_tile().is_some()),
-                    );
-                }
-                _ => {
-                    let (cut, _) = turned::read_view(kernel, &definitions, data)?;
-                    cuts.insert(op, cut);
-                }
-            }
-            only_here.push(tile);
-        }
-        let is_inner = |user: &OpId| found.contains(user) || *user == exit;
-        let has_others = only_here.iter().any(|&tile| !uses.of_value(tile).iter().all(is_inner));
-        let ops = kernel.walk().into_iter().filter(|op| found.contains(op)).collect();
-        (!cuts.is_empty() && !has_others).then_some(Turned { exit, order, ops, cuts })
-    }
-
-    fn rewrite(&self, kernel: &mut Kernel) {
-        let mut tiles = HashMap::new();
-        for &op in &self.ops {
-            let data = kernel.op(op).clone();
-            let mut operands = match self.cuts.get(&op) {
-                Some(&cut) => {
-                    let view = turned::view(kernel, cut, &self.order);
-                    turned::operands(&data, view, &self.order)
-                }
-                None => data.operands.clone(),
-            };
-            for operand in &mut operands {
-                *operand = tiles.get(operand).copied().unwrap_or(*operand);
-            }
-            let tile = Inserter::before(kernel, op).emit_typed(self.turned_op(&data.op), operands);
-            tiles.insert(data.results[0], tile);
-        }
-        let exit = kernel.op(self.exit).clone();
-        let tile = tiles[&exit.operands[0]];
-        match exit.op {
-            Op::Permute(_) => replace_uses(kernel, &HashMap::from([(exit.results[0], tile)])),
-            _ => kernel.op_mut(self.exit).operands[0] = tile,
-        }
-    }
-
-    fn turned_op(&self, op: &Op) -> Op {
-        match op {
-            Op::Splat(shape) => Op::Splat(turned::axes(shape, &self.order)),
-            Op::Broadcast(shape) => Op::Broadcast(turned::axes(shape, &self.order)),
-            Op::Reshape(shape) => Op::Reshape(turned::axes(shape, &self.order)),
-            Op::Iota { shape, axis, elem } => {
-                let place = self.order.iter().position(|before| before == axis);
-                let axis = place.expect("an order has every axis");
-                Op::Iota { shape: turned::axes(shape, &self.order), axis, elem: elem.clone() }
-            }
-            other => other.clone(),
-        }
-    }
+fn has_short_rows(kernel: &Kernel, tile: ValueId) -> bool {
+    let row = kernel.ty(tile).as_tile().and_then(|tile| tile.shape.last()?.as_const());
+    row.is_some_and(|extent| extent <= MOST_ELEMENTS)
 }
 
-/// How an op turns its operand so that a longer axis is last than one of few elements, or than axes of one.
+/// How an op turns its operand so that an axis of more elements is last, or one before axes of one element.
 fn order(kernel: &Kernel, data: &OpData) -> Option<Vec<usize>> {
     let shape = &kernel.ty(*data.operands.first()?).as_tile()?.shape;
     let is_longer = |axis: usize| shape[axis].as_const().is_some_and(|extent| extent > MOST_ELEMENTS);
@@ -128,14 +60,7 @@ fn order(kernel: &Kernel, data: &OpData) -> Option<Vec<usize>> {
         }
         _ => return None,
     };
-    let is_short = shape.last()?.as_const()? <= MOST_ELEMENTS;
-    (is_short && is_longer(*order.last()?)).then_some(order)
-}
-
-/// Whether the elements of a tile of this shape have the same order when it is turned.
-fn keeps_order(shape: &[Dim], order: &[usize]) -> bool {
-    let longer = order.iter().filter(|&&axis| shape[axis].as_const() != Some(1));
-    longer.is_sorted()
+    is_longer(*order.last()?).then_some(order)
 }
 
 #[cfg(test)]

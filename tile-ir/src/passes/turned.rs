@@ -22,7 +22,8 @@ pub(super) fn read_view<'k>(
     matches!(kernel.op(cut).op, Op::Partition(_)).then_some((cut, ty))
 }
 
-/// The view that an op gives, of a tensor whose axis `i` is axis `order[i]`.
+/// The view that an op gives, of a tensor whose axis `i` is axis `order[i]`. Of one that is written, accesses say the index of
+/// their tile along every axis: the tiles that blocks own are those of the view that isn't turned.
 ///
 /// # Panics
 /// If the op cuts no tensor into tiles.
@@ -30,7 +31,13 @@ pub(super) fn view(kernel: &mut Kernel, cut: OpId, order: &[usize]) -> ValueId {
     let data = kernel.op(cut).clone();
     let Op::Partition(cut_of) = data.op else { unreachable!("its callers ask of what cuts tensors") };
     let turned = |extents: &[Dim]| axes(extents, order);
-    let cut_of = Cut { tile: turned(&cut_of.tile), steps: cut_of.steps.as_deref().map(turned), ..cut_of };
+    let is_written = kernel.ty(data.results[0]).as_partition().is_some_and(|view| view.tensor.mutable);
+    let cut_of = Cut {
+        tile: turned(&cut_of.tile),
+        steps: cut_of.steps.as_deref().map(turned),
+        spanned: if is_written { (0..order.len()).collect() } else { Vec::new() },
+        ..cut_of
+    };
     let mut place = Inserter::behind(kernel, cut);
     let movement = Op::View(TensorMovement::Permute(order.to_vec()));
     let tensor = place.emit_typed(movement, vec![data.operands[0]]);
