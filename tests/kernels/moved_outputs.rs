@@ -132,22 +132,34 @@ fn planes_become_pixels() {
 
 /// Blocks share the tiles of a moved output, of heads of which each row is a place's.
 #[tile_kernel]
-fn heads<const B: usize>(x: &Tensor<i32, h, 16, n>, y: &mut Tensor<i32, n, h, 16>) {
-    let mut y = y.permute([1, 2, 0]).partition_view_mut([1, 16, B]);
+fn heads<const H: usize, const B: usize>(x: &Tensor<i32, h, d, n>, y: &mut Tensor<i32, n, h, d>) {
+    let mut y = y.permute([1, 2, 0]).partition_view_mut([H, 16, B]);
     for mut tile in y.tiles_persistent(Grouped(2)) {
-        let [head, _, i] = tile.index();
-        tile.store_masked(x.partition_view([1, 16, B]).load_masked([head, 0, i]) + 1);
+        tile.store_masked(x.partition_view([H, 16, B]).load_masked(tile.index()));
     }
 }
 
+/// The same with what is read moved, so that rows of both lie along tensors'.
+#[tile_kernel]
+fn places<const H: usize, const B: usize>(x: &Tensor<i32, h, d, n>, y: &mut Tensor<i32, n, h, d>) {
+    let mut y = y.partition_view_mut([B, H, 16]);
+    y.store_masked(x.permute([2, 0, 1]).partition_view([B, H, 16]).load_masked(y.index()));
+}
+
 #[test]
-fn blocks_share_the_tiles_of_a_moved_output() {
-    for [h, n] in [[2, 64], [3, 37]] {
-        let x: Vec<i32> = (0..h * 16 * n).map(|k| (k * 37 % 101) as i32).collect();
-        let at = |p: usize, h0: usize, d: usize| x[(h0 * 16 + d) * n + p];
-        let y: Vec<f64> = (0..n * h * 16).map(|k| f64::from(at(k / (h * 16), k / 16 % h, k % 16) + 1)).collect();
-        check_kernel!(heads<B = 32>(
-            input x: (x.clone(), [h, 16, n]), output y: (vec![0i32; y.len()], [n, h, 16] => y, 0.0),
+fn heads_become_places() {
+    for [h, d, n] in [[2, 16, 64], [3, 16, 37], [5, 20, 70]] {
+        let x: Vec<i32> = (0..h * d * n).map(|k| (k * 37 % 101) as i32).collect();
+        let at = |k: usize| f64::from(x[k % (h * d) * n + k / (h * d)]);
+        let y: Vec<f64> = (0..n * h * d).map(at).collect();
+        check_kernel!(heads<H = 1, B = 32>(
+            input x: (x.clone(), [h, d, n]), output y: (vec![0i32; y.len()], [n, h, d] => y.clone(), 0.0),
+        ));
+        check_kernel!(heads<H = 2, B = 32>(
+            input x: (x.clone(), [h, d, n]), output y: (vec![0i32; y.len()], [n, h, d] => y.clone(), 0.0),
+        ));
+        check_kernel!(places<H = 2, B = 32>(
+            input x: (x, [h, d, n]), output y: (vec![0i32; y.len()], [n, h, d] => y, 0.0),
         ));
     }
 }

@@ -251,7 +251,7 @@ impl<'a> Fusion<'a> {
                 let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
                 match view.tensor.mutable {
                     true => is_stream && self.is_replaced(data),
-                    false => is_stream || is_matrix || self.is_transposed_into_store(tile),
+                    false => is_stream || is_matrix || self.is_transposed_into_store(data),
                 }
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
@@ -350,10 +350,22 @@ impl<'a> Fusion<'a> {
         self.gathered_row(tile).is_some() && self.users_through_leaves(tile).iter().any(is_product)
     }
 
-    /// Whether the one use of a tile is to be transposed, and that of the transposed tile to be stored.
-    fn is_transposed_into_store(&self, tile: ValueId) -> bool {
+    /// Whether the one use of a loaded tile is to be transposed, and that of the transposed tile to be stored, where the rows of
+    /// both lie along those of tensors.
+    fn is_transposed_into_store(&self, load: &OpData) -> bool {
+        let tile = load.results[0];
         let transposed = self.only_use(tile).filter(|data| self.transposes(data).is_some());
-        transposed.and_then(|data| self.only_use(data.results[0])).is_some_and(|data| data.op.is_store())
+        let store =
+            transposed.and_then(|data| self.only_use(data.results[0])).filter(|data| data.op.is_store());
+        store.is_some_and(|store| [load, store].iter().all(|access| self.goes_along_rows(access)))
+    }
+
+    /// Whether the rows of the tile of a load or store follow each other's elements in the tensor, from its first on.
+    fn goes_along_rows(&self, access: &OpData) -> bool {
+        let view = self.instance.ty(access.operands[0]).as_partition().expect("verified: a view");
+        let tensor = view.tensor.strided();
+        let has_rows = tensor.strides.last().is_some_and(|stride| stride.as_const() == Some(1));
+        has_rows && tensor.windows.iter().all(Vec::is_empty)
     }
 
     /// The load whose rows a permutation transposes on their way to the permutation's one use, a store, where neither tile is
@@ -361,8 +373,7 @@ impl<'a> Fusion<'a> {
     pub(super) fn transposed_load(&self, data: &OpData) -> Option<&'a OpData> {
         self.transposes(data)?;
         let load = self.definition(data.operands[0]).filter(|load| load.op.is_load())?;
-        let tile = load.results[0];
-        (!self.is_stored(tile) && self.is_transposed_into_store(tile)).then_some(load)
+        (!self.is_stored(load.results[0]) && self.is_transposed_into_store(load)).then_some(load)
     }
 
     /// Whether an element is computed again as cheaply as it is read back: by one instruction, from tiles that aren't

@@ -6,6 +6,7 @@
 use super::{dce, turned};
 use crate::analysis::uses::Uses;
 use crate::cpu::MOST_APART;
+use crate::dim::Dim;
 use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -39,9 +40,27 @@ fn across(
     let data = kernel.op(load);
     let (cut, view) = turned::read_view(kernel, definitions, data)?;
     let axis = axis_of_rows(view)?;
-    let reads_either_way = |user: &OpId| matches!(kernel.op(*user).op, Op::Mma | Op::Permute(_));
-    let is_read_in_place = uses.of_value(data.results[0]).iter().all(reads_either_way);
+    let is_read_in_place =
+        uses.of_value(data.results[0]).iter().all(|&user| reads_either_way(kernel, uses, user));
     (!is_read_in_place).then_some((cut, axis))
+}
+
+/// Whether an op that reads a tile reads it in either direction: products do, also of one of whose axes of one element they are
+/// given more or fewer.
+fn reads_either_way(kernel: &Kernel, uses: &Uses, user: OpId) -> bool {
+    let data = kernel.op(user);
+    match &data.op {
+        Op::Mma | Op::Permute(_) => true,
+        Op::Reshape(shape) => {
+            let from = kernel.ty(data.operands[0]).as_tile().map_or(&[][..], |tile| &tile.shape);
+            let longer = |shape: &[Dim]| -> Vec<Dim> {
+                shape.iter().filter(|extent| extent.as_const() != Some(1)).cloned().collect()
+            };
+            let is_factor = |&user: &OpId| matches!(kernel.op(user).op, Op::Mma | Op::Permute(_));
+            longer(shape) == longer(from) && uses.of_value(data.results[0]).iter().all(is_factor)
+        }
+        _ => false,
+    }
 }
 
 /// The order of a view's axes in which that axis is last.
@@ -80,7 +99,7 @@ mod tests {
     use crate::{Instance, text};
 
     /// A transposed matrix, and heads of which each row is a place's; not columns of a narrow tensor, which lie near each other, a
-    /// tile of one column, a factor of a product, nor a tensor that the block writes.
+    /// tile of one column, a factor of a product, one of a head that is, nor a tensor that the block writes.
     #[test]
     fn loads_go_along_rows() {
         let source = "\
@@ -104,9 +123,12 @@ kernel @k(%x: tensor<n x m x f32>, %q: tensor<n x h x 16 x f32>, %z: tensor<m x 
   %colours = load_masked %vz[%0, %i] pad %none : tile<3 x 16 x f32>
   %most = reduce max %colours axis 0 : tile<1 x 16 x f32>
   %factor = load_masked %vx[%i, %i] pad %none : tile<16 x 32 x f32>
+  %heads = load_masked %vq[%i, %0, %j] pad %none : tile<1 x 16 x 32 x f32>
+  %left = reshape %heads : tile<16 x 32 x f32>
   %square = splat %none : tile<32 x 32 x f32>
   %sums = splat %none : tile<16 x 32 x f32>
-  %product = mma %factor, %square, %sums : tile<16 x 32 x f32>
+  %part = mma %left, %square, %sums : tile<16 x 32 x f32>
+  %product = mma %factor, %square, %part : tile<16 x 32 x f32>
   %s1 = add %t, %matrix : tile<16 x 32 x f32>
   %s2 = add %s1, %cs : tile<16 x 32 x f32>
   %s3 = add %s2, %product : tile<16 x 32 x f32>

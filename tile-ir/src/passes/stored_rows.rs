@@ -29,11 +29,7 @@ pub(super) fn run(kernel: &mut Kernel) {
 
 /// What cuts the tensor of a store into tiles, and the order of axes in which its tile lies along the tensor's rows, where it
 /// doesn't as it is.
-fn across(
-    kernel: &Kernel,
-    definitions: &HashMap<ValueId, OpId>,
-    store: OpId,
-) -> Option<(OpId, Vec<usize>)> {
+fn across(kernel: &Kernel, definitions: &HashMap<ValueId, OpId>, store: OpId) -> Option<(OpId, Vec<usize>)> {
     let data = kernel.op(store);
     let view = *data.operands.first().filter(|_| data.op.is_store())?;
     let ty = kernel.ty(view).as_partition()?;
@@ -47,7 +43,8 @@ fn interleaved(view: &PartitionType) -> Option<usize> {
     let strides = view.tensor.strided().strides;
     let (last, others) = strides.split_last()?;
     let apart = last.as_const().filter(|apart| (2..=MOST_APART).contains(apart))?;
-    let is_between = |&axis: &usize| others[axis].as_const() == Some(1) && view.tile[axis].as_const() == Some(apart);
+    let is_between =
+        |&axis: &usize| others[axis].as_const() == Some(1) && view.tile[axis].as_const() == Some(apart);
     (0..others.len()).find(is_between)
 }
 
@@ -72,9 +69,11 @@ fn tile_index(kernel: &mut Kernel, store: OpId) -> Vec<ValueId> {
     let data = kernel.op(store);
     let (view, given) = (data.operands[0], data.tile_index().to_vec());
     let ty = kernel.ty(view).as_partition().expect("verified: a store is of a view").clone();
-    let own: Vec<ValueId> = (0..ty.tile.len()).map(|_| kernel.new_value(crate::types::Type::INDEX, None)).collect();
+    let own: Vec<ValueId> =
+        (0..ty.tile.len()).map(|_| kernel.new_value(crate::types::Type::INDEX, None)).collect();
     let op = Op::BlockIndex;
-    let block = OpData { op, operands: vec![view], results: own.clone(), regions: Vec::new(), loc: Loc::UNKNOWN };
+    let block =
+        OpData { op, operands: vec![view], results: own.clone(), regions: Vec::new(), loc: Loc::UNKNOWN };
     Inserter::before(kernel, store).insert(block);
     ty.tile_index(&own, &given)
 }

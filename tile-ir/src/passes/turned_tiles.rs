@@ -90,7 +90,8 @@ impl TurnedTiles {
     }
 
     fn turned_op(&self, op: &Op) -> Op {
-        let place_of = |axis| self.order.iter().position(|before| before == axis).expect("an order has every axis");
+        let place_of =
+            |axis| self.order.iter().position(|before| before == axis).expect("an order has every axis");
         match op {
             Op::Splat(shape) => Op::Splat(turned::axes(shape, &self.order)),
             Op::Broadcast(shape) => Op::Broadcast(turned::axes(shape, &self.order)),

@@ -370,8 +370,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.row_address(window, &[])
     }
 
-    /// Elements from one to the next along an axis of a dense tensor.
-    pub(in crate::cpu) fn dense_stride(&self, window: &Window<'c>, axis: usize) -> IntValue<'c> {
+    /// Elements of the tensor from one to the next along an axis.
+    pub(in crate::cpu) fn stride(&self, window: &Window<'c>, axis: usize) -> IntValue<'c> {
+        if let Some(place) = &window.place {
+            return place.strides[axis];
+        }
         let inner = window.extents[axis + 1..].iter();
         inner.fold(self.ir.i64(1), |stride, &extent| self.ir.mul(stride, extent))
     }

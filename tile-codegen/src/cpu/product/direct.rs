@@ -64,7 +64,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return None;
         }
         let is_whole = self.is_whole(&window);
-        let (first, stride) = (self.first_address(&window), self.dense_stride(&window, 0));
+        let (first, stride) = (self.first_address(&window), self.stride(&window, 0));
         let (line, bytes) = (i64::from(LINE_BYTES), dtype.bytes() as i64);
         let (is_direct, streams) = match self.entry.streamed.get(&window.tensor()) {
             None => (is_whole, None),

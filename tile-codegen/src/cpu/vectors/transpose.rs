@@ -52,14 +52,32 @@ struct Transposition<'c> {
     result_stride: i64,
 }
 
-/// What is done with a row of a tile and some of its places.
-type RowBody<'b, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>], Existing<'c>) + 'b;
-
-/// A matrix of a tile in its tensor, and the axis along which its rows lie below each other.
+/// A matrix of a tile in its tensor, where its first element is in the tile, and the axis along which its rows lie below each
+/// other.
 #[derive(Clone, Copy)]
 struct RowsBelow<'w, 'c> {
     window: &'w Window<'c>,
+    first: &'w [IntValue<'c>],
     axis: usize,
+}
+
+/// What there is of a matrix.
+struct ValidRows<'c> {
+    /// Whether the tensor has its place along the other axes.
+    exists: IntValue<'c>,
+    rows: IntValue<'c>,
+    columns: IntValue<'c>,
+}
+
+impl<'c> RowsBelow<'_, 'c> {
+    /// What the tensor has of it; `None` where places before the first may be missing.
+    fn valid(&self, ir: &Ir<'c>) -> Option<ValidRows<'c>> {
+        let valid = self.window.valid()?;
+        let last = valid.len() - 1;
+        let others = (0..last).filter(|&other| other != self.axis);
+        let exists = ir.all(others.map(|axis| ir.icmp(IntPredicate::ULT, self.first[axis], valid[axis])));
+        Some(ValidRows { exists, rows: valid[self.axis], columns: valid[last] })
+    }
 }
 
 /// Rows of a source that are columns of a result, both in tensors.
@@ -69,8 +87,6 @@ struct InTensors<'c> {
     /// Elements of the source from one to the next along the result's rows, and the other way round.
     strides: [IntValue<'c>; 2],
     tensors: [ValueId; 2],
-    /// What is brought near meanwhile, where that is known.
-    ahead: Option<TransposedAhead<'c>>,
     dtype: DType,
     /// Rows of the result that are transposed together, each a cache line.
     side: i64,
@@ -184,64 +200,70 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Stores a tile whose rows are the columns of a loaded one, from tensor to tensor: blocks of whole cache lines of the
-    /// result, and element by element what is left at the edges.
+    /// Stores a tile whose rows are the columns of a loaded one, from tensor to tensor, matrix by matrix: blocks of whole cache
+    /// lines of the result, and element by element what is left at the edges.
     pub(in crate::cpu) fn store_transposed(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
         let from = self.window_of(load);
         self.open_stream(load, &from, Bounds::Checked);
         let data = self.definition(value).expect("a transposed tile is a permutation's result");
+        let Op::Permute(permutation) = &data.op else { unreachable!("only permutations transpose") };
         let axis = transposed_axis(self.instance, data).expect("asked before");
-        let ir = self.ir;
-        let (last, zero) = (to.shape().len() - 1, ir.i64(0));
-        let is_matrix = (0..last).all(|other| other == axis || to.shape()[other] == 1);
-        let blocks = match (from.valid(), to.valid(), &data.op) {
-            (Some(there), Some(wanted), Op::Permute(permutation))
-                if is_matrix && from.is_dense() && to.is_dense() =>
-            {
-                let across = permutation[last];
-                // A row of the other axes, whose extents are 1, may be missing altogether.
-                let others = |valid: &[IntValue<'c>], own: [usize; 2]| {
-                    let others = (0..valid.len()).filter(|axis| !own.contains(axis));
-                    ir.all(others.map(|axis| ir.icmp(IntPredicate::NE, valid[axis], zero)))
-                };
-                let exist = ir.and(others(there, [across, last]), others(wanted, [axis, last]));
-                let rows = ir.lesser(there[last], wanted[axis]);
-                let columns = ir.lesser(there[across], wanted[last]);
-                let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
-                let ahead = self.ahead_of_transposed(load, to, axis);
-                let (from, to) = (RowsBelow { window: &from, axis: across }, RowsBelow { window: to, axis });
-                self.transpose_in_lines(from, to, [rows, columns], ahead)
-            }
-            _ => [zero; 2],
-        };
-        let is_left = |transposed, extent| ir.icmp(IntPredicate::ULT, transposed, ir.i64(extent));
-        let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
-        ir.if_then(edges, || {
-            let tile = [StoredTile { window: to.clone(), value }];
-            self.nest_edges(to, axis, blocks, &mut |emitter, row, places| {
-                emitter.store_elements(&tile, row, places);
-            });
+        let mut matrices = to.shape().to_vec();
+        let last = matrices.len() - 1;
+        (matrices[axis], matrices[last]) = (1, 1);
+        let is_one = matrices.iter().all(|&extent| extent == 1);
+        let ahead = if is_one { self.ahead_of_transposed(load, to, axis) } else { None };
+        let tile = [StoredTile { window: to.clone(), value }];
+        self.each_row(&matrices, &mut |emitter, matrix| {
+            let mut there = vec![emitter.ir.i64(0); matrix.len()];
+            permutation.iter().zip(matrix).for_each(|(&axis, &i)| there[axis] = i);
+            let from = RowsBelow { window: &from, first: &there, axis: permutation[last] };
+            let to = RowsBelow { window: to, first: matrix, axis };
+            let blocks = emitter.transpose_matrix_in_tensors(from, to, ahead.as_ref());
+            emitter.store_edges(&tile, to, blocks);
         });
     }
 
-    /// Goes over the rows of a window, but for the first columns of the first rows along an axis: gives each row and the
-    /// range of its columns.
-    fn nest_edges(
+    /// Transposes the blocks of a matrix that lie whole in both tensors; gives how many rows and columns of the result those are.
+    fn transpose_matrix_in_tensors(
         &mut self,
-        to: &Window<'c>,
-        axis: usize,
+        from: RowsBelow<'_, 'c>,
+        to: RowsBelow<'_, 'c>,
+        ahead: Option<&TransposedAhead<'c>>,
+    ) -> [IntValue<'c>; 2] {
+        let (ir, zero) = (self.ir, self.ir.i64(0));
+        let (Some(there), Some(wanted)) = (from.valid(ir), to.valid(ir)) else { return [zero; 2] };
+        let exists = ir.and(there.exists, wanted.exists);
+        let rows = ir.lesser(there.columns, wanted.rows);
+        let columns = ir.lesser(there.rows, wanted.columns);
+        let extents = [rows, columns].map(|extent| ir.select_int(exists, extent, zero));
+        self.transpose_in_lines(from, to, extents, ahead)
+    }
+
+    /// Stores what is left of a matrix, of which blocks of so many rows and columns are.
+    fn store_edges(
+        &mut self,
+        tile: &[StoredTile<'c>],
+        to: RowsBelow<'_, 'c>,
         [rows, columns]: [IntValue<'c>; 2],
-        body: &mut RowBody<'_, 'a, 'c>,
     ) {
         let ir = self.ir;
-        let (_, outer) = to.shape().split_last().expect("a transposed tile has two axes");
-        self.each_row(outer, &mut |emitter, row| {
-            let Existing { begin, end } = emitter.existing(to, row);
-            let is_transposed = ir.icmp(IntPredicate::ULT, row[axis], rows);
-            let transposed = ir.select_int(is_transposed, columns, ir.i64(0));
-            let begin = begin.map_or(transposed, |begin| ir.greater(begin, transposed));
-            let some = ir.icmp(IntPredicate::ULT, begin, end);
-            body(emitter, row, Existing { begin: Some(begin), end: ir.select_int(some, end, begin) });
+        let shape = to.window.shape();
+        let last = shape.len() - 1;
+        let is_left = |transposed, extent| ir.icmp(IntPredicate::ULT, transposed, ir.i64(extent));
+        let edges = ir.or(is_left(rows, shape[to.axis]), is_left(columns, shape[last]));
+        ir.if_then(edges, || {
+            self.each_row(&[shape[to.axis]], &mut |emitter, row| {
+                let mut index = to.first[..last].to_vec();
+                index[to.axis] = row[0];
+                let Existing { begin, end } = emitter.existing(to.window, &index);
+                let is_transposed = ir.icmp(IntPredicate::ULT, row[0], rows);
+                let transposed = ir.select_int(is_transposed, columns, ir.i64(0));
+                let begin = begin.map_or(transposed, |begin| ir.greater(begin, transposed));
+                let some = ir.icmp(IntPredicate::ULT, begin, end);
+                let places = Existing { begin: Some(begin), end: ir.select_int(some, end, begin) };
+                emitter.store_elements(tile, &index, places);
+            });
         });
     }
 
@@ -252,7 +274,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         from: RowsBelow<'_, 'c>,
         to: RowsBelow<'_, 'c>,
         [rows, columns]: [IntValue<'c>; 2],
-        ahead: Option<TransposedAhead<'c>>,
+        ahead: Option<&TransposedAhead<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, dtype) = (self.ir, to.window.dtype());
         let bytes = dtype.bytes() as i64;
@@ -260,10 +282,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let whole = |extent, by| ir.sub(extent, ir.urem(extent, ir.i64(by)));
         let [whole_rows, whole_columns] = [whole(rows, side), whole(columns, line)];
         let lines = InTensors {
-            from: [from, to].map(|matrix| self.first_address(matrix.window)),
-            strides: [from, to].map(|matrix| self.dense_stride(matrix.window, matrix.axis)),
+            from: [from, to].map(|matrix| self.row_address(matrix.window, matrix.first)),
+            strides: [from, to].map(|matrix| self.stride(matrix.window, matrix.axis)),
             tensors: [from, to].map(|matrix| matrix.window.tensor()),
-            ahead,
             dtype,
             side,
         };
@@ -278,7 +299,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let end = ir.lesser(ir.add(first, strip), whole_columns);
             ir.each((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, |row| {
                 ir.each((first, end, ir.i64(line)), LoopHint::Rolled, |column| {
-                    match &lines.ahead {
+                    match ahead {
                         Some(TransposedAhead::Pieces(pieces)) => {
                             let strip = IndexRange { start: first, end };
                             self.ask_for_pieces(pieces, lines.strides[0], strip, [row, column]);
