@@ -99,7 +99,7 @@ pub(super) fn hint_for_row(width: i64) -> LoopHint {
 /// The hint for the loop around rows. Where a short row has become straight code, LLVM would make vectors along this loop, and
 /// gather and scatter elements that lie next to each other; of rows of a few elements it makes whole vectors and shuffles
 /// them, which is faster than what such a row is by itself.
-fn hint_around(width: i64) -> LoopHint {
+pub(super) fn hint_around(width: i64) -> LoopHint {
     if is_short(width) && width >= FEWEST_OF_A_VECTOR { LoopHint::AsItIs } else { LoopHint::Rolled }
 }
 

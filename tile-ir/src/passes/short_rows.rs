@@ -4,13 +4,13 @@
 //! A target that goes over tiles in memory goes along their rows. In rows of three elements it would compute, and store, three
 //! at a time, and then gather what it needs of them; along a longer axis it reads elements that lie three places apart.
 //!
-//! Between the loads and where their elements change places there may be ops on elements and reductions of tiles that all have
-//! short rows: what is needed of a pixel's colours is then computed of as many pixels as a vector has elements.
+//! Between the loads and where their elements change places there may be ops on elements. Reductions of short rows are done of
+//! several rows at once where these lie.
 
 use super::turned_tiles::TurnedTiles;
 use super::{dce, replace_uses};
 use crate::cpu::MOST_APART;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId};
 use crate::ops::Op;
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) fn run(kernel: &mut Kernel) {
 fn turn(kernel: &mut Kernel, exit: OpId) -> Option<()> {
     let order = order(kernel, kernel.op(exit))?;
     let together = TurnedTiles::of(kernel, kernel.op(exit).operands[0], exit, order)?;
-    if !together.tiles(kernel).iter().all(|&tile| has_short_rows(kernel, tile)) {
+    if together.reduces(kernel) {
         return None;
     }
     let tile = together.turn(kernel);
@@ -41,12 +41,7 @@ fn turn(kernel: &mut Kernel, exit: OpId) -> Option<()> {
     Some(())
 }
 
-fn has_short_rows(kernel: &Kernel, tile: ValueId) -> bool {
-    let row = kernel.ty(tile).as_tile().and_then(|tile| tile.shape.last()?.as_const());
-    row.is_some_and(|extent| extent <= MOST_ELEMENTS)
-}
-
-/// How an op turns its operand so that an axis of more elements is last, or one before axes of one element.
+/// How an op turns its operand so that a longer axis is last than one of few elements, or than axes of one.
 fn order(kernel: &Kernel, data: &OpData) -> Option<Vec<usize>> {
     let shape = &kernel.ty(*data.operands.first()?).as_tile()?.shape;
     let is_longer = |axis: usize| shape[axis].as_const().is_some_and(|extent| extent > MOST_ELEMENTS);
@@ -60,7 +55,8 @@ fn order(kernel: &Kernel, data: &OpData) -> Option<Vec<usize>> {
         }
         _ => return None,
     };
-    is_longer(*order.last()?).then_some(order)
+    let is_short = shape.last()?.as_const()? <= MOST_ELEMENTS;
+    (is_short && is_longer(*order.last()?)).then_some(order)
 }
 
 #[cfg(test)]

@@ -57,9 +57,9 @@ impl TurnedTiles {
         (!cuts.is_empty() && !has_others).then_some(TurnedTiles { last, order, ops, cuts })
     }
 
-    /// Every tile.
-    pub(super) fn tiles(&self, kernel: &Kernel) -> Vec<ValueId> {
-        self.ops.iter().map(|&op| kernel.op(op).results[0]).collect()
+    /// Whether one of them is reduced.
+    pub(super) fn reduces(&self, kernel: &Kernel) -> bool {
+        self.ops.iter().any(|&op| matches!(kernel.op(op).op, Op::Reduce { .. }))
     }
 
     /// The views of tensors that are read, one for each load.

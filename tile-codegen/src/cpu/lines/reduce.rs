@@ -13,6 +13,7 @@ use crate::cpu::fuse::is_reduction_of_rows;
 use crate::cpu::memory::ahead::{RowTurn, is_function};
 use crate::cpu::memory::buffer::Buffer;
 use crate::cpu::memory::parts::{Row, RowLoop};
+use crate::cpu::memory::short_rows::ShortRows;
 use crate::cpu::region::Emitter;
 use crate::emit::{LoopHint, NanKey, Value};
 use inkwell::FloatPredicate;
@@ -98,7 +99,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             });
         } else {
             let loads = self.fusion.streams_of(data);
-            self.with_streams(&loads, &[], &mut |emitter, _| emitter.reduce_outer(&reduction));
+            self.with_streams(&loads, &[], &mut |emitter, whole| emitter.reduce_outer(&reduction, whole));
         }
     }
 
@@ -122,8 +123,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.cast(reduction.partial, reduction.result.dtype, total)
     }
 
-    /// Result element by result element of all axes but the reduced, which is the outer loop.
-    fn reduce_outer(&mut self, reduction: &Reduction<'a, 'c>) {
+    /// Result element by result element of all axes but the reduced, which is the outer loop; `whole` says whether all elements
+    /// of what is read from tensors are known to exist.
+    fn reduce_outer(&mut self, reduction: &Reduction<'a, 'c>, whole: bool) {
         let (axis, operand) = (reduction.axis, reduction.data.operands[0]);
         let mut lines = reduction.shape.clone();
         lines[axis] = 1;
@@ -141,7 +143,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // make that longer than LLVM would make it.
         let is_row = inner.iter().product::<i64>() == 1;
         let hint = if is_row && extent < SHORTEST { LoopHint::Unrolled } else { hint_for(extent) };
-        self.each_row(outer, &mut |emitter, before| {
+        let mut reduce_row = |emitter: &mut Self, before: &[IntValue<'c>], _: bool| {
             let ir = emitter.ir;
             ir.each((ir.i64(0), ir.i64(extent), ir.i64(1)), hint, |k| {
                 let range = IndexRange::up_to(ir, ir.i64(inner[inner.len() - 1]));
@@ -156,7 +158,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     });
                 });
             });
-        });
+        };
+        match is_row {
+            true => {
+                let rows = ShortRows { tiles: &[operand], shape: &reduction.shape, stored: &[], whole };
+                self.each_short_row(rows, &mut reduce_row);
+            }
+            false => self.each_row(outer, &mut |emitter, before| reduce_row(emitter, before, whole)),
+        }
         if reduction.partial != result.dtype {
             self.nest(&lines, &mut |emitter, index| {
                 let position = emitter.position(index, &lines);

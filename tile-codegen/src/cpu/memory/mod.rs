@@ -1,4 +1,4 @@
-//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`gathered`],
+//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`short_rows`], [`gathered`],
 //! [`strided`]) and in memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), those
 //! that LLVM 22 would make others of ([`single_lanes`], [`blended`]), and what is asked for before it is needed ([`ahead`],
 //! [`prefetch`], [`pieces`]).
@@ -14,6 +14,7 @@ pub(super) mod pieces;
 pub(super) mod prefetch;
 mod runs;
 pub(super) mod scratch;
+pub(super) mod short_rows;
 pub(super) mod single_lanes;
 pub(super) mod stores;
 pub(super) mod streaming;

@@ -2,6 +2,7 @@
 
 use super::parts::{Bounds, Existing, Row, RowLoop};
 use super::runs::each_side;
+use super::short_rows::ShortRows;
 use super::streaming::RowLines;
 use super::views::Window;
 use crate::cpu::elements::{IndexRange, each_index};
@@ -50,12 +51,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             true => Existing { begin: None, end: emitter.ir.i64(width) },
             false => emitter.existing(window, row),
         };
+        let values: Vec<ValueId> = tiles.iter().map(|tile| tile.value).collect();
         let further: Vec<Window<'c>> = tiles.iter().map(|tile| tile.window.clone()).collect();
         let lines = tiles.iter().map(|tile| self.elements_of_line(&tile.window)).collect::<Option<Vec<_>>>();
         let lines = lines.and_then(|lines| lines.into_iter().max());
         match lines.map(|elements| elements.min(self.most_lanes(data))) {
             None => self.with_streams(&loads, &further, &mut |emitter, whole| {
-                emitter.each_row_of(width, rows, &mut |emitter, row| {
+                let rows = ShortRows { tiles: &values, shape: window.shape(), stored: &further, whole };
+                emitter.each_short_row(rows, &mut |emitter, row, whole| {
                     let places = existing(emitter, row, whole);
                     emitter.with_gathered_rows(&gathers, row, places.range(emitter.ir), &mut |emitter| {
                         emitter.store_elements(&tiles, row, places);
