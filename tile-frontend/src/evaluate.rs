@@ -35,13 +35,13 @@ pub(crate) fn call(
     path: &Path,
     arguments: Vec<(Value, Span)>,
     helpers: &Helpers,
-) -> Result<Value, Diagnostic> {
+) -> Result<Value, Box<Diagnostic>> {
     let mut evaluator =
         Evaluator { helpers, variables: Vec::new(), constants: Vec::new(), calls: 0, steps: 0 };
     match evaluator.call(function, path, arguments) {
         Ok(value) => Ok(value),
-        Err(Exit::Refused(refused)) => Err(*refused),
-        Err(_) => Err(refused(path.span(), "nothing is left here", "rustc says more")),
+        Err(Exit::Refused(refused)) => Err(refused),
+        Err(_) => Err(Box::new(refused(path.span(), "nothing is left here", "rustc says more"))),
     }
 }
 

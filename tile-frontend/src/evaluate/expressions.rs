@@ -306,7 +306,7 @@ fn integer(literal: &LitInt) -> Computed<Value> {
             let value = int_to_float(dtype, value);
             Ok(Value::Float(Float { double: value, single: value as f32, dtype: Some(dtype) }))
         }
-        dtype if dtype.is_some() == !literal.suffix().is_empty() => Ok(Value::Int(value, dtype)),
+        dtype if dtype.is_some() != literal.suffix().is_empty() => Ok(Value::Int(value, dtype)),
         _ => error(literal.span(), "this isn't a number type of kernels", "use i8 … u64, usize, f32, f64"),
     }
 }

@@ -122,7 +122,9 @@ fn loops_branches_and_parts_are_those_of_rust() {
             }
             let value = loop {
                 let x = x + 4;
-                break x * 2;
+                if x > 0 {
+                    break x * 2;
+                }
             };
             let early = |_: u32| 0;
             let _ = early;
@@ -188,7 +190,7 @@ fn numbers_are_those_of_rust() {
 
         const fn conversions() -> [i16; 9] {
             [
-                300u32 as u8 as i16, -1i32 as u16 as i16, 1e9f32 as i16, f32::NAN as i16, -2.9f64 as i16, true as i16,
+                300u32 as u8 as i16, -1i32 as u16 as i16, 1e9f32 as i16, -1e9f32 as i16, -2.9f64 as i16, true as i16,
                 200u8 as i8 as i16, 0x1_0005u64 as i16, (0.1f32 as f64 * 1e9) as i64 as i16,
             ]
         }
@@ -213,7 +215,7 @@ fn numbers_are_those_of_rust() {
         const fn order() -> [bool; 8] {
             let nan = f32::NAN;
             [
-                nan < 1.0, nan >= 1.0, nan != nan, -0.0 == 0.0f32, 3 <= 3, 1u8 > 2, true & !false ^ true,
+                nan < 1.0, nan >= 1.0, nan != nan, -0.0 == 0.0f32, 3 <= 3, 1u8 > 2, true & (nan > 1.0) ^ true,
                 1.0f32.to_bits() == 0x3f80_0000,
             ]
         }
