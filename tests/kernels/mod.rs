@@ -20,6 +20,7 @@ mod borders;
 mod bounded;
 mod choices;
 mod conditions;
+mod const_functions;
 mod control;
 mod counters;
 mod decided;

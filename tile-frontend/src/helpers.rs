@@ -29,6 +29,8 @@ pub struct Helpers {
     updates: HashSet<String>,
     constants: HashMap<String, ItemConst>,
     structs: HashMap<String, ItemStruct>,
+    /// Those that constants call, each a `const fn` that is Rust's alone.
+    const_functions: HashMap<String, Rc<ItemFn>>,
 }
 
 impl Helper {
@@ -40,7 +42,8 @@ impl Helper {
 }
 
 impl Helpers {
-    /// The `#[tile_fn]` functions, those of types too, the constants and the structs among the items of a module.
+    /// The `#[tile_fn]` functions, those of types too, the constants with the `const fn`s that they call, and the structs among
+    /// the items of a module.
     pub fn of(items: &[Item]) -> Helpers {
         let mut helpers = Helpers::default();
         for item in items {
@@ -54,6 +57,9 @@ impl Helpers {
                         owner: None,
                     };
                     helpers.functions.insert(function.sig.ident.to_string(), helper);
+                }
+                Item::Fn(function) if is_const(function) => {
+                    helpers.const_functions.insert(function.sig.ident.to_string(), Rc::new(function.clone()));
                 }
                 Item::Const(item) => drop(helpers.constants.insert(item.ident.to_string(), item.clone())),
                 // Of one with a condition another may be what rustc sees.
@@ -154,6 +160,11 @@ impl Helpers {
         self.constants.get(name)
     }
 
+    /// The `const fn` at a path.
+    pub(crate) fn const_function(&self, path: &Path) -> Option<&Rc<ItemFn>> {
+        self.const_functions.get(&path_text(path))
+    }
+
     pub(crate) fn constants(&self) -> impl Iterator<Item = &ItemConst> {
         self.constants.values()
     }
@@ -197,6 +208,12 @@ pub(crate) fn plain(path: &Path) -> Path {
     let mut path = path.clone();
     path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
     path
+}
+
+/// Whether a function is a `const fn` of Rust, which constants call.
+pub fn is_const(function: &ItemFn) -> bool {
+    let of_kernels = |attribute| is_function(attribute) || is_kernel(attribute);
+    function.sig.constness.is_some() && !function.attrs.iter().any(of_kernels)
 }
 
 /// `#[tile_fn]` or `#[tile::tile_fn]`.

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use std::collections::HashSet;
 use syn::{Attribute, File, Item, ItemFn, ItemImpl, ItemMod, Meta, UseTree};
-use tile_frontend::{Helpers, is_function, is_kernel};
+use tile_frontend::{Helpers, is_const, is_function, is_kernel};
 
 /// The module with its kernels and functions expanded.
 pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
@@ -161,7 +161,7 @@ fn add_names(tree: &UseTree, names: &mut HashSet<String>) -> bool {
 /// What the module's kernels and functions see of each other.
 fn is_seen(item: &Item) -> bool {
     match item {
-        Item::Fn(function) => function.attrs.iter().any(is_function),
+        Item::Fn(function) => function.attrs.iter().any(is_function) || is_const(function),
         Item::Impl(methods) => methods.attrs.iter().any(is_function),
         Item::Const(_) | Item::Struct(_) => true,
         _ => false,

@@ -135,6 +135,11 @@ pub trait Number:
 }
 
 /// What a number is written as where its type isn't known: a literal of an integer or of a float.
+#[diagnostic::on_unimplemented(
+    message = "`of` takes a literal, and this is a number of `{Self}`",
+    label = "no literal",
+    note = "to convert a float `x` on the host write `bf16::from_f32(x)`, of an f64 `bf16::from_f64(x)`; in a kernel, `x as bf16` of a number and `x.cast::<bf16>()` of a tile"
+)]
 pub trait Written: sealed::Written {
     #[doc(hidden)]
     fn literal(self) -> Literal;

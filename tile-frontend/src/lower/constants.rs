@@ -8,6 +8,7 @@ use super::{Lowered, Lowering, Reported};
 use crate::conditional;
 use crate::constants::in_order;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::evaluate;
 use crate::helpers::Helpers;
 use crate::rewrite::place;
 use crate::scope::{Changes, Scopes, Variable};
@@ -49,8 +50,12 @@ impl Lowering {
     /// `const N: usize = 2 * BM;`
     fn constant(&mut self, item: &ItemConst) -> Lowered<()> {
         let noted = self.scalar_arithmetic.len();
-        let value = self.of_constant(|lowering| lowering.expression(&item.expr));
+        let (value, for_loop) = self.of_constant(|lowering| lowering.expression(&item.expr));
         let value = value.and_then(|value| self.constant_value(item, &value));
+        let value = match value {
+            Ok(value) if !self.is_generic(&value) => self.without_for(for_loop).map(|()| value),
+            value => value,
+        };
         if !value.as_ref().is_ok_and(|value| self.is_generic(value)) {
             // It stays an item of Rust, whose operators are computed before the kernel runs.
             self.scalar_arithmetic.truncate(noted);
@@ -76,17 +81,28 @@ impl Lowering {
     pub(super) fn const_block(&mut self, block: &Block) -> Lowered<Val> {
         let outer = std::mem::replace(&mut self.in_constant, true);
         let errors = self.errors.len();
-        let value = self.of_constant(|lowering| lowering.block(block));
+        let (value, for_loop) = self.of_constant(|lowering| lowering.block(block));
+        let value = value.and_then(|value| self.without_for(for_loop).map(|()| value));
         self.no_function_is_missing(errors);
         self.in_constant = outer;
         value
     }
 
-    fn of_constant<T>(&mut self, lower: impl FnOnce(&mut Lowering) -> T) -> T {
+    /// Lowers the value of a constant; also says where a `for` is in it.
+    fn of_constant<T>(&mut self, lower: impl FnOnce(&mut Lowering) -> T) -> (T, Option<Span>) {
         let outer = std::mem::replace(&mut self.is_constant, true);
+        let loops_around = self.for_in_constant.take();
         let value = lower(self);
         self.is_constant = outer;
-        value
+        (value, std::mem::replace(&mut self.for_in_constant, loops_around))
+    }
+
+    /// Refuses a `for` in what is Rust's to compute, which says of it only that the iterator's functions aren't `const`.
+    fn without_for(&mut self, for_loop: Option<Span>) -> Lowered<()> {
+        match for_loop {
+            Some(span) => self.error(span, "Rust runs no `for` in a constant", evaluate::OF_FOR),
+            None => Ok(()),
+        }
     }
 
     /// Functions of Rust's `const` world are no functions of kernels: none is looked for in other modules.
@@ -125,8 +141,9 @@ impl Lowering {
         let errors = self.errors.len();
         let text = Rc::new(self.text.of_constants());
         let value = self.in_text(&text, |lowering| {
-            let value = lowering.of_constant(|lowering| lowering.expression(&item.expr))?;
-            lowering.constant_value(item, &value)
+            let (value, for_loop) = lowering.of_constant(|lowering| lowering.expression(&item.expr));
+            lowering.without_for(for_loop)?;
+            lowering.constant_value(item, &value?)
         });
         self.constants.pop();
         self.no_function_is_missing(errors);
@@ -163,7 +180,8 @@ impl Lowering {
             }
             Val::Data(_) if elem == Elem::from(DType::Index) => {
                 let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, `ilog2`, \
-                            `next_power_of_two`, and of literals also `pow`";
+                            `next_power_of_two`, and of literals also `pow`; a `const fn` of the kernel's `#[tile_kernels]` \
+                            module may have loops";
                 self.error(span, "this isn't known when the macro expands", help)
             }
             Val::Int(Int { value: number, .. })

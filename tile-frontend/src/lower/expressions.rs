@@ -61,6 +61,9 @@ impl Lowering {
             Expr::MethodCall(call) => self.method(call),
             Expr::ForLoop(for_loop) => {
                 self.straight("a loop", for_loop.for_token.span())?;
+                if self.is_constant {
+                    self.for_in_constant.get_or_insert(for_loop.for_token.span());
+                }
                 self.for_loop(for_loop)
             }
             Expr::While(repeated) => {
@@ -355,6 +358,15 @@ fn help_of_path(segments: &[String]) -> String {
 enum Constant {
     Float(f64),
     Int(i128),
+}
+
+/// The number that a path of Rust's own names.
+pub(crate) fn number_of_path(path: &syn::Path) -> Option<(Literal, DType)> {
+    let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    constant_of(&segments).map(|(value, dtype)| match value {
+        Constant::Float(value) => (Literal::Float(value), dtype),
+        Constant::Int(value) => (Literal::Int(value), dtype),
+    })
 }
 
 /// `f32::INFINITY`, `i32::MAX`, `std::f32::consts::LN_2` and their kin.

@@ -33,12 +33,14 @@ pub(crate) use constants::extent_of as extent_of_constant;
 pub(crate) use control::counters::mentions;
 pub(crate) use control::iterators::is_counted;
 pub(crate) use control::tiles::tiles_persistent;
+pub(crate) use expressions::number_of_path;
 pub(crate) use functions::conform::arguments_of;
 pub(crate) use ops::folds::Fold;
 
 use crate::copies::Occurrence;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
+use crate::evaluate;
 use crate::helpers::Helpers;
 use crate::rewrite::{Place, Rewrites, place};
 use crate::scope::{Scopes, VariableId};
@@ -135,6 +137,8 @@ pub(crate) struct Lowering {
     in_constant: bool,
     /// Whether the current place is in the value of a constant, of a `const` item or block.
     is_constant: bool,
+    /// Where the first `for` stands in the constant whose value is being lowered.
+    for_in_constant: Option<Span>,
     /// What was computed of integers whose type may be decided later.
     folded: Vec<ops::folding::Folded>,
     /// Closures of iterators that have an effect, by the place of `map`: mistakes unless what follows asks for every value.
@@ -145,6 +149,8 @@ pub(crate) struct Lowering {
     fields: Vec<fields::Undecided>,
     /// The constants of modules whose values are being lowered.
     constants: Vec<String>,
+    /// What `const fn`s have given, by where each stands and by how it was called.
+    computed: HashMap<((String, Place), String), evaluate::Value>,
     /// How deep the current place is in what isn't reached.
     unreached: usize,
     /// Outputs that are stored to in what known conditions and exits leave out.
@@ -187,11 +193,13 @@ impl Lowering {
             declared: HashMap::new(),
             in_constant: false,
             is_constant: false,
+            for_in_constant: None,
             folded: Vec::new(),
             lazy: Vec::new(),
             structs: Vec::new(),
             fields: Vec::new(),
             constants: Vec::new(),
+            computed: HashMap::new(),
             unreached: 0,
             written_elsewhere: HashSet::new(),
             copies: Vec::new(),

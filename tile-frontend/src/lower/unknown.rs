@@ -13,8 +13,8 @@ impl Lowering {
     pub(super) fn unknown_function(&mut self, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let unknown = Unknown::of(path, "this kernel");
         let help = if unknown.may_be_elsewhere && self.is_constant {
-            "the macro computes constants too, and knows no `const fn`: write the value; or make it a const parameter, an \
-             argument or a tensor, which the caller computes"
+            "a constant calls the `const fn`s of its own `#[tile_kernels]` module, which the macro computes too, and none that \
+             `use` brings: write this one there, or the value"
                 .to_owned()
         } else {
             unknown.help

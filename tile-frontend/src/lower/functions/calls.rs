@@ -85,6 +85,9 @@ impl Lowering {
         if let Some(helper) = self.text.helpers.function(path).cloned() {
             return self.call_function(&helper, call);
         }
+        if let Some(function) = self.text.helpers.const_function(path).cloned() {
+            return self.call_const_function(&function, path, call);
+        }
         match owner.as_deref() {
             Some("Tile") => self.constructor(&name, path, call),
             Some(owner) if name == "of" && !is_free(path) => self.element_of(owner, call),

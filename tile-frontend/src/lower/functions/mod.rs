@@ -3,6 +3,7 @@
 
 pub(super) mod calls;
 pub(super) mod closures;
+mod computed;
 pub(super) mod conform;
 pub(super) mod generics;
 mod of_structs;
