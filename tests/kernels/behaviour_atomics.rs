@@ -52,6 +52,51 @@ fn case_24_a_counter_gives_a_permutation_and_goes_on() {
     }
 }
 
+/// Blocks add up parts of a product, and count themselves: nobody needs what was there before.
+#[tile_kernel(grid = [BLOCKS])]
+fn parts<const BLOCKS: usize, const K: usize>(
+    a: &Tensor<bf16, 64, k>,
+    b: &Tensor<bf16, k, 64>,
+    c: &mut Tensor<f32, 64, 64>,
+    greatest: &mut Tensor<f32, 1>,
+) {
+    let (a, b) = (a.partition_view([64, K]), b.partition_view([K, 64]));
+    let each = a.tiles(1).div_ceil(BLOCKS);
+    let mut sum = Tile::<f32, 2>::zeros([64, 64]);
+    for p in block_id(0) * each..(block_id(0) + 1) * each {
+        sum = mma(a.load_masked([0, p]), b.load_masked([p, 0]), sum);
+    }
+    let (row, column) = (Tile::<i32, 2>::iota([64, 1], 0), Tile::<i32, 2>::iota([1, 64], 1));
+    greatest.atomic_view().fetch_max([0], sum.max(0).max(1).item(), Relaxed, DeviceScope);
+    c.atomic_view().fetch_add([row, column], sum, Relaxed, DeviceScope);
+}
+
+#[test]
+fn parts_of_products_are_added_where_they_belong() {
+    for (device, label) in devices() {
+        let k = 256;
+        let number = |i: usize| bf16::from_f32((i * 7 % 5) as f32);
+        let a: Vec<bf16> = (0..64 * k).map(number).collect();
+        let b: Vec<bf16> = (0..k * 64).map(|i| number(i + 3)).collect();
+        let product = |columns: std::ops::Range<usize>| -> Vec<f32> {
+            let term = |i: usize, j: usize, p: usize| a[i * k + p].to_f32() * b[p * 64 + j].to_f32();
+            let dot = |at: usize| columns.clone().map(|p| term(at / 64, at % 64, p)).sum();
+            (0..64 * 64).map(dot).collect()
+        };
+        let halves = [product(0..k / 2), product(k / 2..k)];
+        let greatest = halves.iter().flatten().copied().fold(0.0, f32::max);
+        let (a, b) = (
+            Tensor::from_slice(&device, &a, [64, k]).unwrap(),
+            Tensor::from_slice(&device, &b, [k, 64]).unwrap(),
+        );
+        let (mut c, mut most) =
+            (Tensor::<f32>::zeros(&device, [64, 64]).unwrap(), Tensor::<f32>::zeros(&device, [1]).unwrap());
+        parts::<2, 64>(&a, &b, &mut c, &mut most).launch().unwrap();
+        assert_eq!(c.to_vec().unwrap(), product(0..k), "{label}");
+        assert_eq!(most.to_vec().unwrap(), [greatest], "{label}");
+    }
+}
+
 /// Odd lanes are swapped; lanes 6 and 7 are outside.
 #[tile_kernel]
 fn odd(x: &mut Tensor<i32, n>, y: &mut Tensor<i32, 8>) {

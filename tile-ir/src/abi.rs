@@ -37,6 +37,7 @@ use crate::types::Type;
 use crate::view::argument::LayoutSize;
 use crate::view::{ArgumentLayout, Requirement, Source, Strided};
 use smallvec::SmallVec;
+use std::collections::HashSet;
 
 /// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
 /// of [`Launch::scratch_bytes`] bytes, aligned to 64, whether an earlier range of the same launch has left that as it is:
@@ -345,7 +346,7 @@ fn grids(kernel: &Kernel) -> Vec<(String, Vec<Dim>)> {
     if let Some(Grid::Extents(extents)) = &kernel.grid {
         return vec![(String::from("grid"), extents.clone())];
     }
-    let mut grids = Vec::new();
+    let (mut grids, mut viewed) = (Vec::new(), HashSet::new());
     for op in kernel.walk() {
         let data = kernel.op(op);
         if !matches!(data.op, Op::Partition(_)) {
@@ -354,6 +355,10 @@ fn grids(kernel: &Kernel) -> Vec<(String, Vec<Dim>)> {
         let view = kernel.ty(data.results[0]).as_partition().expect("verified: a partition gives a view");
         if view.tensor.mutable {
             let argument = Source::of(kernel, data.operands[0]).argument;
+            // A pass may have made a further view, of whose tiles accesses say the index.
+            if !viewed.insert(argument) && view.is_spanned() {
+                continue;
+            }
             let name = kernel.value(argument).name.clone().expect("parameters are named");
             grids.push((name, view.grid()));
         }

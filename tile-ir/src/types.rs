@@ -96,6 +96,11 @@ impl PartitionType {
         self.index_space().into_iter().enumerate().map(blocks).collect()
     }
 
+    /// Whether blocks have all tiles along every axis, so that accesses say which they mean.
+    pub fn is_spanned(&self) -> bool {
+        self.spanned.len() == self.tile.len()
+    }
+
     /// The axes along which an access says the index of its tile: all of a tensor that is read, the spanned ones of one
     /// that is written.
     pub fn indexed_axes(&self) -> Vec<usize> {

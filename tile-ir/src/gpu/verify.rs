@@ -315,6 +315,9 @@ fn roles(scheduled: &Scheduled) -> Result<(), Broken> {
         if !pipelines.replace(data) && data.operands.iter().any(|&operand| pipelines.spares(operand)) {
             return broken("consumers need what they leave to the producer");
         }
+        if pipelines.replace(data) && data.op.has_effect() {
+            return broken("nobody changes the memory that it changes");
+        }
         let around = || scheduled.owner_of(scheduled.region_of(op)?);
         if pipelines.tensor_memory().of_product(op).is_some()
             && around().is_some_and(|around| !slice.executes(around))

@@ -4,7 +4,7 @@
 use super::Verifier;
 use crate::kernel::{OpId, ValueId};
 use crate::loc::Loc;
-use crate::types::Type;
+use crate::types::{PartitionType, Type};
 use crate::view::Source;
 
 impl Verifier<'_> {
@@ -83,7 +83,9 @@ impl Verifier<'_> {
         if mutable && self.atomic.contains(&argument) {
             self.viewed_twice(argument, data.loc);
         }
-        if mutable && !self.viewed.insert(argument) && (self.is_written || !self.owns_no_tile(op)) {
+        let view = data.results.first().and_then(|&view| self.kernel.ty(view).as_partition());
+        let is_of_pass = !self.is_written && view.is_some_and(PartitionType::is_spanned);
+        if mutable && !self.viewed.insert(argument) && !is_of_pass {
             self.error_with_help(
                 data.loc,
                 format!("`{name}` has two mutable partition views; a block owns one tile of it"),
@@ -92,12 +94,6 @@ impl Verifier<'_> {
                  `unflatten`, as two halves by `y.unflatten(1, [2, n / 2])`",
             );
         }
-    }
-
-    /// Whether accesses of a view say along every axis which tile they mean, so that it says nothing of blocks.
-    fn owns_no_tile(&self, op: OpId) -> bool {
-        let view = self.kernel.op(op).results.first().and_then(|&view| self.kernel.ty(view).as_partition());
-        view.is_some_and(|view| view.spanned.len() == view.tile.len())
     }
 
     pub(super) fn atomic_tensor(&mut self, op: OpId) {

@@ -9,7 +9,8 @@ pub(super) fn spared(kernel: &Kernel, pipelines: &Pipelines) -> HashSet<ValueId>
     let mut needed = HashSet::new();
     mark(kernel, pipelines, kernel.body(), &mut needed);
     let ops = kernel.walk().into_iter().map(|op| kernel.op(op));
-    let simple = ops.filter(|data| data.regions.is_empty());
+    // What changes memory is the consumers' also where nobody needs what it gives.
+    let simple = ops.filter(|data| data.regions.is_empty() && !data.op.has_effect());
     let unneeded = simple.filter(|data| data.results.iter().all(|result| !needed.contains(result)));
     unneeded.flat_map(|data| data.results.iter().copied()).filter(|&value| !pipelines.holds(value)).collect()
 }
