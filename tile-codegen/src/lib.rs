@@ -62,8 +62,12 @@ pub fn remarks(instance: &Instance, target: &TargetDesc) -> Vec<String> {
 
 /// The levels of an architecture at which the CPU code of an instance isn't that of a lesser one, the best first: what a build
 /// script embeds.
-pub fn levels_of(instance: &Instance, architecture: Architecture) -> impl Iterator<Item = &'static CpuLevel> {
-    architecture.levels().filter(|level| cpu::differs(instance, level))
+pub fn levels_of(
+    instance: &Instance,
+    architecture: Architecture,
+) -> impl Iterator<Item = &'static CpuLevel> + use<> {
+    let prepared = cpu::over_memory(&tile_ir::passes::optimize(instance.clone()));
+    architecture.levels().filter(move |level| cpu::differs(&prepared, level))
 }
 
 /// What makes up the code's identity besides the kernel: this crate's version and LLVM's.

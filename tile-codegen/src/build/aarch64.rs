@@ -131,7 +131,7 @@ fn kernels_are_code_without_calls() {
     for kernel in found {
         for bindings in &kernel.instances {
             let instance = specialize(&kernel.kernel, bindings).unwrap();
-            for level in Architecture::Aarch64.levels().filter(|level| cpu::differs(&instance, level)) {
+            for level in crate::levels_of(&instance, Architecture::Aarch64) {
                 let (text, object) = code(&instance, level);
                 let calls = |line: &&str| line.starts_with("bl\t") || line.starts_with("blr\t");
                 let called: Vec<&str> = instructions(&text).into_iter().filter(calls).collect();

@@ -60,7 +60,12 @@ pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact
     })
 }
 
-/// Whether a level makes another code of an instance than those below it: of any with other vectors, and of those whose
+/// An instance that went through the passes of all targets, as code for CPUs is made of it.
+pub(crate) fn over_memory(instance: &Instance) -> Instance {
+    passes::OVER_MEMORY.iter().fold(instance.clone(), passes::run)
+}
+
+/// Whether a level makes another code of an instance that is [so prepared](over_memory) than those below it: of any with other vectors, and of those whose
 /// products or atomics it has instructions for, or which ask for what they read as it pays there.
 pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
     let has = |feature: &str| level.features.contains(&feature);
@@ -81,7 +86,7 @@ pub(crate) fn emit<'c>(
     machine: &Machine,
     symbol: &str,
 ) -> Result<(Module<'c>, Launch), Error> {
-    let instance = &passes::OVER_MEMORY.iter().fold(instance.clone(), passes::run);
+    let instance = &over_memory(instance);
     let mut processor = Processor::of(machine);
     let is_narrow = vectors::narrow::has_narrow_tiles(instance);
     // The straight-line vectoriser knows no variants of functions.

@@ -7,7 +7,7 @@
 //! Between the loads and where their elements change places there may be ops on elements. Reductions of short rows are done of
 //! several rows at once where these lie.
 
-use super::turned_tiles::TurnedTiles;
+use super::turned_tiles::{Known, TurnedTiles};
 use super::{dce, replace_uses};
 use crate::cpu::MOST_APART;
 use crate::kernel::{Kernel, OpData, OpId};
@@ -19,16 +19,19 @@ const MOST_ELEMENTS: i64 = MOST_APART;
 
 /// Turns every such tile.
 pub(super) fn run(kernel: &mut Kernel) {
+    let mut known = Known::of(kernel);
     for exit in kernel.walk() {
-        turn(kernel, exit);
+        if turn(kernel, &known, exit).is_some() {
+            known = Known::of(kernel);
+        }
     }
     dce::run(kernel);
 }
 
 /// Gives what an op needs turned to the loads.
-fn turn(kernel: &mut Kernel, exit: OpId) -> Option<()> {
+fn turn(kernel: &mut Kernel, known: &Known, exit: OpId) -> Option<()> {
     let order = order(kernel, kernel.op(exit))?;
-    let together = TurnedTiles::of(kernel, kernel.op(exit).operands[0], exit, order)?;
+    let together = TurnedTiles::of(kernel, known, kernel.op(exit).operands[0], exit, order)?;
     if together.reduces(kernel) {
         return None;
     }

@@ -3,7 +3,7 @@
 //! turned where it is stored, by blocks of elements in registers. So are the planes of an image that interleaves them.
 
 use super::across_rows::{axis_of_rows, order_of_rows};
-use super::turned_tiles::TurnedTiles;
+use super::turned_tiles::{Known, TurnedTiles};
 use super::{dce, turned};
 use crate::cpu::MOST_APART;
 use crate::insert::Inserter;
@@ -15,14 +15,15 @@ use std::collections::HashMap;
 
 /// Turns every such store.
 pub(super) fn run(kernel: &mut Kernel) {
-    let (definitions, mut views) = (kernel.definitions(), HashMap::new());
+    let (mut known, mut views) = (Known::of(kernel), HashMap::new());
     for store in kernel.walk() {
-        let Some((cut, order)) = across(kernel, &definitions, store) else { continue };
-        let tile = turned_tile(kernel, store, &order);
+        let Some((cut, order)) = across(kernel, &known.definitions, store) else { continue };
+        let tile = turned_tile(kernel, &known, store, &order);
         let view = *views.entry(cut).or_insert_with(|| turned::view(kernel, cut, &order));
         let index = tile_index(kernel, store);
         let operands = [view, tile].into_iter().chain(turned::axes(&index, &order)).collect();
         kernel.op_mut(store).operands = operands;
+        known = Known::of(kernel);
     }
     dce::run(kernel);
 }
@@ -49,7 +50,7 @@ fn interleaved(view: &PartitionType) -> Option<usize> {
 }
 
 /// What a store stores, turned.
-fn turned_tile(kernel: &mut Kernel, store: OpId, order: &[usize]) -> ValueId {
+fn turned_tile(kernel: &mut Kernel, known: &Known, store: OpId, order: &[usize]) -> ValueId {
     let tile = kernel.op(store).operands[1];
     let row = order[order.len() - 1];
     let goes_across = |view: &PartitionType| view.tensor.strided().strides[row].as_const() == Some(1);
@@ -58,7 +59,7 @@ fn turned_tile(kernel: &mut Kernel, store: OpId, order: &[usize]) -> ValueId {
         let across = views.iter().filter(|view| goes_across(view)).count();
         across >= views.len() - across
     };
-    match TurnedTiles::of(kernel, tile, store, order.to_vec()).filter(saves) {
+    match TurnedTiles::of(kernel, known, tile, store, order.to_vec()).filter(saves) {
         Some(together) => together.turn(kernel),
         None => Inserter::before(kernel, store).emit_typed(Op::Permute(order.to_vec()), vec![tile]),
     }

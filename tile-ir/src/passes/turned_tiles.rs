@@ -12,6 +12,18 @@ use crate::ops::Op;
 use crate::types::PartitionType;
 use std::collections::{HashMap, HashSet};
 
+/// Where the values of a kernel are defined and used.
+pub(super) struct Known {
+    pub(super) definitions: HashMap<ValueId, OpId>,
+    uses: Uses,
+}
+
+impl Known {
+    pub(super) fn of(kernel: &Kernel) -> Known {
+        Known { definitions: kernel.definitions(), uses: Uses::of(kernel) }
+    }
+}
+
 /// Such tiles, and how they are turned.
 pub(super) struct TurnedTiles {
     /// The last of them.
@@ -26,8 +38,13 @@ pub(super) struct TurnedTiles {
 
 impl TurnedTiles {
     /// The tiles that give one which an op needs; `None` if something else needs one of them, or none is loaded.
-    pub(super) fn of(kernel: &Kernel, last: ValueId, user: OpId, order: Vec<usize>) -> Option<TurnedTiles> {
-        let (definitions, uses) = (kernel.definitions(), Uses::of(kernel));
+    pub(super) fn of(
+        kernel: &Kernel,
+        Known { definitions, uses }: &Known,
+        last: ValueId,
+        user: OpId,
+        order: Vec<usize>,
+    ) -> Option<TurnedTiles> {
         let (mut next, mut found) = (vec![last], HashSet::new());
         let (mut cuts, mut only_here) = (HashMap::new(), Vec::new());
         while let Some(tile) = next.pop() {
@@ -45,7 +62,7 @@ impl TurnedTiles {
                     );
                 }
                 _ => {
-                    let (cut, _) = turned::read_view(kernel, &definitions, data)?;
+                    let (cut, _) = turned::read_view(kernel, definitions, data)?;
                     cuts.insert(op, cut);
                 }
             }

@@ -324,6 +324,8 @@ mod tests {
             let source = format!(
                 "kernel @k(%x: tensor<64 x 64 x f32>, %y: mut tensor<64 x 64 x f32>) {{
   %vx = partition %x [64, 64] : partition<64 x 64 x f32, [64, 64]>
+  %xt = view %x permute [1, 0] : tensor<64 x 64 x f32, strided [1, 64]>
+  %vt = partition %xt [64, 64] : partition<64 x 64 x f32, strided [1, 64], [64, 64]>
   %vy = partition %y [64, 64] : mut partition<64 x 64 x f32, [64, 64]>
   %i, %j = block_index %vy : index, index
   %t = load %vx[%j, %i] : tile<64 x 64 x f32>
@@ -332,8 +334,7 @@ mod tests {
 "
             );
             let instance = Instance::parse(&source, &[]).unwrap();
-            let levels = Architecture::X86_64.levels();
-            let levels = levels.filter(|level| !level.is_general && crate::cpu::differs(&instance, level));
+            let levels = crate::levels_of(&instance, Architecture::X86_64).filter(|level| !level.is_general);
             levels.map(|level| level.name).collect::<Vec<_>>()
         };
         let reduced = "  %s = reduce max %t axis 1 : tile<64 x 1 x f32>
@@ -343,6 +344,8 @@ mod tests {
         assert_eq!(levels_of(reduced), ["x86-64-v4-tiles", "x86-64-v4-rows", "x86-64-v4-pairs"]);
         let transposed = "  %r = permute %t [1, 0] : tile<64 x 64 x f32>\n";
         assert_eq!(levels_of(transposed), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
+        let by_view = "  %r = load %vt[%j, %i] : tile<64 x 64 x f32>\n";
+        assert_eq!(levels_of(by_view), ["x86-64-v4-tiles", "x86-64-v4-pairs"]);
         assert_eq!(levels_of("  %r = neg %t : tile<64 x 64 x f32>\n"), ["x86-64-v4-tiles"]);
     }
 }
