@@ -98,3 +98,46 @@ fn pairs_are_taken_apart() {
         ));
     }
 }
+
+/// Colours by a factor each and by one of another image's pixel, beside how bright the pixel is. The images are as wide as they
+/// are, and what they lack is 9.
+#[tile_kernel]
+fn toned<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, w, 3>,
+    alpha: &Tensor<f32, h, n>,
+    y: &mut Tensor<f32, m, n, 3>,
+    bright: &mut Tensor<f32, m, n, 1>,
+) {
+    let mut y = y.partition_view_mut([BM, BN, 3]);
+    let mut bright = bright.partition_view_mut([BM, BN, 1]);
+    let [i, j, _] = y.index();
+    let x = x.partition_view([BM, BN, 3]).load_masked_or(9.0, [i, j, 0]);
+    let alpha = alpha.partition_view([BM, BN]).load_masked_or(9.0, [i, j]).unsqueeze(2);
+    let factors = Tile::from_array([0.5f32, 1.0, 2.0]).reshape([1, 1, 3]);
+    y.store_masked(x * factors + alpha);
+    bright.store_masked((x * factors).sum(2) - alpha);
+}
+
+#[test]
+fn rows_that_exist_and_rows_that_do_not_are_the_same_pixels() {
+    for ([m, n], w, h) in
+        [([4, 64], 64, 4), ([5, 70], 70, 5), ([6, 90], 33, 9), ([3, 40], 100, 2), ([9, 130], 131, 8)]
+    {
+        let (x, alpha) = (numbers::<f32>(m * w * 3, 5), numbers::<f32>(h * n, 6));
+        let colour = |i: usize, j: usize, c: usize| {
+            let x = if j < w { f64::from(x[(i * w + j) * 3 + c]) } else { 9.0 };
+            x * [0.5, 1.0, 2.0][c]
+        };
+        let alpha_at = |i: usize, j: usize| if i < h { f64::from(alpha[i * n + j]) } else { 9.0 };
+        let y: Vec<f64> = (0..m * n * 3)
+            .map(|k| colour(k / 3 / n, k / 3 % n, k % 3) + alpha_at(k / 3 / n, k / 3 % n))
+            .collect();
+        let sum = |i: usize, j: usize| (0..3).map(|c| colour(i, j, c)).sum::<f64>() - alpha_at(i, j);
+        let bright: Vec<f64> = (0..m * n).map(|k| sum(k / n, k % n)).collect();
+        check_kernel!(toned<BM = 4, BN = 32>(
+            input x: (x, [m, w, 3]), input alpha: (alpha, [h, n]),
+            output y: (vec![0f32; y.len()], [m, n, 3] => y, 1e-5),
+            output bright: (vec![0f32; bright.len()], [m, n, 1] => bright, 1e-5),
+        ));
+    }
+}

@@ -73,7 +73,8 @@ impl Verifier<'_> {
         );
         let (fewer, position) = if axes < first_axes { (output, axes) } else { (first, first_axes) };
         let help = format!(
-            "give `{0}` an axis of extent 1, and its tiles too: `{0}.unsqueeze({position}).partition_view_mut([…])`",
+            "give `{0}` an axis of extent 1, and its tiles too: `{0}.unsqueeze({position}).partition_view_mut([…])`; the grids are \
+             one where blocks of the other have all tiles along that axis: `.spanning([{position}])`",
             name(fewer)
         );
         self.error_with_help(data.loc, message, &help);

@@ -256,7 +256,8 @@ fn tiles_of_outputs_lie_along_as_many_axes() {
     let help = errors[0].help.as_deref().unwrap();
     assert_eq!(
         help,
-        "give `z` an axis of extent 1, and its tiles too: `z.unsqueeze(1).partition_view_mut([…])`"
+        "give `z` an axis of extent 1, and its tiles too: `z.unsqueeze(1).partition_view_mut([…])`; the grids are one where \
+         blocks of the other have all tiles along that axis: `.spanning([1])`"
     );
 }
 

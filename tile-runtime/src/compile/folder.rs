@@ -58,9 +58,9 @@ fn shared(folder: &Path, is_users: bool, mode: u32) -> Option<String> {
     const WRITTEN_BY_OTHERS: u32 = 0o022;
     let name = folder.display();
     let why = match is_users {
-        false => "belongs to another user".to_owned(),
+        false => "belongs to another user",
         true if mode & WRITTEN_BY_OTHERS == 0 => return None,
-        true => format!("can be written to by others, which `chmod go-w {name}` changes"),
+        true => "can be written to by others, who may have put code into it: remove it, and it is made anew",
     };
     Some(format!("compiled code isn't kept on disk: {name} {why}; {FOLDER_VARIABLE} names another folder"))
 }
@@ -103,8 +103,8 @@ mod tests {
         for mode in [0o40_700, 0o40_755, 0o40_500] {
             assert_eq!(problem(true, mode), None, "{mode:o}");
         }
-        let told = "compiled code isn't kept on disk: /c/tile can be written to by others, which `chmod go-w /c/tile` \
-                    changes; TILE_CACHE names another folder";
+        let told = "compiled code isn't kept on disk: /c/tile can be written to by others, who may have put code \
+                    into it: remove it, and it is made anew; TILE_CACHE names another folder";
         for mode in [0o40_770, 0o40_702, 0o41_777] {
             assert_eq!(problem(true, mode).as_deref(), Some(told), "{mode:o}");
         }

@@ -122,7 +122,8 @@ fn mma_formats(left: &Elem, right: &Elem, accumulator: &Elem) -> Inferred<()> {
                 "`mma` of {factors} accumulates in {}, not {dtype}",
                 names.join(" or ")
             ))
-            .at(2))
+            .at(2)
+            .help(format!("add to a tile of {}, and convert the sums: `.cast()`", names[0])))
         }
         _ => Ok(()),
     }
