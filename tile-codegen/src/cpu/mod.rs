@@ -65,8 +65,8 @@ pub(crate) fn over_memory(instance: &Instance) -> Instance {
     passes::OVER_MEMORY.iter().fold(instance.clone(), passes::run)
 }
 
-/// Whether a level makes another code of an instance that is [so prepared](over_memory) than those below it: of any with other vectors, and of those whose
-/// products or atomics it has instructions for, or which ask for what they read as it pays there.
+/// Whether a level makes another code of an instance that is [so prepared](over_memory) than those below it: of any with other
+/// vectors, and of those whose products or atomics it has instructions for, or which ask for what they read as it pays there.
 pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
     let has = |feature: &str| level.features.contains(&feature);
     let has_atomics = || instance.walk().into_iter().any(|op| matches!(instance.op(op).op, Op::Atomic(_)));

@@ -1,6 +1,7 @@
 //! Values of a `const fn`, and the types that they are declared to have.
 
 use super::{Computed, Evaluator, error};
+use crate::lower::named_format;
 use crate::span::{Span, Spanned};
 use syn::Type;
 use tile_ir::DType;
@@ -134,6 +135,6 @@ pub(super) const HELP_OF_TYPES: &str = "the macro sees no type that rustc infers
 /// The type of Rust's numbers that is written here.
 pub(super) fn number_type(ty: &Type) -> Option<DType> {
     let Type::Path(path) = ty else { return None };
-    let dtype = DType::from_rust_name(&path.path.segments.last()?.ident.to_string())?;
+    let dtype = named_format(&path.path)?;
     (dtype.is_int() || is_float(dtype) || dtype == DType::Bool).then_some(dtype)
 }

@@ -160,6 +160,6 @@ pub(super) fn type_of(item: &ItemStruct, field: &str) -> Option<Type> {
 }
 
 /// The format that a type names by itself.
-fn named_format(path: &Path) -> Option<DType> {
+pub(crate) fn named_format(path: &Path) -> Option<DType> {
     DType::from_rust_name(&path.segments.last()?.ident.to_string())
 }

@@ -34,6 +34,7 @@ pub(crate) use control::counters::mentions;
 pub(crate) use control::iterators::is_counted;
 pub(crate) use control::tiles::tiles_persistent;
 pub(crate) use expressions::number_of_path;
+pub(crate) use fields::named_format;
 pub(crate) use functions::conform::arguments_of;
 pub(crate) use ops::folds::Fold;
 

@@ -48,18 +48,17 @@ fn across(
 /// Whether an op that reads a tile reads it in either direction: products do, also of one of whose axes of one element they are
 /// given more or fewer.
 fn reads_either_way(kernel: &Kernel, uses: &Uses, user: OpId) -> bool {
+    let reads = |user: OpId| matches!(kernel.op(user).op, Op::Mma | Op::Permute(_));
     let data = kernel.op(user);
     match &data.op {
-        Op::Mma | Op::Permute(_) => true,
         Op::Reshape(shape) => {
             let from = kernel.ty(data.operands[0]).as_tile().map_or(&[][..], |tile| &tile.shape);
             let longer = |shape: &[Dim]| -> Vec<Dim> {
                 shape.iter().filter(|extent| extent.as_const() != Some(1)).cloned().collect()
             };
-            let is_factor = |&user: &OpId| matches!(kernel.op(user).op, Op::Mma | Op::Permute(_));
-            longer(shape) == longer(from) && uses.of_value(data.results[0]).iter().all(is_factor)
+            longer(shape) == longer(from) && uses.of_value(data.results[0]).iter().all(|&user| reads(user))
         }
-        _ => false,
+        _ => reads(user),
     }
 }
 

@@ -10,12 +10,13 @@ use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
-use crate::types::PartitionType;
+use crate::types::{PartitionType, Type};
 use std::collections::HashMap;
 
 /// Turns every such store.
 pub(super) fn run(kernel: &mut Kernel) {
-    let (mut known, mut views) = (Known::of(kernel), HashMap::new());
+    // Tiles that are turned are one store's alone, so what is known of the others stays true.
+    let (known, mut views) = (Known::of(kernel), HashMap::new());
     for store in kernel.walk() {
         let Some((cut, order)) = across(kernel, &known.definitions, store) else { continue };
         let tile = turned_tile(kernel, &known, store, &order);
@@ -23,7 +24,6 @@ pub(super) fn run(kernel: &mut Kernel) {
         let index = tile_index(kernel, store);
         let operands = [view, tile].into_iter().chain(turned::axes(&index, &order)).collect();
         kernel.op_mut(store).operands = operands;
-        known = Known::of(kernel);
     }
     dce::run(kernel);
 }
@@ -70,8 +70,7 @@ fn tile_index(kernel: &mut Kernel, store: OpId) -> Vec<ValueId> {
     let data = kernel.op(store);
     let (view, given) = (data.operands[0], data.tile_index().to_vec());
     let ty = kernel.ty(view).as_partition().expect("verified: a store is of a view").clone();
-    let own: Vec<ValueId> =
-        (0..ty.tile.len()).map(|_| kernel.new_value(crate::types::Type::INDEX, None)).collect();
+    let own: Vec<ValueId> = (0..ty.tile.len()).map(|_| kernel.new_value(Type::INDEX, None)).collect();
     let op = Op::BlockIndex;
     let block =
         OpData { op, operands: vec![view], results: own.clone(), regions: Vec::new(), loc: Loc::UNKNOWN };

@@ -1,7 +1,7 @@
-//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`short_rows`], [`gathered`],
-//! [`strided`]) and in memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`], [`behind`]), those
-//! that LLVM 22 would make others of ([`single_lanes`], [`blended`]), and what is asked for before it is needed ([`ahead`],
-//! [`prefetch`], [`pieces`]).
+//! Where elements lie and how they get there and back: tiles in their tensors ([`views`], [`joined`], [`short_rows`],
+//! [`gathered`], [`strided`]) and in memory of a block's own ([`scratch`], [`buffer`]); stores ([`stores`], [`streaming`],
+//! [`behind`]), those that LLVM 22 would make others of ([`single_lanes`], [`blended`]), and what is asked for before it is
+//! needed ([`ahead`], [`prefetch`], [`pieces`]).
 
 pub(super) mod ahead;
 pub(super) mod behind;

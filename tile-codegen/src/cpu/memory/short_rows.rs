@@ -111,10 +111,12 @@ impl<'a> Fusion<'a> {
     /// The loads that a loop reads which computes tiles whose axes are these, with the axes of theirs; `None` where a load's
     /// aren't the loop's in order.
     fn axes_of_loads(&self, tiles: &[ValueId], own: &Axes) -> Option<Vec<(&'a OpData, Axes)>> {
-        let mut next: Vec<(ValueId, Axes)> = tiles.iter().map(|&tile| (tile, own.clone())).collect();
+        let is_computed = |tile: &&ValueId| !self.is_stored(**tile);
+        let computed = tiles.iter().filter(is_computed);
+        let mut next: Vec<(ValueId, Axes)> = computed.map(|&tile| (tile, own.clone())).collect();
         let (mut met, mut loads): (_, Vec<(&OpData, Axes)>) = (HashSet::new(), Vec::new());
         while let Some((tile, axes)) = next.pop() {
-            if self.is_stored(tile) || !met.insert((tile, axes.clone())) {
+            if !met.insert((tile, axes.clone())) {
                 continue;
             }
             let data = self.definition(tile)?;
@@ -126,13 +128,12 @@ impl<'a> Fusion<'a> {
                 }
                 continue;
             }
-            for &operand in &data.operands {
+            for &operand in data.operands.iter().filter(is_computed) {
                 let Some(shape) = self.shape_of(operand).map(extents) else { continue };
                 let axes = match &data.op {
                     op if op.is_leaf() => axes.clone(),
                     Op::Broadcast(_) => without_repeated(&axes, &shape),
                     Op::Reshape(result) => without_units(&axes, &extents(result), &shape)?,
-                    _ if self.is_stored(operand) => continue,
                     _ => return None,
                 };
                 next.push((operand, axes));
